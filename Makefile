@@ -30,7 +30,7 @@ soak: ## What takes hours: every three faults, a million histories, thousands of
 bench: ## Measure on frozen inputs, and how long players wait on a real node
 	dev/bench
 
-lint: ## Formatting, clippy, licences, and no crate in two versions without a reason
+lint: ## Formatting, clippy, licences, no crate in two versions without a reason, and plain English
 	dev/test lint
 
 generate: ## Write the CRD manifests, the JSON Schemas, the page of reasons and the picture

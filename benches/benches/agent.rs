@@ -12,11 +12,11 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use benches::bounds::Bounds;
-use benches::measure::{self, say};
+use benches::budgets::Bounds;
+use benches::measure::{self, print_line};
 use clap::Parser as _;
+use fixtures::fake_paper::{self, Config};
 use fixtures::jar::{self, Minecraft};
-use fixtures::stand_in::{self, Config};
 use scheduler::agent::{config, sidecar::Sidecar};
 
 /// The role of this process. Its other parameters are in the environment variables below.
@@ -31,12 +31,12 @@ const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556,
 const SERVER_JAR: &str = "paper.jar";
 
 /// How long the processes are measured. This is long enough for several observations, pings and kubelet probes.
-const WATCHED: Duration = Duration::from_mins(1);
+const MEASURED_FOR: Duration = Duration::from_mins(1);
 /// How long both processes may take to start.
 const STARTED_WITHIN: Duration = Duration::from_mins(1);
 /// The limits of the design for the agent, in MiB and in percent of a core.
-const LARGEST: f64 = 12.0;
-const BUSIEST: f64 = 0.1;
+const MAX_MEMORY_MIB: f64 = 12.0;
+const MAX_CPU_PERCENT: f64 = 0.1;
 
 #[derive(clap::Parser)]
 struct Line {
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
                     .with("SERVER_PORT", &port(SERVER_PORT))
                     .with("RCON_PORT", &port(RCON_PORT))
                     .with("STAND_IN_PLAYERS", "20");
-            runtime().block_on(stand_in::run(config));
+            runtime().block_on(fake_paper::run(config));
             ExitCode::SUCCESS
         }
         Err(_) => measure_both(),
@@ -94,42 +94,42 @@ fn measure_both() -> ExitCode {
         sleep(Duration::from_millis(200));
     }
     let before = [&server, &agent].map(Part::cpu);
-    let watched = Instant::now();
+    let measured_since = Instant::now();
     // A kubelet probes every five seconds.
-    while watched.elapsed() < WATCHED {
+    while measured_since.elapsed() < MEASURED_FOR {
         sleep(Duration::from_secs(5));
         assert!(is_started(listen), "the agent has lost the server");
     }
-    let seconds = watched.elapsed().as_secs_f64();
-    say(&format!("idle for {seconds:.0} s, 20 players on"));
-    let cost = |name: &str, part: &Part, before: Duration| {
+    let seconds = measured_since.elapsed().as_secs_f64();
+    print_line(&format!("idle for {seconds:.0} s, 20 players on"));
+    let report = |name: &str, part: &Part, before: Duration| {
         let share = 100.0 * part.cpu().saturating_sub(before).as_secs_f64() / seconds;
         let (now, peak) = (part.memory("VmRSS"), part.memory("VmHWM"));
-        say(&format!("{name}: {now:.1} MiB, at most {peak:.1} MiB; {share:.3} % of a core"));
+        print_line(&format!("{name}: {now:.1} MiB, at most {peak:.1} MiB; {share:.3} % of a core"));
         (now, share)
     };
-    cost("reference: the stand-in server", &server, before[0]);
-    let (memory, share) = cost("agent", &agent, before[1]);
-    let mut bounds = Bounds::of("agent");
-    bounds.at_most("memory of an idle agent", memory, LARGEST, "MiB");
-    bounds.at_most("processor of an idle agent", share, BUSIEST, "% of a core");
-    bounds.end()
+    report("reference: the fake-paper server", &server, before[0]);
+    let (memory, share) = report("agent", &agent, before[1]);
+    let mut bounds = Bounds::new("agent");
+    bounds.check_max("memory of an idle agent", memory, MAX_MEMORY_MIB, "MiB");
+    bounds.check_max("processor of an idle agent", share, MAX_CPU_PERCENT, "% of a core");
+    bounds.finish()
 }
 
 fn free_address() -> SocketAddr {
-    TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port is free")
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port is free")
 }
 
 /// The answer that a startup probe would get.
 fn is_started(agent: SocketAddr) -> bool {
-    let ask = || -> std::io::Result<String> {
+    let request = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(agent)?;
         stream.write_all(b"GET /started HTTP/1.1\r\nhost: agent\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response)?;
+        Ok(response)
     };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    request().is_ok_and(|response| response.starts_with("HTTP/1.1 200"))
 }
 
 /// A child process. Dropping it kills the process.

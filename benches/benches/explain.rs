@@ -9,22 +9,22 @@ use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use benches::bounds::Bounds;
-use benches::measure::say;
-use benches::worlds::{self, ON_HANGAR, SIX};
+use benches::budgets::Bounds;
+use benches::generators::{self, ON_HANGAR, SIX_PLUGINS};
+use benches::measure::print_line;
 
 /// Set in a process that runs as `resolver`, with these arguments.
 const RESOLVER: &str = "NIGHTSHIFT_BENCH_RESOLVER";
 
 /// The times at which the cache is filled and read. They are less than five minutes apart, so no upstream is asked again.
-const FILLED: &str = "2026-01-20T12:00:00Z";
-const ASKED: &str = "2026-01-20T12:01:00Z";
+const FILLED_AT: &str = "2026-01-20T12:00:00Z";
+const READ_AT: &str = "2026-01-20T12:01:00Z";
 
 /// The number of runs. The median counts.
 const RUNS: usize = 60;
 
 /// The limit of the design.
-const LONGEST: Duration = Duration::from_millis(30);
+const TIME_LIMIT: Duration = Duration::from_millis(30);
 
 /// The manifests of a server and the six plugins.
 fn manifests() -> String {
@@ -37,11 +37,11 @@ fn manifests() -> String {
              source: {{type: {site}, project: {project}}}\n  instanceSelector: {{matchLabels: {{tier: lobby}}}}\n"
         )
     };
-    server.to_owned() + &SIX.iter().map(plugin).collect::<String>()
+    server.to_owned() + &SIX_PLUGINS.iter().map(plugin).collect::<String>()
 }
 
 /// This program as `resolver`.
-fn resolver(arguments: &str, dir: &Path, base: &str, now: &str) -> Command {
+fn resolver_command(arguments: &str, dir: &Path, base: &str, now: &str) -> Command {
     let mut child = Command::new(env::current_exe().expect("this program has a path"));
     child.env(RESOLVER, arguments).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", now).current_dir(dir);
     for (upstream, path) in
@@ -54,14 +54,14 @@ fn resolver(arguments: &str, dir: &Path, base: &str, now: &str) -> Command {
 }
 
 /// The minimum, median and maximum duration of the runs. Each run must give the same bytes.
-fn runs(mut command: Command) -> [Duration; 3] {
-    let mut said: Option<Vec<u8>> = None;
+fn measure_runs(mut command: Command) -> [Duration; 3] {
+    let mut first_output: Option<Vec<u8>> = None;
     let run = |_| {
         let start = Instant::now();
         let output = command.output().expect("this program can be run");
         let took = start.elapsed();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(said.get_or_insert_with(|| output.stdout.clone()), &output.stdout, "not the same bytes");
+        assert_eq!(first_output.get_or_insert_with(|| output.stdout.clone()), &output.stdout, "not the same bytes");
         took
     };
     let mut took: Vec<Duration> = (0..RUNS).map(run).collect();
@@ -72,28 +72,29 @@ fn runs(mut command: Command) -> [Duration; 3] {
 fn main() -> ExitCode {
     if let Ok(arguments) = env::var(RESOLVER) {
         let arguments = std::iter::once("resolver").chain(arguments.split(' ')).map(Into::into);
-        return resolver::cli::run(arguments.collect::<Vec<_>>(), worlds::at());
+        return resolver::cli::run(arguments.collect::<Vec<_>>(), generators::now());
     }
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("lobby.yaml"), manifests()).expect("a directory of ours");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (state, serving) = runtime.block_on(fixtures::upstream::spawn(worlds::at())).expect("a free port on loopback");
-    let command = |arguments, now| resolver(arguments, dir.path(), state.public_url(), now);
-    let filled = command("explain -f lobby.yaml", FILLED).output().expect("this program can be run");
+    let (state, serving) =
+        runtime.block_on(fixtures::upstream::spawn(generators::now())).expect("a free port on loopback");
+    let command = |arguments, now| resolver_command(arguments, dir.path(), state.public_url(), now);
+    let filled = command("explain -f lobby.yaml", FILLED_AT).output().expect("this program can be run");
     let text = String::from_utf8_lossy(&filled.stdout).into_owned();
     assert!(filled.status.success() && text.contains("BlueMap"), "{text}{}", String::from_utf8_lossy(&filled.stderr));
     // A request to an upstream would fail from now on.
     serving.abort();
-    let reference = runs(command("--version", ASKED));
-    let explain = runs(command("explain -f lobby.yaml", ASKED));
-    for (what, [least, median, most]) in
+    let reference = measure_runs(command("--version", READ_AT));
+    let explain = measure_runs(command("explain -f lobby.yaml", READ_AT));
+    for (label, [least, median, most]) in
         [("reference: resolver --version", reference), ("resolver explain, six plugins", explain)]
     {
         let [least, median, most] = [least, median, most].map(|time| time.as_secs_f64() * 1000.0);
-        say(&format!("{what}, exec to exit, {RUNS} runs: {median:.1} ms ({least:.1} to {most:.1})"));
+        print_line(&format!("{label}, exec to exit, {RUNS} runs: {median:.1} ms ({least:.1} to {most:.1})"));
     }
-    let mut bounds = Bounds::of("explain");
-    let again = || runs(command("explain -f lobby.yaml", ASKED))[1];
-    bounds.time("resolver explain, six plugins, exec to exit", explain[1], LONGEST, again);
-    bounds.end()
+    let mut bounds = Bounds::new("explain");
+    let again = || measure_runs(command("explain -f lobby.yaml", READ_AT))[1];
+    bounds.check_time("resolver explain, six plugins, exec to exit", explain[1], TIME_LIMIT, again);
+    bounds.finish()
 }

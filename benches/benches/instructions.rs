@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use benches::bounds::Bounds;
-use benches::counted::{self, Counts};
-use benches::measure::say;
-use benches::worlds::hard::big;
-use benches::worlds::{self, PAPERS, fleet, fleet_catalog};
+use benches::budgets::Bounds;
+use benches::generators::adversarial::big;
+use benches::generators::{self, PAPERS, fleet, fleet_catalog};
+use benches::instruction_counts::{self, Counts};
+use benches::measure::print_line;
 use resolver::catalog::Catalog;
 use resolver::explain::text;
 use resolver::request::PaperRequest;
@@ -28,8 +28,8 @@ const WORK: &str = "NIGHTSHIFT_BENCH_WORK";
 const DIR: &str = "NIGHTSHIFT_BENCH_DIR";
 
 /// The times at which the cache is filled and at which `explain` is counted. They are less than five minutes apart, so no upstream is asked again.
-const FILLED: &str = "2026-01-20T12:00:00Z";
-const ASKED: &str = "2026-01-20T12:01:00Z";
+const FILLED_AT: &str = "2026-01-20T12:00:00Z";
+const READ_AT: &str = "2026-01-20T12:01:00Z";
 
 /// A directory with the recorded catalog, and whether to do the work.
 type Case = fn(&Path, bool);
@@ -48,14 +48,18 @@ fn six_plugins(dir: &Path, work: bool) {
     let json = fs::read(dir.join("catalog.json")).expect("the first process wrote it");
     let catalog: Catalog = serde_json::from_slice(&json).expect("as written");
     if work {
-        answer(&catalog, &recorded::request(&worlds::SIX, PaperRequest::Auto), recorded::at());
+        resolve_and_explain(
+            &catalog,
+            &recorded::request(&generators::SIX_PLUGINS, PaperRequest::Auto),
+            recorded::now(),
+        );
     }
 }
 
-fn answer(catalog: &Catalog, request: &resolver::request::Request, at: jiff::Timestamp) {
+fn resolve_and_explain(catalog: &Catalog, request: &resolver::request::Request, at: jiff::Timestamp) {
     let explanation = match resolver::resolve(catalog, request, at) {
         Ok(resolution) => resolution.explanation,
-        Err(no) => no.explanation(),
+        Err(unsolvable) => unsolvable.explanation(),
     };
     black_box(text::render(&explanation, at));
 }
@@ -64,7 +68,7 @@ fn blocked(papers: usize, work: bool) {
     let big = big(papers);
     let (catalog, request) = (big.catalog(), big.request());
     if work {
-        answer(&catalog, &request, worlds::at());
+        resolve_and_explain(&catalog, &request, generators::now());
     }
 }
 
@@ -79,8 +83,8 @@ fn all_blocked(_: &Path, work: bool) {
 fn thousand(_: &Path, work: bool) {
     let (catalog, requests) = (fleet_catalog(), fleet(1_000));
     if work {
-        let fleet = Fleet::read(&catalog, &requests, worlds::at());
-        black_box(fleet.decide(Budget::default()).together().len());
+        let fleet = Fleet::read(&catalog, &requests, generators::now());
+        black_box(fleet.decide(Budget::default()).solved_together().len());
     }
 }
 
@@ -89,7 +93,7 @@ fn explain(dir: &Path, work: bool) {
     let manifests = dir.join("lobby.yaml");
     if work {
         let arguments = ["resolver".as_ref(), "explain".as_ref(), "-f".as_ref(), manifests.as_os_str()];
-        resolver::cli::run(arguments.map(Into::into), recorded::at());
+        resolver::cli::run(arguments.map(Into::into), recorded::now());
     }
 }
 
@@ -101,9 +105,9 @@ fn counted_process(case: &str) {
 }
 
 /// This program again, running one case.
-fn child(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Command {
+fn case_command(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Command {
     let mut child = program;
-    child.env(CASE, name).env(DIR, dir).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", ASKED);
+    child.env(CASE, name).env(DIR, dir).env("XDG_CACHE_HOME", dir).env("NIGHTSHIFT_NOW", READ_AT);
     for (upstream, path) in
         [("FILL", "fill/v3"), ("HANGAR", "hangar/api/v1"), ("MODRINTH", "modrinth/v2"), ("DOCKER_HUB", "docker-hub/v2")]
     {
@@ -117,34 +121,34 @@ fn child(program: Command, name: &str, dir: &Path, base: &str, work: bool) -> Co
 }
 
 /// The instructions of one run, parsed from valgrind's output: `==7== I   refs:   359,713,773`.
-fn instructions(name: &str, dir: &Path, base: &str, work: bool) -> Result<u64, String> {
+fn count_instructions(name: &str, dir: &Path, base: &str, work: bool) -> Result<u64, String> {
     let mut valgrind = Command::new("valgrind");
     let out = dir.join("callgrind.out");
     valgrind.arg("--tool=callgrind").arg(format!("--callgrind-out-file={}", out.display()));
     valgrind.arg(env::current_exe().map_err(|error| error.to_string())?);
-    let done = child(valgrind, name, dir, base, work).output().map_err(|error| error.to_string())?;
-    let said = String::from_utf8_lossy(&done.stderr);
-    let refs = said.lines().find_map(|line| line.split_once("refs:")).map(|(_, count)| count.trim().replace(',', ""));
+    let done = case_command(valgrind, name, dir, base, work).output().map_err(|error| error.to_string())?;
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    let refs = stderr.lines().find_map(|line| line.split_once("refs:")).map(|(_, count)| count.trim().replace(',', ""));
     match refs.and_then(|count| count.parse().ok()) {
         Some(count) if done.status.success() => Ok(count),
-        Some(_) | None => Err(format!("`{name}` could not be counted: {said}")),
+        Some(_) | None => Err(format!("`{name}` could not be counted: {stderr}")),
     }
 }
 
-fn counts(dir: &Path, base: &str) -> Result<Counts, String> {
+fn count_all(dir: &Path, base: &str) -> Result<Counts, String> {
     let this = env::current_exe().map_err(|error| error.to_string())?;
     // Fills the cache.
     let (explain, _) = CASES[4];
-    let filled = child(Command::new(this), explain, dir, base, true)
-        .env("NIGHTSHIFT_NOW", FILLED)
+    let filled = case_command(Command::new(this), explain, dir, base, true)
+        .env("NIGHTSHIFT_NOW", FILLED_AT)
         .status()
         .map_err(|error| error.to_string())?;
     if !filled.success() {
         return Err(format!("`{explain}` failed before it was counted"));
     }
     let count = |(name, _): (&str, Case)| {
-        let whole = instructions(name, dir, base, true)?;
-        let count = whole.saturating_sub(instructions(name, dir, base, false)?);
+        let whole = count_instructions(name, dir, base, true)?;
+        let count = whole.saturating_sub(count_instructions(name, dir, base, false)?);
         Ok((name.to_owned(), count))
     };
     CASES.into_iter().map(count).collect()
@@ -156,35 +160,35 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if !Command::new("valgrind").arg("--version").stdout(Stdio::null()).status().is_ok_and(|status| status.success()) {
-        say("valgrind is not here, so no instructions are counted; everything else is measured.");
+        print_line("valgrind is not here, so no instructions are counted; everything else is measured.");
         return ExitCode::SUCCESS;
     }
     let dir = tempfile::tempdir().expect("a directory");
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let at = recorded::at();
+    let at = recorded::now();
     let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at)).expect("a free port on loopback");
-    let catalog = recorded::read(&worlds::SIX);
+    let catalog = recorded::read(&generators::SIX_PLUGINS);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     fs::write(dir.path().join("catalog.json"), json).expect("a directory of ours");
     fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a directory of ours");
 
-    let new = counts(dir.path(), state.public_url()).expect("each case runs");
+    let new = count_all(dir.path(), state.public_url()).expect("each case runs");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
-    let old = fs::read_to_string(&file).map_or_else(|_| Ok(Counts::new()), |text| counted::read(&text));
+    let old = fs::read_to_string(&file).map_or_else(|_| Ok(Counts::new()), |text| instruction_counts::parse(&text));
     let old = old.expect("the file is as it was written");
-    say(counted::compared(&old, &new).trim_end());
-    let mut bounds = Bounds::of("instructions");
+    print_line(instruction_counts::compare(&old, &new).trim_end());
+    let mut bounds = Bounds::new("instructions");
     if env::var_os("NIGHTSHIFT_RECORD").is_some() {
-        fs::write(&file, counted::written(&new)).expect("the checkout can be written");
+        fs::write(&file, instruction_counts::render(&new)).expect("the checkout can be written");
     } else {
         for (name, then) in &old {
-            let (now, most) = (new.get(name).copied().unwrap_or_default(), counted::allowed(*then));
+            let (now, most) = (new.get(name).copied().unwrap_or_default(), instruction_counts::max_instructions(*then));
             if now > most {
-                bounds.exceed(&format!(
+                bounds.record_failure(&format!(
                     "{name}: {now} instructions; at most {most} are allowed, see `benches/README.md`"
                 ));
             }
         }
     }
-    bounds.end()
+    bounds.finish()
 }

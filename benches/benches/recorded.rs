@@ -1,32 +1,32 @@
 //! Edge (reads). Provides the recorded catalog, as the replaying upstream serves it on 20 January 2026, and requests for it.
 
-use benches::worlds::{self, ON_HANGAR};
+use benches::generators::{self, ON_HANGAR};
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, ProjectKey, Source};
 use resolver::request::{PaperRequest, Request, VersionRequest};
 use resolver::upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
 
 /// The time of every question.
-pub(crate) fn at() -> Timestamp {
-    worlds::at()
+pub(crate) fn now() -> Timestamp {
+    generators::now()
 }
 
 /// One server that requests these projects.
 pub(crate) fn request(plugins: &[&str], paper: PaperRequest) -> Request {
-    let wishes = plugins.iter().map(|project| {
-        let mut wish = worlds::wish(project, VersionRequest::Latest);
+    let plugin_requests = plugins.iter().map(|project| {
+        let mut plugin_request = generators::plugin_request(project, VersionRequest::Latest);
         if *project == ON_HANGAR {
-            wish.key.source = Source::Hangar;
+            plugin_request.key.source = Source::Hangar;
         }
-        wish
+        plugin_request
     });
-    worlds::request("games/lobby".to_owned(), paper, wishes.collect())
+    generators::request("games/lobby".to_owned(), paper, plugin_requests.collect())
 }
 
 /// The catalog for these projects, from a replaying upstream of its own.
 pub(crate) fn read(plugins: &[&str]) -> Catalog {
     let runtime = tokio::runtime::Runtime::new().expect("a runtime");
-    let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at())).expect("a free port on loopback");
+    let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(now())).expect("a free port on loopback");
     runtime.block_on(catalog(plugins, state.public_url()))
 }
 
@@ -47,10 +47,10 @@ async fn catalog(plugins: &[&str], base: &str) -> Catalog {
     let store = tempfile::tempdir().expect("a directory");
     let settings = Settings { upstreams: upstreams(base), ..Settings::new(store.path()) };
     let fetcher = Fetcher::new(settings).expect("a fetcher");
-    let wish = request(plugins, PaperRequest::Auto);
-    let projects: Vec<ProjectKey> = wish.plugins.iter().map(|plugin| plugin.key.clone()).collect();
+    let request = request(plugins, PaperRequest::Auto);
+    let projects: Vec<ProjectKey> = request.plugins.iter().map(|plugin| plugin.key.clone()).collect();
     let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
-    let reading = fetcher.catalog(wanted, |catalog| resolver::needed_projects(catalog, &wish), at()).await;
+    let reading = fetcher.catalog(wanted, |catalog| resolver::missing_projects(catalog, &request), now()).await;
     assert!(reading.problems.is_empty(), "{:?}", reading.problems);
     reading.catalog
 }

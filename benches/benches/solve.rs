@@ -9,11 +9,11 @@ use std::hint::black_box;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use benches::bounds::Bounds;
+use benches::budgets::Bounds;
+use benches::generators;
 use benches::measure::median;
-use benches::worlds;
 use criterion::Criterion;
-use recorded::at;
+use recorded::now;
 use resolver::PreparedTables;
 use resolver::catalog::Catalog;
 use resolver::explain::{Explanation, text};
@@ -25,22 +25,22 @@ mod recorded;
 /// The number of runs that are compared with a limit. The median counts.
 const RUNS: usize = 49;
 /// The limits of the design with six plugins: for the solve alone, and for the whole answer.
-const LONGEST_SOLVE: Duration = Duration::from_micros(100);
-const LONGEST_ANSWER: Duration = Duration::from_millis(20);
+const SOLVE_TIME_LIMIT: Duration = Duration::from_micros(100);
+const RESOLVE_TIME_LIMIT: Duration = Duration::from_millis(20);
 
-const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
+const THREE_PLUGINS: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
 fn request(paper: PaperRequest) -> Request {
-    recorded::request(&THREE, paper)
+    recorded::request(&THREE_PLUGINS, paper)
 }
 
-fn three(criterion: &mut Criterion) {
-    let catalog = recorded::read(&THREE);
+fn measure_three(criterion: &mut Criterion) {
+    let catalog = recorded::read(&THREE_PLUGINS);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let yes = request(PaperRequest::Auto);
     let no = request(PaperRequest::Pin { version: "1.21.11".parse().expect("a literal") });
-    assert!(resolver::resolve(&catalog, &yes, at()).is_ok(), "the yes must be a yes");
-    assert!(resolver::resolve(&catalog, &no, at()).is_err(), "the no must be a no");
+    assert!(resolver::resolve(&catalog, &yes, now()).is_ok(), "the yes must be a yes");
+    assert!(resolver::resolve(&catalog, &no, now()).is_err(), "the no must be a no");
 
     let mut group = criterion.benchmark_group("three plugins");
     group.sample_size(20);
@@ -49,37 +49,40 @@ fn three(criterion: &mut Criterion) {
     });
     group.bench_function("yes, with explanation and text", |bencher| {
         bencher.iter(|| {
-            let resolution = resolver::resolve(black_box(&catalog), &yes, at()).expect("a yes");
-            text::render(&resolution.explanation, at())
+            let resolution = resolver::resolve(black_box(&catalog), &yes, now()).expect("a yes");
+            text::render(&resolution.explanation, now())
         });
     });
     group.bench_function("no, with explanation and text", |bencher| {
         bencher.iter(|| {
-            let no = resolver::resolve(black_box(&catalog), &no, at()).expect_err("a no");
-            text::render(&no.explanation(), at())
+            let no = resolver::resolve(black_box(&catalog), &no, now()).expect_err("a no");
+            text::render(&no.explanation(), now())
         });
     });
     group.bench_function("what is still to be fetched", |bencher| {
-        bencher.iter(|| resolver::needed_projects(black_box(&catalog), &yes));
+        bencher.iter(|| resolver::missing_projects(black_box(&catalog), &yes));
     });
     group.finish();
 }
 
 /// Measures the solve alone, with pages read and releases checked before, and the whole answer.
-fn six(criterion: &mut Criterion, bounds: &mut Bounds) {
-    let catalog = recorded::read(&worlds::SIX);
+fn measure_six(criterion: &mut Criterion, bounds: &mut Bounds) {
+    let catalog = recorded::read(&generators::SIX_PLUGINS);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
-    let request = recorded::request(&worlds::SIX, PaperRequest::Auto);
-    let prepared = PreparedTables::of(&catalog, &request, at()).expect("all that it takes");
+    let request = recorded::request(&generators::SIX_PLUGINS, PaperRequest::Auto);
+    let prepared = PreparedTables::new(&catalog, &request, now()).expect("all that it takes");
     let newest: Minecraft = "1.21.11".parse().expect("a literal");
-    let resolution = resolver::resolve(&catalog, &request, at()).expect("a yes: a no would be said sooner");
-    assert_eq!(resolution.lock.plugins.len(), worlds::SIX.len(), "all six are chosen");
+    let resolution = resolver::resolve(&catalog, &request, now()).expect("a yes: a no would be said sooner");
+    assert_eq!(resolution.lock.plugins.len(), generators::SIX_PLUGINS.len(), "all six are chosen");
     assert_eq!(prepared.paper().expect("an answer within the budget"), Some(&resolution.lock.minecraft));
-    assert!(resolution.lock.minecraft < newest && !resolution.explanation.held_by().is_empty(), "there is a why-not");
-    let answer = || {
-        let resolution = resolver::resolve(&catalog, &request, at()).expect("a yes");
-        let why_not = resolver::why_not(&catalog, &request, &newest, at()).expect("an answer within the budget");
-        text::render(&resolution.explanation, at()) + &text::render(&Explanation::WhyNot(why_not), at())
+    assert!(
+        resolution.lock.minecraft < newest && !resolution.explanation.blocked_by().is_empty(),
+        "there is a why-not"
+    );
+    let resolve_and_explain = || {
+        let resolution = resolver::resolve(&catalog, &request, now()).expect("a yes");
+        let why_not = resolver::why_not(&catalog, &request, &newest, now()).expect("an answer within the budget");
+        text::render(&resolution.explanation, now()) + &text::render(&Explanation::WhyNot(why_not), now())
     };
 
     let mut group = criterion.benchmark_group("six plugins");
@@ -89,19 +92,19 @@ fn six(criterion: &mut Criterion, bounds: &mut Bounds) {
     });
     group.bench_function("solve only", |bencher| bencher.iter(|| black_box(&prepared).paper()));
     group.bench_function("the whole answer, with explanation, why-not, proven hints and text", |bencher| {
-        bencher.iter(black_box(answer));
+        bencher.iter(black_box(resolve_and_explain));
     });
     group.finish();
     let solve = || median(RUNS, || black_box(&prepared).paper()).1.took;
-    bounds.time("six plugins: solve only", solve(), LONGEST_SOLVE, solve);
-    let whole = || median(RUNS, black_box(answer)).1.took;
-    bounds.time("six plugins: the whole answer", whole(), LONGEST_ANSWER, whole);
+    bounds.check_time("six plugins: solve only", solve(), SOLVE_TIME_LIMIT, solve);
+    let whole = || median(RUNS, black_box(resolve_and_explain)).1.took;
+    bounds.check_time("six plugins: the whole answer", whole(), RESOLVE_TIME_LIMIT, whole);
 }
 
 fn main() -> ExitCode {
-    let (mut criterion, mut bounds) = (Criterion::default().configure_from_args(), Bounds::of("solve"));
-    three(&mut criterion);
-    six(&mut criterion, &mut bounds);
+    let (mut criterion, mut bounds) = (Criterion::default().configure_from_args(), Bounds::new("solve"));
+    measure_three(&mut criterion);
+    measure_six(&mut criterion, &mut bounds);
     criterion.final_summary();
-    bounds.end()
+    bounds.finish()
 }

@@ -14,7 +14,7 @@ pub struct Cost {
 
 impl Cost {
     /// The duration of this work divided by that of the other.
-    pub fn times(&self, other: &Self) -> f64 {
+    pub fn ratio_to(&self, other: &Self) -> f64 {
         self.took.as_secs_f64() / other.took.as_secs_f64()
     }
 }
@@ -27,7 +27,7 @@ pub fn status(process: &str, field: &str) -> u64 {
 }
 
 /// Does the work once and measures it.
-pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
+pub fn measure<T>(work: impl FnOnce() -> T) -> (T, Cost) {
     // Resets the peak. This is not allowed everywhere. The figure is then that of the whole process.
     let _ = fs::write("/proc/self/clear_refs", "5");
     let (before, start) = (status("self", "VmRSS"), Instant::now());
@@ -38,14 +38,14 @@ pub fn cost<T>(work: impl FnOnce() -> T) -> (T, Cost) {
 
 /// Does the work `runs` times. The result is the run with the median duration.
 pub fn median<T>(runs: usize, work: impl Fn() -> T) -> (T, Cost) {
-    let mut runs: Vec<(T, Cost)> = (0..runs).map(|_| cost(&work)).collect();
+    let mut runs: Vec<(T, Cost)> = (0..runs).map(|_| measure(&work)).collect();
     runs.sort_by_key(|(_, cost)| cost.took);
     let middle = runs.len() / 2;
     runs.swap_remove(middle)
 }
 
 /// Prints one line for the reader.
-pub fn say(line: &str) {
+pub fn print_line(line: &str) {
     // A failed write to stdout cannot be reported.
     let _ = writeln!(std::io::stdout(), "{line}");
 }

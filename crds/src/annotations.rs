@@ -16,10 +16,10 @@ pub const PREVIOUS: &str = "previous";
 pub const RESTORE_FROM: &str = "nightshift.dev/restore-from";
 
 /// The fewest digits of a digest that identify a version set. Object names contain as many.
-const ENOUGH_DIGITS: usize = 16;
+const MIN_DIGITS: usize = 16;
 
 /// Whether the written value means this digest: it has all digits, or at least the first 16.
-pub fn names(written: &str, digest: &str) -> bool {
+pub fn matches_digest(written: &str, digest: &str) -> bool {
     let written = written.trim();
-    written.len() >= ENOUGH_DIGITS && digest.starts_with(written)
+    written.len() >= MIN_DIGITS && digest.starts_with(written)
 }

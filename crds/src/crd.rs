@@ -7,7 +7,7 @@ use crate::{PaperMCServer, Plugin};
 
 /// The schemas of the `spec` of each kind, as committed: JSON by kind, without descriptions. It is for commands that start often: generating the
 /// definitions or reading their YAML takes longer than everything else in `resolver explain`.
-pub const SPECS: &str = include_str!("../schemas/specs.json");
+pub const SPEC_SCHEMAS: &str = include_str!("../schemas/specs.json");
 
 /// The definitions, by the name of the file they are committed as.
 ///
@@ -18,7 +18,7 @@ pub fn definitions() -> [(&'static str, Value); 2] {
     let plugin = serde_json::to_value(Plugin::crd()).expect("a definition serialises");
     [("papermcservers.yaml", server), ("plugins.yaml", plugin)].map(|(file, mut definition)| {
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        tidy(schema);
+        drop_unused_keys(schema);
         // The generated sentence names a Rust type. Users need the description of the spec instead.
         schema["description"] = schema["properties"]["spec"]["description"].clone();
         (file, definition)
@@ -29,7 +29,7 @@ pub fn definitions() -> [(&'static str, Value); 2] {
 ///
 /// # Panics
 /// Never with the types of this crate.
-pub fn generated() -> Vec<(String, String)> {
+pub fn generated_files() -> Vec<(String, String)> {
     let mut specs = serde_json::Map::new();
     let mut files = Vec::new();
     for (file, mut definition) in definitions() {
@@ -38,7 +38,7 @@ pub fn generated() -> Vec<(String, String)> {
         files.push((format!("manifests/{file}"), text));
         let kind = definition["spec"]["names"]["kind"].as_str().expect("a definition names its kind").to_owned();
         let mut spec = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"].take();
-        silence(&mut spec);
+        strip_descriptions(&mut spec);
         specs.insert(kind, spec);
     }
     files.push(("schemas/specs.json".to_owned(), format!("{}\n", Value::Object(specs))));
@@ -46,23 +46,23 @@ pub fn generated() -> Vec<(String, String)> {
 }
 
 /// Removes the descriptions, and the rules that only the API server can check.
-fn silence(schema: &mut Value) {
-    each_inner(schema, &mut |fields| {
+fn strip_descriptions(schema: &mut Value) {
+    for_each_nested(schema, &mut |fields| {
         fields.remove("description");
         fields.remove("x-kubernetes-validations");
     });
 }
 
 /// Changes a schema and all schemas nested in it.
-fn each_inner(schema: &mut Value, change: &mut impl FnMut(&mut serde_json::Map<String, Value>)) {
+fn for_each_nested(schema: &mut Value, change: &mut impl FnMut(&mut serde_json::Map<String, Value>)) {
     let Some(fields) = schema.as_object_mut() else { return };
     change(fields);
     if let Some(properties) = fields.get_mut("properties").and_then(Value::as_object_mut) {
-        properties.values_mut().for_each(|inner| each_inner(inner, change));
+        properties.values_mut().for_each(|inner| for_each_nested(inner, change));
     }
     for inner in ["items", "additionalProperties"] {
         if let Some(inner) = fields.get_mut(inner) {
-            each_inner(inner, change);
+            for_each_nested(inner, change);
         }
     }
 }
@@ -79,8 +79,8 @@ pub fn schema_of<K: CustomResourceExt>() -> Value {
 }
 
 /// Removes the keys that schemars adds and Kubernetes does not use.
-fn tidy(schema: &mut Value) {
-    each_inner(schema, &mut |fields| {
+fn drop_unused_keys(schema: &mut Value) {
+    for_each_nested(schema, &mut |fields| {
         // The API server drops a `null` in a field that is not nullable before it sets defaults, which is what a user who writes `null` means. It
         // keeps a `null` in a nullable field, and every rule would have to expect it.
         fields.remove("nullable");

@@ -24,10 +24,10 @@ pub use backup::{
     LastBackup, LastRestore, RestoreHandled, RestoreResult, ScheduledContents,
 };
 pub use blackout::Blackout;
-pub use crash_loop::{CrashStatus, OnCrashLoop, StoppedByCrashes};
+pub use crash_loop::{CrashLoopStop, CrashStatus, OnCrashLoop};
 pub use follows::Follows;
-pub use notify::{ChatKind, NotificationEvent, NotificationState, NotificationTexts, NotifyChannel, PLACES};
-pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsKept};
+pub use notify::{ChatKind, NotificationEvent, NotificationState, NotificationTexts, NotifyChannel, PLACEHOLDERS};
+pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsSaved};
 pub use restart::{Restart, RestartOnlyIf};
 pub use restore_from::RestoreFrom;
 pub use settings::{
@@ -36,14 +36,15 @@ pub use settings::{
 };
 pub use status::{
     AnswerBasis, AvailableUpdate, BlockedBy, DelistedFileStatus, DelistedReleaseStatus, HandledRequests, HistoryEntry,
-    LastUpdate, PaperMCServerStatus, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts, StopSeen,
+    LastUpdate, ObservedStop, PaperMCServerStatus, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
     UpdateBlocked,
 };
 pub use unmanaged_jars::{TrustedFile, UnmanagedFile, UnmanagedPlugins};
 
 /// The message that rejects a server without RCON whose spec uses a feature that needs RCON.
-pub const NEEDS_RCON: &str = "without RCON nobody can be warned or counted and no save is confirmed before a stop: players.policy has to be Ignore, \
-                              restart.policy too, and there can be neither backup.schedule nor updateSchedule.opportunistic. Or remove the field";
+pub const RCON_REQUIRED_MESSAGE: &str = "without RCON, players cannot be warned or counted, and no save is confirmed \
+before a stop: set players.policy and restart.policy to Ignore, and remove backup.schedule and \
+updateSchedule.opportunistic. Or remove this field";
 
 /// The entry of `hold` that stands for the whole version set instead of one plugin.
 pub const WHOLE_SET: &str = "*";
@@ -68,14 +69,15 @@ pub const WHOLE_SET: &str = "*";
     printcolumn(json_path = ".status.version", name = "Version", type_ = "string"),
     printcolumn(json_path = ".status.update", name = "Update", type_ = "string"),
     printcolumn(json_path = ".status.nextWindow", name = "Next Window", type_ = "string"),
-    printcolumn(json_path = ".status.heldBy", name = "Held By", type_ = "string"),
+    printcolumn(json_path = ".status.heldBy", name = "Blocked By", type_ = "string"),
     printcolumn(json_path = ".status.conditions[?(@.type==\"Ready\")].status", name = "Ready", type_ = "string"),
     printcolumn(json_path = ".status.nextRestart", name = "Next Restart", type_ = "string", priority = 1),
     printcolumn(json_path = ".metadata.creationTimestamp", name = "Age", type_ = "date"),
     validation = Rule::new("size(self.metadata.name) <= 40 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$')")
-        .message("metadata.name must be at most 40 lower-case letters, digits and dashes, and begin with a letter: Service, pod and label are made of it"),
+        .message("metadata.name must be at most 40 lower-case letters, digits and dashes, and begin with a letter: it \
+        is part of the names of Service, pod and label"),
     validation = Rule::new("!has(self.spec.follows) || self.spec.follows.server != self.metadata.name")
-        .message("a server cannot follow itself: name the one that is to go first, or leave follows out").field_path(".spec.follows.server"),
+        .message("a server cannot follow itself: name the server that is updated first, or remove follows").field_path(".spec.follows.server"),
     derive = "PartialEq"
 )]
 #[serde(rename_all = "camelCase")]
@@ -85,17 +87,18 @@ pub const WHOLE_SET: &str = "*";
     validation = Rule::new("self.updateStrategy != 'build-pin' || has(self.build)")
         .message("updateStrategy build-pin needs the build to stay on, such as 130").field_path(".build").reason(Reason::FieldValueRequired),
     validation = Rule::new("!has(self.image) || self.imagePolicy == 'Follow'")
-        .message("imagePolicy says how a chosen image may change, and image pins one; remove one of the two").field_path(".imagePolicy").reason(Reason::FieldValueForbidden),
+        .message("imagePolicy says how a chosen image may change, but image pins one: remove one of the two").field_path(".imagePolicy").reason(Reason::FieldValueForbidden),
     // On the spec and not on `updateSchedule`: the API server checks a default against the rules of its own field, and the default of
     // `updateSchedule` breaks this rule.
     validation = Rule::new("has(self.updateSchedule.maintenanceWindow) || (has(self.updateSchedule.windows) && size(self.updateSchedule.windows) > 0)")
-        .message("say when the server may restart: a maintenanceWindow with a cron such as \"0 4 * * 0\" (Sundays at 04:00), or with enabled: false for never by itself")
+        .message("set when the server may restart: a maintenanceWindow with a cron such as \"0 4 * * 0\" (Sundays at \
+        04:00), or with enabled: false for no automatic restart")
         .field_path(".updateSchedule.maintenanceWindow").reason(Reason::FieldValueRequired),
     validation = Rule::new("!has(self.updateSchedule.maintenanceWindow) || !self.updateSchedule.maintenanceWindow.enabled || has(self.updateSchedule.maintenanceWindow.cron)")
-        .message("say when the server may restart: a cron such as \"0 4 * * 0\" (Sundays at 04:00)")
+        .message("set when the server may restart: a cron such as \"0 4 * * 0\" (Sundays at 04:00)")
         .field_path(".updateSchedule.maintenanceWindow.cron").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.rcon.enabled || (self.players.policy == 'Ignore' && (!has(self.restart) || !has(self.restart.policy) || self.restart.policy == 'Ignore') && (!has(self.backup) || !has(self.backup.schedule)) && !has(self.updateSchedule.opportunistic))")
-        .message(NEEDS_RCON).field_path(".rcon.enabled").reason(Reason::FieldValueForbidden),
+        .message(RCON_REQUIRED_MESSAGE).field_path(".rcon.enabled").reason(Reason::FieldValueForbidden),
 )]
 pub struct PaperMCServerSpec {
     /// Your consent to the Minecraft EULA (<https://aka.ms/MinecraftEULA>). The only value is `Accepted`. Without it, the server does not start.
@@ -250,18 +253,19 @@ pub struct PaperMCServerSpec {
 
 impl PaperMCServerSpec {
     /// Whether the whole version set is held: `hold` contains [`WHOLE_SET`].
-    pub fn holds_all(&self) -> bool {
+    pub fn is_fully_held(&self) -> bool {
         self.hold.iter().any(|name| name == WHOLE_SET)
     }
 
     /// Whether the spec uses a feature that needs RCON while RCON is disabled. The schema rule above checks the same.
-    pub fn lacks_rcon(&self) -> bool {
+    pub fn is_missing_rcon(&self) -> bool {
         let of_restart = self.restart.as_ref().and_then(|restart| restart.policy);
         let mut policies = [Some(self.players.policy), of_restart].into_iter().flatten();
-        let copies = self.backup.as_ref().is_some_and(|backup| backup.schedule.is_some());
-        let is_done_over_it =
-            policies.any(|kind| kind != PolicyKind::Ignore) || copies || self.update_schedule.opportunistic.is_some();
-        is_done_over_it && !self.rcon.enabled
+        let has_backup_schedule = self.backup.as_ref().is_some_and(|backup| backup.schedule.is_some());
+        let uses_rcon = policies.any(|kind| kind != PolicyKind::Ignore)
+            || has_backup_schedule
+            || self.update_schedule.opportunistic.is_some();
+        uses_rcon && !self.rcon.enabled
     }
 }
 

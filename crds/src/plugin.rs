@@ -38,25 +38,26 @@ use crate::schema;
     validation = Rule::new("self.source.type == 'url' || has(self.source.project)")
         .message("hangar and modrinth need the project: the last part of its page's address").field_path(".source.project").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.source.type != 'url' || !has(self.source.project)")
-        .message("a url names the file itself; remove the project").field_path(".source.project").reason(Reason::FieldValueForbidden),
+        .message("a url names the file itself: remove the project").field_path(".source.project").reason(Reason::FieldValueForbidden),
     validation = Rule::new("self.source.type != 'url' || has(self.source.url)")
         .message("type url needs the https address of the JAR").field_path(".source.url").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.source.type == 'url' || !has(self.source.url)")
-        .message("hangar and modrinth know where their files are; remove the url, or write type: url").field_path(".source.url").reason(Reason::FieldValueForbidden),
+        .message("hangar and modrinth know where their files are: remove the url, or write type: url").field_path(".source.url").reason(Reason::FieldValueForbidden),
     validation = Rule::new("self.source.type == 'modrinth' || !has(self.source.jars)")
-        .message("only modrinth has releases of several JARs; remove the jars").field_path(".source.jars").reason(Reason::FieldValueForbidden),
+        .message("only modrinth has releases of several JARs: remove the jars").field_path(".source.jars").reason(Reason::FieldValueForbidden),
     validation = Rule::new("!has(self.source.jars) || !self.source.jars.exists(jar, jar.endsWith('.jar'))")
         .message("a file name without version and .jar, such as EssentialsXChat: the next release has another version").field_path(".source.jars").reason(Reason::FieldValueInvalid),
     validation = Rule::new("!has(self.source.url) || (isURL(self.source.url) && url(self.source.url).getScheme() == 'https')")
-        .message("must be an https address: what comes over plain http is nobody's word").field_path(".source.url").reason(Reason::FieldValueInvalid),
+        .message("must be an https address: files over plain http are not authenticated").field_path(".source.url").reason(Reason::FieldValueInvalid),
     validation = Rule::new("self.source.type != 'url' || has(self.source.checksum)")
-        .message("type url needs the sha256 of the JAR, as sha256sum prints it: the address alone does not say which bytes are meant").field_path(".source.checksum").reason(Reason::FieldValueRequired),
+        .message("type url needs the sha256 of the JAR, as sha256sum prints it: the address alone does not identify \
+        the file").field_path(".source.checksum").reason(Reason::FieldValueRequired),
     validation = Rule::new("self.source.type == 'url' || !has(self.source.checksum)")
-        .message("hangar and modrinth publish a checksum for each release; remove this one").field_path(".source.checksum").reason(Reason::FieldValueForbidden),
+        .message("hangar and modrinth publish a checksum for each release: remove this one").field_path(".source.checksum").reason(Reason::FieldValueForbidden),
     validation = Rule::new("self.source.type != 'url' || !(self.updateStrategy in ['pin', 'build-pin'])")
-        .message("a url is one release, and its checksum pins it; remove the updateStrategy").field_path(".updateStrategy").reason(Reason::FieldValueInvalid),
+        .message("a url is one release, and its checksum pins it: remove the updateStrategy").field_path(".updateStrategy").reason(Reason::FieldValueInvalid),
     validation = Rule::new("self.source.type != 'url' || !has(self.version)")
-        .message("a url is one release, and its version is read from the JAR; remove the version").field_path(".version").reason(Reason::FieldValueForbidden),
+        .message("a url is one release, and its version is read from the JAR: remove the version").field_path(".version").reason(Reason::FieldValueForbidden),
 )]
 pub struct PluginSpec {
     /// The source that the plugin is downloaded from.

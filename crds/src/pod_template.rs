@@ -84,7 +84,7 @@ fn mark_keyed_lists(properties: &mut Map<String, Value>) {
         list["x-kubernetes-list-type"] = json!("map");
         list["x-kubernetes-list-map-keys"] = json!(keys);
         for key in keys {
-            let required = list["items"]["required"].as_array().is_some_and(|all| all.iter().any(|it| it == key));
+            let required = list["items"]["required"].as_array().is_some_and(|all| all.iter().any(|item| item == key));
             // A key must be required or have a default. These are the defaults of the core types.
             if !required {
                 let default = if *key == "protocol" { "TCP" } else { "" };

@@ -64,10 +64,10 @@ pub const LANGUAGES: [&str; 26] = [
 /// character by character, because patterns of the API server have no negative lookahead.
 pub fn announcement(_: &mut SchemaGenerator) -> Schema {
     // After an incomplete `{in`, the next character may be a brace that starts another placeholder.
-    const UNDONE: &str = "(\\{(in?)?)*";
+    const INCOMPLETE_PLACEHOLDER: &str = "(\\{(in?)?)*";
     let languages = LANGUAGES.join("|");
     let ends = format!("([^{{i]|i[^{{n]|in[^{{:]|in:({languages})\\}})");
-    let pattern = format!("^([^{{]|{UNDONE}\\{{{ends})*{UNDONE}$");
+    let pattern = format!("^([^{{]|{INCOMPLETE_PLACEHOLDER}\\{{{ends})*{INCOMPLETE_PLACEHOLDER}$");
     json_schema!({"type": "string", "minLength": 1, "maxLength": 256, "pattern": pattern})
 }
 

@@ -14,7 +14,7 @@ fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
     let mut found: Vec<(PathBuf, String)> = fs::read_dir(folder)
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|it| it == "yaml"))
+        .filter(|path| path.extension().is_some_and(|extension| extension == "yaml"))
         .map(|path| (path.clone(), fs::read_to_string(path).unwrap()))
         .collect();
     found.sort();
@@ -75,10 +75,10 @@ fn refused_examples_state_api_server_answer_in_first_line() {
     }
     for (path, text) in refused {
         let first = text.lines().next().unwrap();
-        let words = first.strip_prefix("# refused: ").unwrap_or_else(|| panic!("{}: {first}", path.display()));
+        let reason = first.strip_prefix("# refused: ").unwrap_or_else(|| panic!("{}: {first}", path.display()));
         assert!(
-            words.contains("spec.") || words.contains("metadata.name"),
-            "{}: no field in `{words}`",
+            reason.contains("spec.") || reason.contains("metadata.name"),
+            "{}: no field in `{reason}`",
             path.display()
         );
         assert_eq!(

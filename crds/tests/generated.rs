@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crds::crd::generated;
+use crds::crd::generated_files;
 
 #[test]
 fn generated_files_match_types() {
@@ -12,6 +12,6 @@ fn generated_files_match_types() {
         fs::read_to_string(path).ok().as_ref() != Some(text)
     };
     let other: Vec<String> =
-        generated().into_iter().filter(|(file, text)| differs(file, text)).map(|(file, _)| file).collect();
+        generated_files().into_iter().filter(|(file, text)| differs(file, text)).map(|(file, _)| file).collect();
     assert!(other.is_empty(), "not what crds/src says: {}. Run `make generate`", other.join(", "));
 }

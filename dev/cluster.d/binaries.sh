@@ -61,7 +61,7 @@ required_version() { # FOLDER MODULE
 # Moves the result by rename, so an interrupted build never looks finished. If another build was faster, its result is used.
 arrive() { # FRESH BIN PROGRAM
     mv -T "$1" "${2%/bin}" 2>/dev/null || true
-    [ -x "$2/$3" ] || die "the build did not arrive in $2." "Remove ${2%/bin} and try again."
+    [ -x "$2/$3" ] || die "the build is not in $2." "Remove ${2%/bin} and try again."
     say "Built into $2 after $(elapsed) s."
 }
 

@@ -6,7 +6,7 @@ make_certificates() {
     if [ ! -e "$pki/complete" ]; then
         rm -rf "$pki"
         mkdir -p "$pki"
-        (umask 077 && cd "$pki" && all_certificates) 2>"$logs/certificates.log" || die "openssl could not make the certificates." "See $logs/certificates.log"
+        (umask 077 && cd "$pki" && all_certificates) 2>"$logs/certificates.log" || die "openssl could not create the certificates." "See $logs/certificates.log"
         touch "$pki/complete"
     fi
     install -m 600 "$pki/admin.kubeconfig" "$kubeconfig"

@@ -28,7 +28,7 @@ start_control_plane() {
         --requestheader-extra-headers-prefix=X-Remote-Extra- \
         --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key"
     until_true 180 api_settled || true
-    api_answers || die "the API server does not get ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
+    api_answers || die "the API server does not become ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
         "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
     say "API server ready after $(elapsed) s."
 

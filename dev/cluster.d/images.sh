@@ -5,7 +5,7 @@
 # separate folder that is removed afterwards. The script changes no data of the user, and pulls no image.
 
 base_image=nightshift.dev/busybox:dev # the sandbox of every pod, and a shell for debugging
-project_images=(nightshift paper-stand-in replaying-upstream)
+project_images=(nightshift fake-paper replaying-upstream)
 
 # Builds the programs like the tests do (dev/test.d/build.sh). `dev/test` has already built them and passes their location.
 build_programs() {
@@ -18,7 +18,7 @@ build_programs() {
         . dev/test.d/build.sh
         build --quiet </dev/null >&2 || exit
         echo "$programs"
-    ) || die "the programs for the images do not compile (see above)." "Mend that, then give the same command again."
+    ) || die "the programs for the images do not compile (see above)." "Fix that, then run the same command again."
 }
 
 # Removes debugging data, which is four fifths of a program.
@@ -32,12 +32,12 @@ build_images() {
     # One build at a time, because builds share folders. The lock is held until this script exits.
     mkdir -p "$archives"
     exec 8>"$archives/lock"
-    flock -n 8 || { say "Another dev/cluster is building images; waiting for it." && flock 8; }
+    flock -n 8 || { say "Another dev/cluster is building images. Waiting for it." && flock 8; }
     command -v buildah >/dev/null || { require_linux_and_root && install_packages; }
     build_programs
     build_image busybox shell
     build_image nightshift program operator program agent program resolver authorities
-    build_image paper-stand-in program paper-stand-in shell
+    build_image fake-paper program fake-paper shell
     build_image replaying-upstream program replaying-upstream
 }
 

@@ -29,7 +29,7 @@ take_over_node_of() { # STATE-DIRECTORY
         die "the node of this machine belongs to another state directory: ${1:-unknown}." \
             "Take that one down first: NIGHTSHIFT_STATE=${1:-…} dev/cluster down"
     fi
-    say "Nothing of the node of $1 is alive: its network is removed."
+    say "No process of the node of $1 is running. Its network is removed."
     remove_node_network
 }
 
@@ -60,7 +60,7 @@ start_node() {
         --proxy-mode nftables --cluster-cidr "$pod_cidr" --bind-address-hard-fail=false \
         --conntrack-max-per-core 0 --conntrack-tcp-timeout-established 0s --conntrack-tcp-timeout-close-wait 0s \
         --healthz-bind-address 127.0.0.1:10256 --metrics-bind-address 127.0.0.1:10249
-    until_true 60 node_ready || die "the node does not get ready: $(tail -n 1 "$logs/kubelet.log")" "Look into $logs/kubelet.log, then: dev/cluster down"
+    until_true 60 node_ready || die "the node does not become ready: $(tail -n 1 "$logs/kubelet.log")" "Look into $logs/kubelet.log, then: dev/cluster down"
     say "Node $node ready after $(elapsed) s."
 }
 
@@ -195,7 +195,7 @@ stop_node() {
 our_shims() { pgrep -f -- "-address $containerd_socket" || true; }
 
 kill_containers() {
-    until_true 20 no_container_left || die "these shims of containerd do not end: $(our_shims | paste -sd' ')." "See /proc/NUMBER/stack, then: dev/cluster down"
+    until_true 20 no_container_left || die "these shims of containerd do not exit: $(our_shims | paste -sd' ')." "See /proc/NUMBER/stack, then: dev/cluster down"
 }
 
 no_container_left() {

@@ -26,7 +26,7 @@ start() { # NAME COMMAND…
     setsid "$@" >>"$logs/$name.log" 2>&1 </dev/null 9>&- &
     printf '%s\n' $! "$(start_of $!)" >"$run/$name.pid"
     until_true 10 launched "$name" || true
-    alive "$name" || die "$name ended at once: $(tail -n 1 "$logs/$name.log")" "The whole log is $logs/$name.log"
+    alive "$name" || die "$name exited at once: $(tail -n 1 "$logs/$name.log")" "The whole log is $logs/$name.log"
 }
 
 # Whether the process executes COMMAND or has exited. Before that, its command line is ours, empty, or starts with a launcher.
@@ -45,7 +45,7 @@ stop() { # NAME SECONDS-OF-GRACE
         pid=$(pid_of "$1")
         kill -- "-$pid" 2>/dev/null || true
         until_true "$2" gone "$1" || kill -KILL -- "-$pid" 2>/dev/null || true
-        until_true 5 gone "$1" || die "$1 (process $pid) does not end, not even by SIGKILL." "See /proc/$pid/stack, then try again."
+        until_true 5 gone "$1" || die "$1 (process $pid) does not exit, even after SIGKILL." "See /proc/$pid/stack, then try again."
     fi
     rm -f "$run/$1.pid"
 }

@@ -30,7 +30,7 @@ helm_bin=$cache/nightshift/helm-$(sha256sum <"$here/helm/go.sum" | cut -c1-16)/b
 export PATH=$bin:$helm_bin:$PATH:/usr/sbin:/sbin
 
 if existing; then
-    [ -n "${KUBECONFIG:-}" ] || die "CLUSTER=existing, but KUBECONFIG is not set." "Set it to the file that leads to your cluster."
+    [ -n "${KUBECONFIG:-}" ] || die "CLUSTER=existing, but KUBECONFIG is not set." "Set it to the kubeconfig of your cluster."
     kubeconfig=$KUBECONFIG
 else
     kubeconfig=$state/kubeconfig
@@ -60,7 +60,7 @@ require_linux_and_root() {
     local why=
     [ "$(uname -s)" = Linux ] || why="this is $(uname -s), and it takes Linux"
     [ -n "$why" ] || [ "$(id -u)" = 0 ] || why="you are not root, and it takes network namespaces, mounts and cgroups"
-    [ -z "$why" ] || die "a cluster of our own cannot run here: $why." \
+    [ -z "$why" ] || die "a local cluster cannot run here: $why." \
         "Use one that you have: set KUBECONFIG to its file and CLUSTER=existing, then give the same command again."
 }
 
@@ -69,7 +69,7 @@ lock() {
     mkdir -p "$state"
     exec 9>"$state/lock"
     if ! flock -n 9; then
-        say "Another dev/cluster is at work here; waiting for it."
+        say "Another dev/cluster is running here. Waiting for it."
         flock -w 600 9 || die "another dev/cluster has held $state/lock for 10 minutes." "See what it is: fuser -v $state/lock"
     fi
     mkdir -p "$run" "$logs"

@@ -63,7 +63,7 @@ measured() { # NAME COMMAND…
     "$@" &
     wait $! || result=$?
     took "$name" "$began"
-    [ $result = 0 ] || say "$me: \"$name\" failed; see above."
+    [ $result = 0 ] || say "$me: \"$name\" failed. See above."
     return $result
 }
 
@@ -92,7 +92,7 @@ list_tests_of() { # COMMAND-OF-BUILD.SH…
     "$@" --message-format json-render-diagnostics >"$answer"
     sed -nE '/"profile":\{[^}]*"test":true\}/ s/.*"manifest_path":"([^"]*\/([^/"]+))\/Cargo.toml","target":\{"kind":\["([a-z-]+)"\].*"name":"([^"]+)","src_path".*"executable":"([^"]+)".*/\2\t\3\t\4\t\1\t\5/p' \
         "$answer" | awk -F '\t' -v OFS='\t' '$2 != "bin" { print ($2 == "test" ? $1 "/" $3 : $1), $4, $5 }' >"$answer.list"
-    [ -s "$answer.list" ] || { say "$me: cargo named no test binary; its answer is in $answer." && return 1; }
+    [ -s "$answer.list" ] || { say "$me: cargo named no test binary. Its answer is in $answer." && return 1; }
     mv "$answer.list" "$results/binaries"
 }
 
@@ -173,7 +173,7 @@ other_tests() {
 
 # Lists the binaries of `other_tests`. The slowest are first, so that none of them runs alone at the end.
 by_length() {
-    local long=(resolver/brute_force operator scheduler/rollout_model resolver/checker resolver scheduler resolver/cli)
+    local long=(resolver/brute_force operator scheduler/rollout_model resolver/lock_checker resolver scheduler resolver/cli)
     printf '%s\n' "${long[@]}"
     all_but operator/cluster scheduler/agent "${long[@]}"
 }

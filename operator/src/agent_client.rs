@@ -4,39 +4,41 @@ use std::time::Duration;
 
 use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
 use scheduler::protocol::{
-    AgentReport, Announce, CancelAnnouncement, FileSet, HotCopy, KeepCopy, PORT, PlayerCount, RequestRefusal, Save,
-    Saved, in_the_chat,
+    AgentReport, Announce, CancelAnnouncement, FileSet, OnlineBackupRequest, PORT, PlayerCount, ProtectBackup,
+    RequestRefusal, Save, Saved, in_the_chat,
 };
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 /// Timeout of a report or a small request. The agent replies at once, so an agent that takes longer counts as
 /// unreachable.
-pub(crate) const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const REPLY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Added to the server's own save timeout. It covers the wait for a command that is already running, the opening of the
 /// console and the reply. If the operator gave up first, a refused save would look like an unreachable agent, and the
 /// operator would request the save again at once.
-const AROUND_A_SAVE: Duration = Duration::from_secs(30);
+const SAVE_TIMEOUT_MARGIN: Duration = Duration::from_secs(30);
 
 /// Error of a request to an agent.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AgentError {
     #[error("the agent of pod `{pod}` does not answer")]
-    Silent {
+    Unreachable {
         pod: String,
         #[source]
         source: reqwest::Error,
     },
-    #[error("the agent of pod `{pod}` refused {what}: {why}")]
-    Refused { pod: String, what: &'static str, why: String },
-    #[error("the agent of pod `{pod}` cannot do {what} yet: {why}")]
-    NotNow { pod: String, what: &'static str, why: String },
-    #[error("the clock of the node of pod `{pod}` is {}", in_words(*ahead))]
+    #[error("the agent of pod `{pod}` refused {operation}: {reason}")]
+    Refused { pod: String, operation: &'static str, reason: String },
+    #[error("the agent of pod `{pod}` cannot do {operation} yet: {reason}")]
+    NotReady { pod: String, operation: &'static str, reason: String },
+    #[error("the clock of the node of pod `{pod}` is {}", clock_difference(*ahead))]
     ClocksDiffer { pod: String, ahead: i64 },
-    #[error("the agent of pod `{pod}` obeys an operator that led after this one (fence {by})")]
-    Deposed { pod: String, by: u64 },
-    #[error("the agent of pod `{pod}` does not know of {what}: a newer one comes with the next restart of the server")]
-    TooOld { pod: String, what: &'static str },
+    #[error("the agent of pod `{pod}` obeys a newer leader of the operator (fence {fence})")]
+    Deposed { pod: String, fence: u64 },
+    #[error(
+        "the agent of pod `{pod}` does not support {operation}: the next restart of the server starts a newer agent"
+    )]
+    TooOld { pod: String, operation: &'static str },
 }
 
 impl AgentError {
@@ -45,29 +47,30 @@ impl AgentError {
         match self {
             Self::ClocksDiffer { .. } => Some((
                 "ClocksDiffer",
-                format!("{self}, at most {SKEW_SECONDS} s are accepted: have both keep time by NTP"),
+                format!("{self}. At most {SKEW_SECONDS} s are accepted: synchronise both clocks by NTP"),
             )),
             Self::Refused { .. } => Some(("Refused", self.to_string())),
             // The fence of the current leader can be too low: its Lease was recreated and counts from zero.
             Self::Deposed { .. } => Some((
                 "Refused",
                 format!(
-                    "{self}; if there is none, the Lease of the operator was made anew: delete the pod when nobody is on"
+                    "{self}. If there is none, the Lease of the operator was recreated: delete the pod when no \
+                    players are online"
                 ),
             )),
-            Self::Silent { .. } | Self::NotNow { .. } | Self::TooOld { .. } => None,
+            Self::Unreachable { .. } | Self::NotReady { .. } | Self::TooOld { .. } => None,
         }
     }
 }
 
 /// Clock difference, rounded up to minutes. The exact number of seconds changes with every request.
-fn in_words(ahead: i64) -> String {
-    let way = if ahead < 0 { "behind" } else { "ahead of" };
-    let by = match ahead.unsigned_abs().div_ceil(60) {
+fn clock_difference(ahead: i64) -> String {
+    let direction = if ahead < 0 { "behind" } else { "ahead of" };
+    let amount = match ahead.unsigned_abs().div_ceil(60) {
         0 | 1 => "less than a minute".to_owned(),
         minutes => format!("about {minutes} minutes"),
     };
-    format!("{by} {way} the operator's")
+    format!("{amount} {direction} the operator's")
 }
 
 /// The agent of one pod, with the key that it shares with the operator.
@@ -85,80 +88,80 @@ pub(crate) struct Agent<'a> {
 impl Agent<'_> {
     /// Reads the agent's report.
     pub(crate) async fn report(&self) -> Result<AgentReport, AgentError> {
-        self.ask("a report", reqwest::Method::GET, "/v1/report", &(), ANSWER_WITHIN).await
+        self.request_json("a report", reqwest::Method::GET, "/v1/report", &(), REPLY_TIMEOUT).await
     }
 
     /// Has the agent download the files of this lock to the volume, in the background.
     pub(crate) async fn stage(&self, files: &FileSet) -> Result<(), AgentError> {
-        self.tell("staging", "/v1/stage", files).await
+        self.post("staging", "/v1/stage", files).await
     }
 
     /// Announces a restart to the players. An older agent refuses a language or a choice of places that it does not
     /// know. The operator then sends the announcement again in English, and then in the chat only, so that the update
     /// still happens.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
-        let english = announce.clone().in_english();
+        let english = announce.clone().into_english();
         let in_the_chat = Announce { short: None, show: in_the_chat(), ..english.clone() };
-        let mut last = announce;
-        let mut told = self.tell("the announcement", "/v1/announce", last).await;
+        let mut sent = announce;
+        let mut result = self.post("the announcement", "/v1/announce", sent).await;
         for simpler in [&english, &in_the_chat] {
-            if matches!(told, Err(AgentError::Refused { .. })) && simpler != last {
-                told = self.tell("the announcement", "/v1/announce", simpler).await;
-                last = simpler;
+            if matches!(result, Err(AgentError::Refused { .. })) && simpler != sent {
+                result = self.post("the announcement", "/v1/announce", simpler).await;
+                sent = simpler;
             }
         }
-        told
+        result
     }
 
     /// Ends a countdown whose disruption does not happen.
-    pub(crate) async fn call_off(&self, call_off: &CancelAnnouncement) -> Result<(), AgentError> {
-        self.tell("the end of a countdown", "/v1/call-off", call_off).await
+    pub(crate) async fn cancel_announcement(&self, cancel: &CancelAnnouncement) -> Result<(), AgentError> {
+        self.post("the cancelled announcement", "/v1/cancel-announcement", cancel).await
     }
 
     /// Saves the worlds to disk.
     pub(crate) async fn save(&self, save: &Save) -> Result<Saved, AgentError> {
-        let within = Duration::from_secs(u64::from(save.timeout_seconds)) + AROUND_A_SAVE;
-        self.ask("the save", reqwest::Method::POST, "/v1/save", save, within).await
+        let within = Duration::from_secs(u64::from(save.timeout_seconds)) + SAVE_TIMEOUT_MARGIN;
+        self.request_json("the save", reqwest::Method::POST, "/v1/save", save, within).await
     }
 
     /// Counts the players, by the server's own list.
-    pub(crate) async fn players(&self) -> Result<PlayerCount, AgentError> {
-        self.ask("the players", reqwest::Method::POST, "/v1/players", &(), ANSWER_WITHIN).await
+    pub(crate) async fn count_players(&self) -> Result<PlayerCount, AgentError> {
+        self.request_json("the player count", reqwest::Method::POST, "/v1/players", &(), REPLY_TIMEOUT).await
     }
 
     /// Starts an online backup in the background.
-    pub(crate) async fn back_up(&self, copy: &HotCopy) -> Result<(), AgentError> {
-        self.tell("a copy of the running server", "/v1/backup", copy).await
+    pub(crate) async fn back_up(&self, backup: &OnlineBackupRequest) -> Result<(), AgentError> {
+        self.post("an online backup", "/v1/backup", backup).await
     }
 
     /// Excludes this backup from the pruning that a running backup does. An older agent does not know of the request
     /// and prunes as before.
-    pub(crate) async fn keep(&self, kept: &KeepCopy) -> Result<(), AgentError> {
-        match self.tell("a copy that stays", "/v1/keep", kept).await {
+    pub(crate) async fn exclude_from_pruning(&self, backup: &ProtectBackup) -> Result<(), AgentError> {
+        match self.post("the protected backup", "/v1/protect-backup", backup).await {
             Err(AgentError::TooOld { .. }) => Ok(()),
-            told => told,
+            result => result,
         }
     }
 
-    async fn ask<B: Serialize, A: DeserializeOwned>(
+    async fn request_json<B: Serialize, A: DeserializeOwned>(
         &self,
-        what: &'static str,
+        operation: &'static str,
         method: reqwest::Method,
         path: &str,
         body: &B,
         within: Duration,
     ) -> Result<A, AgentError> {
-        let answer = self.send(what, method, path, body, within).await?;
-        answer.json().await.map_err(|source| AgentError::Silent { pod: self.pod.to_owned(), source })
+        let answer = self.send(operation, method, path, body, within).await?;
+        answer.json().await.map_err(|source| AgentError::Unreachable { pod: self.pod.to_owned(), source })
     }
 
-    async fn tell<B: Serialize>(&self, what: &'static str, path: &str, body: &B) -> Result<(), AgentError> {
-        self.send(what, reqwest::Method::POST, path, body, ANSWER_WITHIN).await.map(drop)
+    async fn post<B: Serialize>(&self, operation: &'static str, path: &str, body: &B) -> Result<(), AgentError> {
+        self.send(operation, reqwest::Method::POST, path, body, REPLY_TIMEOUT).await.map(drop)
     }
 
     async fn send<B: Serialize>(
         &self,
-        what: &'static str,
+        operation: &'static str,
         method: reqwest::Method,
         path: &str,
         body: &B,
@@ -191,28 +194,28 @@ impl Agent<'_> {
         for (name, value) in headers.pairs() {
             request = request.header(name, value);
         }
-        let silent = |source| AgentError::Silent { pod: self.pod.to_owned(), source };
-        let answer = request.send().await.map_err(silent)?;
+        let unreachable = |source| AgentError::Unreachable { pod: self.pod.to_owned(), source };
+        let answer = request.send().await.map_err(unreachable)?;
         if answer.status().is_success() {
             return Ok(answer);
         }
         let status = answer.status();
         if status == reqwest::StatusCode::NOT_FOUND {
-            return Err(AgentError::TooOld { pod: self.pod.to_owned(), what });
+            return Err(AgentError::TooOld { pod: self.pod.to_owned(), operation });
         }
-        let refusal = answer.json().await.unwrap_or_else(|_| RequestRefusal::because(format!("HTTP {status}")));
-        Err(refused(self.pod.to_owned(), what, refusal))
+        let refusal = answer.json().await.unwrap_or_else(|_| RequestRefusal::new(format!("HTTP {status}")));
+        Err(error_from_refusal(self.pod.to_owned(), operation, refusal))
     }
 }
 
 /// Maps a reply that is not 2xx to an error.
-fn refused(pod: String, what: &'static str, refusal: RequestRefusal) -> AgentError {
+fn error_from_refusal(pod: String, operation: &'static str, refusal: RequestRefusal) -> AgentError {
     match refusal {
-        RequestRefusal { fence: Some(by), .. } => AgentError::Deposed { pod, by },
+        RequestRefusal { fence: Some(fence), .. } => AgentError::Deposed { pod, fence },
         RequestRefusal { clock_ahead: Some(ahead), .. } => AgentError::ClocksDiffer { pod, ahead },
-        RequestRefusal { error: why, not_now: true, .. } => AgentError::NotNow { pod, what, why },
-        RequestRefusal { error: why, clock_ahead: None, fence: None, not_now: false } => {
-            AgentError::Refused { pod, what, why }
+        RequestRefusal { error: reason, not_now: true, .. } => AgentError::NotReady { pod, operation, reason },
+        RequestRefusal { error: reason, clock_ahead: None, fence: None, not_now: false } => {
+            AgentError::Refused { pod, operation, reason }
         }
     }
 }
@@ -228,12 +231,14 @@ mod tests {
 
     #[test]
     fn agent_refusal_not_now_is_retryable() {
-        let told = |json: &str| refused("lobby-0".to_owned(), "the announcement", serde_json::from_str(json).unwrap());
-        assert!(matches!(told(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotNow { .. }));
+        let error_for = |json: &str| {
+            error_from_refusal("lobby-0".to_owned(), "the announcement", serde_json::from_str(json).unwrap())
+        };
+        assert!(matches!(error_for(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotReady { .. }));
         assert!(
-            matches!(told(r#"{"error": "no such place"}"#), AgentError::Refused { .. }),
+            matches!(error_for(r#"{"error": "no such place"}"#), AgentError::Refused { .. }),
             "as agents from before say it"
         );
-        assert!(matches!(told(r#"{"error": "another", "fence": 8}"#), AgentError::Deposed { by: 8, .. }));
+        assert!(matches!(error_for(r#"{"error": "another", "fence": 8}"#), AgentError::Deposed { fence: 8, .. }));
     }
 }

@@ -1,7 +1,7 @@
 //! Pure. Caches what a process has read, to spare requests. After a restart the operator reads all of it again from the
 //! cluster.
 //!
-//! Two caches can change a decision. `heard` has the last report of an agent that is unreachable now, and `promises`
+//! Two caches can change a decision. `agent_reports` has the last report of an agent that is unreachable now, and `pinned_catalogs`
 //! has the pinned catalogs of announced updates. No other cache makes the operator decide differently after a restart.
 
 use std::collections::HashMap;
@@ -16,15 +16,15 @@ use scheduler::protocol::{AgentReport, signature};
 
 use crate::server::image_pull::state::Pull;
 use crate::server::pinned_catalog::PinnedCatalog;
-use crate::server::records::{LockRecord, SettledRecord};
+use crate::server::records::{LockRecord, StableRecord};
 
 /// How long a cached object that others hardly ever change is used without a read. When the windows of hundreds of
 /// servers open at the same moment, each skipped read makes the warnings to players earlier.
-const SEEN_COUNTS: SignedDuration = SignedDuration::from_mins(2);
+const FRESH_FOR: SignedDuration = SignedDuration::from_mins(2);
 
 /// Whether an object read at `seen_at` need not be read again. False after a clock was set back.
-pub(crate) fn was_lately(seen_at: Timestamp, now: Timestamp) -> bool {
-    (SignedDuration::ZERO..SEEN_COUNTS).contains(&now.duration_since(seen_at))
+pub(crate) fn is_fresh(read_at: Timestamp, now: Timestamp) -> bool {
+    (SignedDuration::ZERO..FRESH_FOR).contains(&now.duration_since(read_at))
 }
 
 /// A name within a namespace.
@@ -53,7 +53,7 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
     }
 
     /// The least of all values.
-    pub(crate) fn least(&self) -> Option<V>
+    pub(crate) fn min_value(&self) -> Option<V>
     where
         V: Ord,
     {
@@ -61,11 +61,11 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
     }
 
     /// The keys of the values that match `is_meant`.
-    pub(crate) fn keys_of(&self, is_meant: impl Fn(&V) -> bool) -> Vec<K>
+    pub(crate) fn keys_where(&self, matches: impl Fn(&V) -> bool) -> Vec<K>
     where
         K: Clone,
     {
-        self.lock().iter().filter(|(_, value)| is_meant(value)).map(|(key, _)| key.clone()).collect()
+        self.lock().iter().filter(|(_, value)| matches(value)).map(|(key, _)| key.clone()).collect()
     }
 
     /// Removes each key for which `keep` returns false.
@@ -99,7 +99,7 @@ pub(crate) struct TemplateHistoryEntry {
 #[derive(Debug, Clone)]
 pub(crate) struct LastAgentReport {
     /// When the agent last replied, or when the first request without a reply was sent.
-    pub(crate) at: Timestamp,
+    pub(crate) replied_at: Timestamp,
     pub(crate) report: Option<Arc<AgentReport>>,
 }
 
@@ -111,14 +111,14 @@ pub(crate) struct Caches {
     /// Lock `ConfigMap`s are immutable too.
     pub(crate) locks: SharedMap<Key, Arc<LockRecord>>,
     /// Records of stable revisions, which are immutable too.
-    pub(crate) settled: SharedMap<Key, Arc<SettledRecord>>,
+    pub(crate) stable: SharedMap<Key, Arc<StableRecord>>,
     /// By the hash of the rendered template.
     pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
     /// By pod UID.
-    pub(crate) heard: SharedMap<String, LastAgentReport>,
+    pub(crate) agent_reports: SharedMap<String, LastAgentReport>,
     /// The child that was applied last and the API server's result, by `Kind/name`. An apply that would change nothing
     /// is not sent.
-    pub(crate) applied: SharedMap<Key, Applied>,
+    pub(crate) applied: SharedMap<Key, AppliedObject>,
     /// The keys of the agents, by the names of their Secrets.
     pub(crate) keys: SharedMap<Key, KnownKey>,
     /// The status that was written last, with the UID of its server.
@@ -126,28 +126,28 @@ pub(crate) struct Caches {
     /// The stable revision after which unused `ConfigMap`s were deleted.
     pub(crate) cleaned: SharedMap<Key, Revision>,
     /// Pods, by UID, whose agent is too old for online backups.
-    pub(crate) too_old: SharedMap<String, ()>,
+    pub(crate) without_online_backup: SharedMap<String, ()>,
     /// When the newest good backup was taken, for each running server with a schedule.
-    pub(crate) copied: SharedMap<Key, Timestamp>,
+    pub(crate) last_backups: SharedMap<Key, Timestamp>,
     /// The node that each server was on in its last pass.
-    pub(crate) placed: SharedMap<Key, String>,
+    pub(crate) server_nodes: SharedMap<Key, String>,
     /// Servers whose `PodDisruptionBudget` is deleted.
-    pub(crate) unbudgeted: SharedMap<Key, ()>,
+    pub(crate) without_budget: SharedMap<Key, ()>,
     /// The image pull requested on a server's node, and its result.
     pub(crate) pulls: SharedMap<Key, Pull>,
     /// The pinned catalogs of announced updates. An entry exists only while its update waits.
-    pub(crate) promises: SharedMap<Key, PinnedCatalog>,
+    pub(crate) pinned_catalogs: SharedMap<Key, PinnedCatalog>,
     /// Failures in a row, by server.
     pub(crate) attempts: SharedMap<Key, u32>,
 }
 
 /// One child as it was applied.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Applied {
+pub(crate) struct AppliedObject {
     pub(crate) digest: [u8; 32],
     pub(crate) resource_version: Option<String>,
     /// When the child was last found in this state.
-    pub(crate) at: Timestamp,
+    pub(crate) verified_at: Timestamp,
 }
 
 /// The key that a server's agent and the operator share.
@@ -155,26 +155,26 @@ pub(crate) struct Applied {
 pub(crate) struct KnownKey {
     pub(crate) key: signature::Key,
     /// When it was read.
-    pub(crate) at: Timestamp,
+    pub(crate) read_at: Timestamp,
 }
 
 impl Caches {
     /// Removes the entries of a deleted server.
-    pub(crate) fn forget(&self, namespace: &str, server: &str) {
+    pub(crate) fn evict(&self, namespace: &str, server: &str) {
         let prefix = format!("{server}-");
-        let of = |key: &Key| key.0 == namespace && (key.1 == server || key.1.starts_with(&prefix));
-        self.history.retain(|key| !of(key));
-        self.locks.retain(|key| !of(key));
-        self.settled.retain(|key| !of(key));
-        self.attempts.retain(|key| !of(key));
-        self.status.retain(|key| !of(key));
-        self.cleaned.retain(|key| !of(key));
-        self.copied.retain(|key| !of(key));
-        self.placed.retain(|key| !of(key));
-        self.unbudgeted.retain(|key| !of(key));
-        self.keys.retain(|key| !of(key));
-        self.pulls.retain(|key| !of(key));
-        self.promises.retain(|key| !of(key));
+        let belongs_to_server = |key: &Key| key.0 == namespace && (key.1 == server || key.1.starts_with(&prefix));
+        self.history.retain(|key| !belongs_to_server(key));
+        self.locks.retain(|key| !belongs_to_server(key));
+        self.stable.retain(|key| !belongs_to_server(key));
+        self.attempts.retain(|key| !belongs_to_server(key));
+        self.status.retain(|key| !belongs_to_server(key));
+        self.cleaned.retain(|key| !belongs_to_server(key));
+        self.last_backups.retain(|key| !belongs_to_server(key));
+        self.server_nodes.retain(|key| !belongs_to_server(key));
+        self.without_budget.retain(|key| !belongs_to_server(key));
+        self.keys.retain(|key| !belongs_to_server(key));
+        self.pulls.retain(|key| !belongs_to_server(key));
+        self.pinned_catalogs.retain(|key| !belongs_to_server(key));
         self.applied.retain(|key| {
             !(key.0 == namespace
                 && key.1.split_once('/').is_some_and(|(_, name)| name == server || name.starts_with(&prefix)))
@@ -189,8 +189,8 @@ mod tests {
     #[test]
     fn cache_entry_counts_two_minutes_and_never_from_future() {
         let at = |second| Timestamp::from_second(second).unwrap();
-        assert!(was_lately(at(100), at(100)) && was_lately(at(100), at(219)));
-        assert!(!was_lately(at(100), at(220)));
-        assert!(!was_lately(at(86_500), at(100)));
+        assert!(is_fresh(at(100), at(100)) && is_fresh(at(100), at(219)));
+        assert!(!is_fresh(at(100), at(220)));
+        assert!(!is_fresh(at(86_500), at(100)));
     }
 }

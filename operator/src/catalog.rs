@@ -26,16 +26,16 @@ pub(crate) struct Snapshot {
     pub(crate) catalog: Catalog,
     pub(crate) content: Content,
     /// Sources that could not be read, by subject (`modrinth/viaversion`).
-    pub(crate) problems: BTreeMap<String, CatalogSourceError>,
+    pub(crate) source_errors: BTreeMap<String, CatalogSourceError>,
     pub(crate) read_at: Timestamp,
 }
 
 #[cfg(test)]
 impl Snapshot {
     /// A snapshot for tests, made without a request to an upstream.
-    pub(crate) fn of(catalog: Catalog, problems: BTreeMap<String, CatalogSourceError>) -> Self {
+    pub(crate) fn new(catalog: Catalog, source_errors: BTreeMap<String, CatalogSourceError>) -> Self {
         let (content, read_at) = (content_of(&catalog), catalog.paper_read_at);
-        Self { catalog, content, problems, read_at }
+        Self { catalog, content, source_errors, read_at }
     }
 }
 
@@ -44,7 +44,7 @@ impl Snapshot {
 pub(crate) struct CatalogSourceError {
     /// A word of a closed set: [`resolver::upstream::FetchError::category`].
     pub(crate) category: &'static str,
-    pub(crate) words: String,
+    pub(crate) message: String,
 }
 
 /// Shares the newest snapshot, and collects from the servers which projects it must hold.
@@ -53,12 +53,12 @@ pub(crate) struct CatalogKeeper {
     newest: watch::Sender<Option<Arc<Snapshot>>>,
     /// The requests of all servers.
     pub(crate) requests: Requests,
-    poke: Arc<Notify>,
+    refresh_now: Arc<Notify>,
 }
 
 impl Default for CatalogKeeper {
     fn default() -> Self {
-        Self { newest: watch::Sender::new(None), requests: Requests::default(), poke: Arc::new(Notify::new()) }
+        Self { newest: watch::Sender::new(None), requests: Requests::default(), refresh_now: Arc::new(Notify::new()) }
     }
 }
 
@@ -76,18 +76,18 @@ impl CatalogKeeper {
 
     /// Records a server's request and returns whether it changed. A project or an unmanaged JAR that no reading has
     /// covered yet is read soon, not at the next refresh.
-    pub(crate) fn want(&self, namespace: &str, server: &str, request: &Request) -> bool {
-        let unread = self.requests.names_more(request);
-        let new = self.requests.note(namespace, server, Some(request));
+    pub(crate) fn record_request(&self, namespace: &str, server: &str, request: &Request) -> bool {
+        let unread = self.requests.has_new_names(request);
+        let is_changed = self.requests.record(namespace, server, Some(request));
         if unread || self.newest.borrow().is_none() {
-            self.poke.notify_one();
+            self.refresh_now.notify_one();
         }
-        new
+        is_changed
     }
 
     /// Triggers a reading soon, because information from outside the pages is available.
     pub(crate) fn read_soon(&self) {
-        self.poke.notify_one();
+        self.refresh_now.notify_one();
     }
 
     /// One item per reading whose content differs from the one before.
@@ -107,42 +107,44 @@ impl CatalogKeeper {
             if !requests.is_empty() {
                 self.read(&fetcher, image_repository.as_deref(), &requests).await;
             }
-            let poked = tokio::time::timeout(pause, self.poke.notified());
+            let refresh = tokio::time::timeout(pause, self.refresh_now.notified());
             // A timeout and a wake-up both lead to the next reading.
-            drop(poked.await);
+            drop(refresh.await);
         }
     }
 
     async fn read(&self, fetcher: &Fetcher, images: Option<&str>, requests: &[Request]) {
         let at = now();
-        let named = requests.iter().flat_map(|request| request.plugins.iter().map(|wish| wish.key.clone()));
+        let named = requests.iter().flat_map(|request| request.plugins.iter().map(|plugin| plugin.key.clone()));
         let projects: Vec<ProjectKey> = named.collect::<BTreeSet<_>>().into_iter().collect();
         let missing = |catalog: &Catalog| {
             let missing: BTreeSet<ProjectKey> =
-                requests.iter().flat_map(|request| resolver::needed_projects(catalog, request)).collect();
+                requests.iter().flat_map(|request| resolver::missing_projects(catalog, request)).collect();
             missing.into_iter().collect()
         };
-        let own: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
-        let wanted = CatalogQuery { projects: &projects, images, own: &own, ..CatalogQuery::default() };
+        let unmanaged: Vec<UnmanagedJar> =
+            requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
+        let wanted = CatalogQuery { projects: &projects, images, unmanaged: &unmanaged, ..CatalogQuery::default() };
         let reading = fetcher.catalog(wanted, missing, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");
         }
         let content = content_of(&reading.catalog);
-        let problems: BTreeMap<String, CatalogSourceError> = reading
+        let source_errors: BTreeMap<String, CatalogSourceError> = reading
             .problems
             .iter()
             .map(|problem| {
-                let known = CatalogSourceError { category: problem.error.category(), words: problem.to_string() };
-                (problem.subject.clone(), known)
+                let source_error =
+                    CatalogSourceError { category: problem.error.category(), message: problem.to_string() };
+                (problem.subject.clone(), source_error)
             })
             .collect();
         let old = self.newest();
-        let same = old.as_ref().is_some_and(|old| old.content == content && old.problems == problems);
+        let is_unchanged = old.as_ref().is_some_and(|old| old.content == content && old.source_errors == source_errors);
         // A catalog is as old as the last reading without problems.
-        let read_at = old.as_ref().filter(|_| !problems.is_empty()).map_or(at, |old| old.read_at);
-        let snapshot = Arc::new(Snapshot { catalog: reading.catalog, content, problems, read_at });
-        if same {
+        let read_at = old.as_ref().filter(|_| !source_errors.is_empty()).map_or(at, |old| old.read_at);
+        let snapshot = Arc::new(Snapshot { catalog: reading.catalog, content, source_errors, read_at });
+        if is_unchanged {
             // Newer dates of reading are stored, but they wake no server.
             self.newest.send_if_modified(|slot| {
                 *slot = Some(snapshot);

@@ -99,11 +99,11 @@ mod tests {
         let watch = Stopwatch::start();
         assert!(watch.is_past(minute(0)) && !watch.is_past(minute(1)));
         // A user sets the clock back, and a minute passes.
-        simulated::put(SignedDuration::from_hours(-1));
-        simulated::pass_until(minute(-59));
+        simulated::shift_wall_clock(SignedDuration::from_hours(-1));
+        simulated::advance_to(minute(-59));
         assert!(watch.is_past(minute(1)) && !watch.is_past(minute(2)));
         // The machine was suspended: only the wall clock advanced.
-        simulated::put(SignedDuration::from_mins(62));
+        simulated::shift_wall_clock(SignedDuration::from_mins(62));
         assert!(watch.is_past(minute(3)) && !watch.is_past(minute(4)));
     }
 }

@@ -167,7 +167,7 @@ impl Config {
     }
 
     /// Timeouts of the verification of a new version set.
-    pub(crate) fn pace(&self) -> StartTimeout {
+    pub(crate) fn start_timeout(&self) -> StartTimeout {
         let seconds = |of: u32| SignedDuration::from_secs(i64::from(of));
         StartTimeout {
             settle: seconds(self.settle_seconds),
@@ -179,7 +179,7 @@ impl Config {
     /// Limits of concurrent updates.
     pub(crate) fn limits(&self) -> Limits {
         let limit = |most: u16| (most > 0).then_some(usize::from(most));
-        Limits { together: limit(self.max_concurrent_updates), on_a_node: limit(self.max_concurrent_updates_per_node) }
+        Limits { total: limit(self.max_concurrent_updates), per_node: limit(self.max_concurrent_updates_per_node) }
     }
 
     /// Origins that webhooks may use in addition to public addresses. An empty environment variable gives one empty
@@ -188,9 +188,12 @@ impl Config {
         let given = self.notify_origins.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
         given
             .map(|text| match Url::parse(text) {
-                Ok(url) if matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() => Ok(url),
+                Ok(url) if matches!(url.scheme(), "http" | "https") && url.path() == "/" && url.query().is_none() => {
+                    Ok(url)
+                }
                 Ok(_) | Err(_) => anyhow::bail!(
-                    "--notify-origins: `{text}` is no origin; write scheme, host and port, such as `http://mattermost.chat.svc:8065`"
+                    "--notify-origins: `{text}` is not an origin: write scheme, host and port, such as \
+                    `http://mattermost.chat.svc:8065`"
                 ),
             })
             .collect()
@@ -223,30 +226,30 @@ mod tests {
 
     #[test]
     fn notify_origins_accept_only_scheme_host_port() {
-        let of = |text: &str| Config::parse_from(["operator", "--notify-origins", text]).notify_origins();
-        assert_eq!(of("").unwrap(), Vec::<Url>::new(), "as the chart writes none");
-        assert_eq!(of("http://a.chat.svc:8065, https://b.chat.svc").unwrap().len(), 2);
+        let parse_origins = |text: &str| Config::parse_from(["operator", "--notify-origins", text]).notify_origins();
+        assert_eq!(parse_origins("").unwrap(), Vec::<Url>::new(), "as the chart writes none");
+        assert_eq!(parse_origins("http://a.chat.svc:8065, https://b.chat.svc").unwrap().len(), 2);
         for wrong in ["mattermost.chat.svc", "http://a.chat.svc/hooks/x", "ftp://a", "http://a?x"] {
-            assert!(of(wrong).unwrap_err().to_string().contains("--notify-origins: `"), "{wrong}");
+            assert!(parse_origins(wrong).unwrap_err().to_string().contains("--notify-origins: `"), "{wrong}");
         }
     }
 
     #[test]
     fn start_timeout_flags_reach_their_fields() {
-        let of = |flags: &[&str]| {
-            let StartTimeout { settle, start, first_start } =
-                Config::parse_from([&["operator"][..], flags].concat()).pace();
-            [settle, start, first_start].map(|it| it.as_secs())
+        let timeouts = |flags: &[&str]| {
+            let StartTimeout { settle: settle_time, start, first_start } =
+                Config::parse_from([&["operator"][..], flags].concat()).start_timeout();
+            [settle_time, start, first_start].map(|duration| duration.as_secs())
         };
-        assert_eq!(of(&[]), [60, 600, 1_800]);
-        assert_eq!(of(&["--settle-seconds=5", "--start-seconds=20", "--first-start-seconds=70"]), [5, 20, 70]);
+        assert_eq!(timeouts(&[]), [60, 600, 1_800]);
+        assert_eq!(timeouts(&["--settle-seconds=5", "--start-seconds=20", "--first-start-seconds=70"]), [5, 20, 70]);
     }
 
     #[test]
     fn image_tags_are_read_only_for_default_repository() {
         let config = Config::parse_from(["operator"]);
         assert_eq!(config.image_repository(), Some("docker.io/itzg/minecraft-server"));
-        let own = Config::parse_from(["operator", "--game-image", "nightshift.dev/paper-stand-in:dev"]);
-        assert_eq!(own.image_repository(), None);
+        let custom_image = Config::parse_from(["operator", "--game-image", "nightshift.dev/fake-paper:dev"]);
+        assert_eq!(custom_image.image_repository(), None);
     }
 }

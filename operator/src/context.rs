@@ -33,11 +33,11 @@ pub(crate) struct Context {
     pub(crate) catalog: CatalogKeeper,
     pub(crate) solver: Solver,
     pub(crate) store: Arc<Store>,
-    pub(crate) memory: Caches,
+    pub(crate) caches: Caches,
     pub(crate) events: EventPublisher,
     pub(crate) metrics: Metrics,
     /// Delivers notifications to chat channels.
-    pub(crate) messenger: Notifier<KubeBackend>,
+    pub(crate) notifier: Notifier<KubeBackend>,
     /// All Plugins that are watched.
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
@@ -45,27 +45,27 @@ pub(crate) struct Context {
     /// The nodes that are to be drained.
     pub(crate) nodes: Nodes,
     /// Limits how many servers are updated at the same time.
-    pub(crate) turns: UpdateSlots,
+    pub(crate) update_slots: UpdateSlots,
     /// Passes that have not reached their action yet.
-    pub(crate) rush: Priority,
+    pub(crate) priority: Priority,
     /// Wakes a server shortly before its window opens.
-    pub(crate) alarm: Timer,
+    pub(crate) timer: Timer,
     pub(crate) wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// The same, debounced ([`crate::debounce`]).
-    pub(crate) wake_soon: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
+    pub(crate) wake_debounced: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     /// Grows with each leader. Agents refuse requests with a lower one than they have seen.
     pub(crate) fence: u64,
 }
 
 impl Context {
     /// Requeues this server soon, because of a change elsewhere.
-    pub(crate) fn look_again(&self, namespace: &str, server: &str) {
+    pub(crate) fn requeue(&self, namespace: &str, server: &str) {
         // Sending fails only when the process ends.
         drop(self.wake.send(ObjectRef::new(server).within(namespace)));
     }
 
     /// Requeues this server after the debounce time, once for all changes until then.
-    pub(crate) fn look_again_in_a_moment(&self, namespace: &str, server: &str) {
-        drop(self.wake_soon.send(ObjectRef::new(server).within(namespace)));
+    pub(crate) fn requeue_debounced(&self, namespace: &str, server: &str) {
+        drop(self.wake_debounced.send(ObjectRef::new(server).within(namespace)));
     }
 }

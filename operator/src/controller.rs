@@ -36,10 +36,10 @@ impl Controllers {
     /// Watches both kinds.
     pub(crate) fn new(client: &Client, config: &Config) -> Self {
         let (servers, writer) = reflector::store();
-        let changes = reflector(writer, asked(scoped(client, config))).applied_objects();
+        let changes = reflector(writer, watch_objects(scoped(client, config))).applied_objects();
         Self {
             servers: Controller::for_stream(
-                changes.predicate_filter(what_is_asked, PredicateConfig::default()),
+                changes.predicate_filter(user_input_fingerprint, PredicateConfig::default()),
                 servers,
             ),
             plugins: Controller::new(scoped(client, config), watcher::Config::default()),
@@ -55,29 +55,29 @@ impl Controllers {
     ) {
         let (client, config) = (ctx.client.clone(), ctx.config.clone());
         let (server_store, plugin_store) = (ctx.servers.clone(), ctx.plugins.clone());
-        let ours = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
+        let managed = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
         let everything = watcher::Config::default();
-        let plugins_asked_for = asked(scoped::<Plugin>(&client, &config))
+        let plugin_changes = watch_objects(scoped::<Plugin>(&client, &config))
             .touched_objects()
-            .predicate_filter(what_is_asked, PredicateConfig::default());
+            .predicate_filter(user_input_fingerprint, PredicateConfig::default());
         let servers = self
             .servers
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
-            .owns(scoped::<StatefulSet>(&client, &config), ours.clone())
-            .watches(scoped::<Pod>(&client, &config), ours, |pod| server_of(&pod))
+            .owns(scoped::<StatefulSet>(&client, &config), managed.clone())
+            .watches(scoped::<Pod>(&client, &config), managed, |pod| server_of_pod(&pod))
             // A Plugin that is created, changed or deleted may affect any server of its namespace. The pass evaluates
             // the labels.
-            .watches_stream(plugins_asked_for, move |plugin| {
+            .watches_stream(plugin_changes, move |plugin| {
                 in_namespace(&server_store, plugin.metadata.namespace.as_ref())
             })
             .reconcile_all_on(ctx.catalog.changes())
-            .reconcile_on(items_of(woken))
+            .reconcile_on(receiver_stream(woken))
             .shutdown_on_signal()
-            .run(pass_of_its_own, never::<PaperMCServer>, ctx.clone())
+            .run(spawn_pass, error_policy::<PaperMCServer>, ctx.clone())
             .for_each(|pass| {
                 if let Err(Error::ObjectNotFound(object)) = pass {
                     let namespace = object.namespace.as_deref().unwrap_or_default();
-                    server::forget(&ctx, namespace, &object.name, object.extra.uid.as_deref());
+                    server::evict(&ctx, namespace, &object.name, object.extra.uid.as_deref());
                 }
                 std::future::ready(())
             });
@@ -88,7 +88,7 @@ impl Controllers {
             })
             .reconcile_all_on(ctx.catalog.changes())
             .shutdown_on_signal()
-            .run(plugin::reconcile, never::<Plugin>, ctx.clone())
+            .run(plugin::reconcile, error_policy::<Plugin>, ctx.clone())
             .for_each(|_| async {});
         let ready = async {
             let both = futures::join!(ctx.servers.wait_until_ready(), ctx.plugins.wait_until_ready());
@@ -101,7 +101,7 @@ impl Controllers {
 }
 
 /// Runs a pass as a task of its own. kube would poll all waiting passes whenever one of them advances, and on one core.
-async fn pass_of_its_own(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+async fn spawn_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
     // When the Lease is lost, the controller is dropped, and this guard aborts the pass.
     let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
     pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
@@ -109,20 +109,20 @@ async fn pass_of_its_own(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Resul
 
 /// The error policy, which is never called: passes turn their own failures into outcomes.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is kube's")]
-fn never<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
+fn error_policy<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
 }
 
 /// Watches objects of a Nightshift kind. A deletion does not change the generation. The function removes it, so that
 /// the predicate filter lets the deletion pass.
-fn asked<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
+fn watch_objects<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     watcher(api, watcher::Config::default()).map_ok(|event| match event {
-        watcher::Event::Delete(mut gone) => {
-            gone.meta_mut().generation = None;
-            watcher::Event::Delete(gone)
+        watcher::Event::Delete(mut deleted) => {
+            deleted.meta_mut().generation = None;
+            watcher::Event::Delete(deleted)
         }
         event @ (watcher::Event::Apply(_)
         | watcher::Event::Init
@@ -134,13 +134,13 @@ where
 /// Hash of spec generation, labels and annotations. Without a generation the result is None, which always counts as a
 /// change. The status is left out because the operator writes it. If the operator wrote the statuses of a hundred
 /// servers, each write would wake the Plugins, whose statuses name servers. Each Plugin would then wake all servers.
-pub(crate) fn what_is_asked<K: kube::Resource>(object: &K) -> Option<u64> {
+pub(crate) fn user_input_fingerprint<K: kube::Resource>(object: &K) -> Option<u64> {
     let mut hasher = DefaultHasher::new();
     (object.meta().generation?, object.labels(), object.annotations()).hash(&mut hasher);
     Some(hasher.finish())
 }
 
-fn server_of(pod: &Pod) -> Option<ObjectRef<PaperMCServer>> {
+fn server_of_pod(pod: &Pod) -> Option<ObjectRef<PaperMCServer>> {
     let server = pod.labels().get(labels::SERVER)?;
     Some(ObjectRef::new(server).within(&pod.namespace()?))
 }
@@ -156,7 +156,7 @@ where
         .collect()
 }
 
-fn items_of<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
+fn receiver_stream<T: Send + 'static>(receiver: mpsc::UnboundedReceiver<T>) -> impl Stream<Item = T> + Send {
     futures::stream::unfold(receiver, |mut receiver| async move { receiver.recv().await.map(|item| (item, receiver)) })
 }
 
@@ -167,8 +167,8 @@ mod tests {
     use super::*;
 
     fn plugin(generation: Option<i64>, labels: &[(&str, &str)], annotations: &[(&str, &str)], newest: &str) -> Plugin {
-        let map = |of: &[(&str, &str)]| {
-            of.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect::<serde_json::Map<_, _>>()
+        let map = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(k, v)| ((*k).to_owned(), json!(v))).collect::<serde_json::Map<_, _>>()
         };
         let metadata =
             json!({"name": "p", "generation": generation, "labels": map(labels), "annotations": map(annotations)});
@@ -182,14 +182,14 @@ mod tests {
 
     #[test]
     fn reconcile_ignores_own_status_writes() {
-        let before = what_is_asked(&plugin(Some(1), &[], &[], "1"));
-        assert_eq!(what_is_asked(&plugin(Some(1), &[], &[], "2")), before, "a status");
-        let news = [
+        let before = user_input_fingerprint(&plugin(Some(1), &[], &[], "1"));
+        assert_eq!(user_input_fingerprint(&plugin(Some(1), &[], &[], "2")), before, "a status");
+        let changed = [
             plugin(Some(2), &[], &[], "1"),
             plugin(Some(1), &[("mode", "survival")], &[], "1"),
             plugin(Some(1), &[], &[("nightshift.dev/hold", "true")], "1"),
         ];
-        assert!(news.iter().all(|plugin| what_is_asked(plugin) != before));
-        assert_eq!(what_is_asked(&plugin(None, &[], &[], "1")), None, "one that is gone");
+        assert!(changed.iter().all(|plugin| user_input_fingerprint(plugin) != before));
+        assert_eq!(user_input_fingerprint(&plugin(None, &[], &[], "1")), None, "one that is gone");
     }
 }

@@ -8,10 +8,10 @@ pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
 impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut last = words(self.0);
+        let mut last = message_of(self.0);
         f.write_str(&last)?;
-        for cause in iter::successors(next(self.0), |&error| next(error)) {
-            let text = words(cause);
+        for cause in iter::successors(cause_of(self.0), |&error| cause_of(error)) {
+            let text = message_of(cause);
             // kube writes its cause into its own message, so the cause is not repeated.
             if !last.contains(&text) {
                 write!(f, ": {text}")?;
@@ -23,7 +23,7 @@ impl fmt::Display for ErrorChain<'_> {
 }
 
 /// The cause of an error. The API server's answer is the last one, because its `source` is the same answer again.
-fn next<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
+fn cause_of<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(_)) => None,
         Some(_) | None => error.source(),
@@ -31,7 +31,7 @@ fn next<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static
 }
 
 /// The text of one error. kube prints an answer of the API server as a whole structure, so only its message is used.
-fn words(error: &(dyn Error + 'static)) -> String {
+fn message_of(error: &(dyn Error + 'static)) -> String {
     match error.downcast_ref::<kube::Error>() {
         Some(kube::Error::Api(status)) => status.message.clone(),
         Some(_) | None => error.to_string(),

@@ -42,11 +42,11 @@ pub(crate) struct LeaseHolder {
 }
 
 /// How much time the Lease must have left when the operator sends something that no fence protects. Sending takes less.
-const ROOM: SignedDuration = SignedDuration::from_secs(5);
+const MIN_REMAINING: SignedDuration = SignedDuration::from_secs(5);
 
 impl LeaseHolder {
     /// The identity of a process that leads with this configuration and fence.
-    pub(crate) fn of(config: &Config, fence: u64) -> Self {
+    pub(crate) fn new(config: &Config, fence: u64) -> Self {
         Self { namespace: config.namespace.clone(), identity: config.identity.clone(), fence }
     }
 
@@ -63,7 +63,7 @@ impl LeaseHolder {
         let until = spec.renew_time.as_ref().map(|renewed| renewed.0 + duration);
         spec.holder_identity.as_deref() == Some(self.identity.as_str())
             && transitions(lease) == self.fence
-            && until.is_some_and(|until| until >= now + ROOM)
+            && until.is_some_and(|until| until >= now + MIN_REMAINING)
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn lead(client: Client, namespace: &str, identity: &str) -> any
         .with_context(|| format!("could not prepare Lease `{LEASE}` in namespace `{namespace}`"))?;
     let (mut leads, task) = manager.watch().await;
     while !*leads.borrow_and_update() {
-        leads.changed().await.context("the Lease is not watched any more")?;
+        leads.changed().await.context("the watch of the Lease has ended")?;
     }
     let fence = read_fence(client, namespace).await?;
     let lost = Box::pin(async move {
@@ -119,14 +119,14 @@ mod tests {
             "renewTime": "2026-11-22T04:00:00.000000Z",
         }}))
         .unwrap();
-        let holds = |identity: &str, fence, seconds| {
-            let standing = LeaseHolder { namespace: "n".to_owned(), identity: identity.to_owned(), fence };
+        let is_held = |identity: &str, fence, seconds| {
+            let holder = LeaseHolder { namespace: "n".to_owned(), identity: identity.to_owned(), fence };
             let renewed: Timestamp = "2026-11-22T04:00:00Z".parse().unwrap();
-            standing.is_held_by(&lease, renewed + SignedDuration::from_secs(seconds))
+            holder.is_held_by(&lease, renewed + SignedDuration::from_secs(seconds))
         };
-        assert!(holds("operator-b", 7, 0) && holds("operator-b", 7, 10));
-        assert!(!holds("operator-a", 7, 0), "another holds it");
-        assert!(!holds("operator-b", 6, 0), "it was lost in between");
-        assert!(!holds("operator-b", 7, 11), "it may be another's before a message has gone");
+        assert!(is_held("operator-b", 7, 0) && is_held("operator-b", 7, 10));
+        assert!(!is_held("operator-a", 7, 0), "another holds it");
+        assert!(!is_held("operator-b", 6, 0), "it was lost in between");
+        assert!(!is_held("operator-b", 7, 11), "it may be another's before a message has gone");
     }
 }

@@ -76,7 +76,10 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let cluster_channels = read_channels(config.notify.as_deref(), &config.namespace)?;
     // Must be first: it also installs the crypto provider that the Kubernetes client needs.
     let http = agent_http()?;
-    let client = Client::try_default().await.context("no Kubernetes to talk to: set KUBECONFIG or run in a cluster")?;
+    let client = Client::try_default().await.context(
+        "could not find a Kubernetes cluster: set KUBECONFIG or run in a \
+    cluster",
+    )?;
     let readiness = Readiness::default();
     let metrics = telemetry::metrics::Metrics::default();
     let health = listen(config.health_address).await?;
@@ -96,44 +99,44 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let pause = Duration::from_secs(u64::from(config.refresh_seconds));
     tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
-    let (wake_soon, woken_soon) = mpsc::unbounded_channel();
-    tokio::spawn(debounce::in_a_moment(woken_soon, wake.clone()));
-    let messenger = messenger(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
-    messenger.watch_cluster();
+    let (wake_debounced, woken_debounced) = mpsc::unbounded_channel();
+    tokio::spawn(debounce::wake_debounced(woken_debounced, wake.clone()));
+    let notifier = build_notifier(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
+    notifier.watch_cluster();
     let controllers = Controllers::new(&client, &config);
     let ctx = Arc::new(Context {
         events: EventPublisher::new(client.clone(), config.identity.clone()),
-        memory: caches::Caches::default(),
+        caches: caches::Caches::default(),
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
-        alarm: Timer::start(clock::now).await.context("no alarm clock")?,
+        timer: Timer::start(clock::now).await.context("could not start the timer")?,
         nodes: Nodes::new(config.watch_nodes),
-        turns: UpdateSlots::new(config.limits(), metrics.turns.clone()),
-        rush: Priority::among(config.concurrency),
+        update_slots: UpdateSlots::new(config.limits(), metrics.update_slots.clone()),
+        priority: Priority::for_passes(config.concurrency),
         fence: lease.fence,
         client,
         config,
         facts,
         http,
-        solver: Solver::start(metrics.solves.clone()).context("no thread for the solver")?,
+        solver: Solver::start(metrics.solves.clone()).context("could not start the solver's thread")?,
         catalog,
         store,
-        messenger,
+        notifier,
         metrics,
         wake,
-        wake_soon,
+        wake_debounced,
     });
     if ctx.nodes.are_watched() {
         tokio::spawn(node_watch::watch(ctx.clone()));
     }
     tokio::select! {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
-        () = lease.lost => anyhow::bail!("the Lease is lost: another replica leads, and two must not write"),
+        () = lease.lost => anyhow::bail!("lost the Lease: another replica leads, and two replicas must not write"),
     }
 }
 
 /// Creates the notifier, which delivers notifications while this process leads. A pass records the results.
-fn messenger(
+fn build_notifier(
     client: &Client,
     config: &Config,
     fence: u64,
@@ -141,21 +144,21 @@ fn messenger(
     wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
     cluster: Vec<Channel>,
 ) -> anyhow::Result<Notifier<KubeBackend>> {
-    let standing = LeaseHolder::of(config, fence);
-    let post = HttpSender::new(config.notify_origins()?).context("could not make the client for webhooks")?;
+    let lease_holder = LeaseHolder::new(config, fence);
+    let sender = HttpSender::new(config.notify_origins()?).context("could not create the client for webhooks")?;
     let wake = Box::new(move |(namespace, name): &caches::Key| {
         // Sending fails only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
-    let office = KubeBackend { client: client.clone(), standing };
-    Ok(Notifier::new(office, post, wake, metrics.notices.clone(), cluster))
+    let backend = KubeBackend { client: client.clone(), lease_holder };
+    Ok(Notifier::new(backend, sender, wake, metrics.notifications.clone(), cluster))
 }
 
 /// Reads the cluster's compatibility facts. Without them the operator would install what they rule out, so an error in
 /// the file stops it.
 fn read_facts(file: Option<&Path>) -> anyhow::Result<CompatibilityFacts> {
     let Some(file) = file else { return Ok(CompatibilityFacts::default()) };
-    let facts = CompatibilityFacts::read(&read(file, "--facts")?);
+    let facts = CompatibilityFacts::parse(&read(file, "--facts")?);
     facts.with_context(|| format!("{} (--facts, `facts` of the chart)", file.display()))
 }
 
@@ -198,6 +201,6 @@ async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
 
 async fn serve(listener: TcpListener, router: axum::Router) {
     if let Err(problem) = axum::serve(listener, router).await {
-        error!(error = %error_chain::ErrorChain(&problem), "a port is not served any more");
+        error!(error = %error_chain::ErrorChain(&problem), "a port is no longer served");
     }
 }

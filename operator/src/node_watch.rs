@@ -30,7 +30,7 @@ pub(crate) enum DrainMark {
 
 impl DrainMark {
     /// The text that follows the name of the node.
-    pub(crate) fn in_words(self) -> &'static str {
+    pub(crate) fn phrase(self) -> &'static str {
         match self {
             Self::Cordoned => "is cordoned",
             Self::ClusterAutoscaler => "is about to be removed by the cluster autoscaler",
@@ -62,15 +62,15 @@ pub(crate) enum NodeObservation {
     /// Nodes are not watched, or have not been read yet.
     Unknown,
     /// It has no mark, or the server is on no node.
-    Stays,
+    Unmarked,
     /// It has a mark.
-    Leaves(DrainMark),
+    Marked(DrainMark),
 }
 
 /// All nodes with a mark.
 pub(crate) struct Nodes {
     are_watched: bool,
-    known: Mutex<MarkedNode>,
+    state: Mutex<MarkedNode>,
 }
 
 #[derive(Debug, Default)]
@@ -84,14 +84,14 @@ struct MarkedNode {
 /// The nodes whose servers have to be requeued.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Changed {
-    On(BTreeSet<String>),
+    Nodes(BTreeSet<String>),
     /// All nodes: their first list is complete.
     All,
 }
 
 impl Nodes {
     pub(crate) fn new(are_watched: bool) -> Self {
-        Self { are_watched, known: Mutex::default() }
+        Self { are_watched, state: Mutex::default() }
     }
 
     /// Whether the operator is configured to watch nodes.
@@ -100,31 +100,31 @@ impl Nodes {
     }
 
     /// The state of this node.
-    pub(crate) fn look(&self, node: Option<&str>) -> NodeObservation {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.is_read {
+    pub(crate) fn observe(&self, node: Option<&str>) -> NodeObservation {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if !state.is_read {
             return NodeObservation::Unknown;
         }
-        node.and_then(|node| known.marked.get(node))
-            .map_or(NodeObservation::Stays, |mark| NodeObservation::Leaves(*mark))
+        node.and_then(|node| state.marked.get(node))
+            .map_or(NodeObservation::Unmarked, |mark| NodeObservation::Marked(*mark))
     }
 
     /// Takes in an event of the watch.
-    pub(crate) fn take(&self, event: Event<v1::Node>) -> Changed {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner).take(event)
+    pub(crate) fn handle_event(&self, event: Event<v1::Node>) -> Changed {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).handle_event(event)
     }
 }
 
 impl MarkedNode {
-    fn take(&mut self, event: Event<v1::Node>) -> Changed {
+    fn handle_event(&mut self, event: Event<v1::Node>) -> Changed {
         match event {
             Event::Init => {
                 self.listed.clear();
-                Changed::On(BTreeSet::new())
+                Changed::Nodes(BTreeSet::new())
             }
             Event::InitApply(node) => {
                 self.listed.extend(mark_of(&node).map(|mark| (node.name_any(), mark)));
-                Changed::On(BTreeSet::new())
+                Changed::Nodes(BTreeSet::new())
             }
             Event::InitDone => {
                 let before = std::mem::replace(&mut self.marked, std::mem::take(&mut self.listed));
@@ -132,19 +132,19 @@ impl MarkedNode {
                     return Changed::All;
                 }
                 let names = before.keys().chain(self.marked.keys());
-                Changed::On(names.filter(|name| before.get(*name) != self.marked.get(*name)).cloned().collect())
+                Changed::Nodes(names.filter(|name| before.get(*name) != self.marked.get(*name)).cloned().collect())
             }
-            Event::Apply(node) => self.note(node.name_any(), mark_of(&node)),
-            Event::Delete(node) => self.note(node.name_any(), None),
+            Event::Apply(node) => self.set_mark(node.name_any(), mark_of(&node)),
+            Event::Delete(node) => self.set_mark(node.name_any(), None),
         }
     }
 
-    fn note(&mut self, node: String, mark: Option<DrainMark>) -> Changed {
+    fn set_mark(&mut self, node: String, mark: Option<DrainMark>) -> Changed {
         let before = match mark {
             Some(mark) => self.marked.insert(node.clone(), mark),
             None => self.marked.remove(&node),
         };
-        Changed::On(if before == mark { BTreeSet::new() } else { BTreeSet::from([node]) })
+        Changed::Nodes(if before == mark { BTreeSet::new() } else { BTreeSet::from([node]) })
     }
 }
 
@@ -155,21 +155,21 @@ pub(crate) async fn watch(ctx: Arc<Context>) {
     let mut events = std::pin::pin!(events);
     while let Some(event) = events.next().await {
         match event {
-            Ok(event) => wake(&ctx, &ctx.nodes.take(event)),
+            Ok(event) => requeue_servers(&ctx, &ctx.nodes.handle_event(event)),
             Err(error) => {
-                warn!(error = %ErrorChain(&error), "nodes cannot be read; no drain is begun or ended meanwhile");
+                warn!(error = %ErrorChain(&error), "nodes cannot be read; no drain starts or ends meanwhile");
             }
         }
     }
 }
 
-fn wake(ctx: &Context, changed: &Changed) {
-    let servers = ctx.memory.placed.keys_of(|node| match changed {
-        Changed::On(nodes) => nodes.contains(node),
+fn requeue_servers(ctx: &Context, changed: &Changed) {
+    let servers = ctx.caches.server_nodes.keys_where(|node| match changed {
+        Changed::Nodes(nodes) => nodes.contains(node),
         Changed::All => true,
     });
     for (namespace, name) in servers {
-        ctx.look_again(&namespace, &name);
+        ctx.requeue(&namespace, &name);
     }
 }
 

@@ -33,17 +33,17 @@ use backoff::DeliveryBackoff;
 pub(crate) use channel::Channel;
 use channel::ChannelOwner;
 pub(crate) use delivery_error::DeliveryError;
-use delivery_queue::{ChannelKey, DeliveryEnd, DeliveryQueues, Route, name_of};
+use delivery_queue::{ChannelKey, DeliveryEnd, DeliveryQueues, Route, notification_key};
 use http_sender::HttpFailure;
 pub(crate) use http_sender::HttpSender;
 use message::build_body;
 
 /// Limit of concurrent deliveries, for all servers together.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// How long a read of a Secret is reused. An update has a pass each second.
-const LOOK_COUNTS: SignedDuration = SignedDuration::from_secs(60);
+const SECRET_FRESH_FOR: SignedDuration = SignedDuration::from_secs(60);
 /// How often the Secrets of the cluster channels are checked, even without a pass over any server.
-const LOOK_EVERY: Duration = Duration::from_mins(1);
+const SECRET_CHECK_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Wakes a server, so that its next pass records a change.
 pub(crate) type WakeFn = Box<dyn Fn(&Key) + Send + Sync>;
@@ -52,32 +52,32 @@ pub(crate) type WakeFn = Box<dyn Fn(&Key) + Send + Sync>;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ChannelError {
     pub(crate) channel: Channel,
-    pub(crate) fault: DeliveryError,
+    pub(crate) error: DeliveryError,
 }
 
 /// A delivery attempt that failed.
 struct FailedAttempt {
     /// `None` if the channel did not cause it: the cluster did not answer, or another process leads.
-    fault: Option<DeliveryError>,
-    asked: Option<Duration>,
+    error: Option<DeliveryError>,
+    retry_after: Option<Duration>,
 }
 
 impl From<HttpFailure> for FailedAttempt {
-    fn from(HttpFailure { fault, asked }: HttpFailure) -> Self {
-        Self { fault: Some(fault), asked }
+    fn from(HttpFailure { error, retry_after }: HttpFailure) -> Self {
+        Self { error: Some(error), retry_after }
     }
 }
 
 struct Inner<O> {
-    office: O,
-    post: HttpSender,
-    pace: DeliveryBackoff,
+    backend: O,
+    sender: HttpSender,
+    backoff: DeliveryBackoff,
     wake: WakeFn,
     metrics: NotificationMetrics,
-    at_once: Semaphore,
+    permits: Semaphore,
     /// The channels that are notified about all servers.
-    cluster: Vec<Channel>,
-    desks: Mutex<DeliveryQueues>,
+    cluster_channels: Vec<Channel>,
+    queues: Mutex<DeliveryQueues>,
 }
 
 /// Delivers notifications. One for the process, and cheap to clone.
@@ -86,81 +86,93 @@ pub(crate) struct Notifier<O>(Arc<Inner<O>>);
 impl<O: Backend> Notifier<O> {
     /// `cluster` are the channels that are notified about all servers.
     pub(crate) fn new(
-        office: O,
-        post: HttpSender,
+        backend: O,
+        sender: HttpSender,
         wake: WakeFn,
         metrics: NotificationMetrics,
-        cluster: Vec<Channel>,
+        cluster_channels: Vec<Channel>,
     ) -> Self {
-        Self::with_pace(office, post, wake, metrics, cluster, DeliveryBackoff::default())
+        Self::with_backoff(backend, sender, wake, metrics, cluster_channels, DeliveryBackoff::default())
     }
 
-    fn with_pace(
-        office: O,
-        post: HttpSender,
+    fn with_backoff(
+        backend: O,
+        sender: HttpSender,
         wake: WakeFn,
         metrics: NotificationMetrics,
-        cluster: Vec<Channel>,
-        pace: DeliveryBackoff,
+        cluster_channels: Vec<Channel>,
+        backoff: DeliveryBackoff,
     ) -> Self {
-        let at_once = Semaphore::new(AT_ONCE);
-        Self(Arc::new(Inner { office, post, pace, wake, metrics, at_once, cluster, desks: Mutex::default() }))
+        let permits = Semaphore::new(MAX_CONCURRENT);
+        Self(Arc::new(Inner {
+            backend,
+            sender,
+            backoff,
+            wake,
+            metrics,
+            permits,
+            cluster_channels,
+            queues: Mutex::default(),
+        }))
     }
 
     /// All channels that are notified about a server.
     pub(crate) fn channels_of(&self, server: &PaperMCServer) -> Vec<Channel> {
-        channel::channels_of(server, &self.0.cluster)
+        channel::channels_of(server, &self.0.cluster_channels)
     }
 
     /// Checks the cluster channels forever, so that an error in one shows early, even without a pass over any server.
     pub(crate) fn watch_cluster(&self) {
         let inner = Arc::clone(&self.0);
-        if inner.cluster.is_empty() {
+        if inner.cluster_channels.is_empty() {
             return;
         }
         tokio::spawn(async move {
             loop {
-                inner.look_at_cluster().await;
-                tokio::time::sleep(LOOK_EVERY).await;
+                inner.check_cluster_channels().await;
+                tokio::time::sleep(SECRET_CHECK_INTERVAL).await;
             }
         });
     }
 
     /// Takes over the pending notifications from a server's status, as it was written last. A delivery that is already
     /// in progress continues.
-    pub(crate) fn offer(&self, server: &Key, channels: &[Channel], notices: &[NotificationState]) {
-        let mut desks = self.0.desks();
-        desks.close_all_but(server, channels);
+    pub(crate) fn enqueue(&self, server: &Key, channels: &[Channel], notifications: &[NotificationState]) {
+        let mut queues = self.0.queues();
+        queues.retain_channels(server, channels);
         for channel in channels {
             let pending: Vec<&NotificationState> =
-                notices.iter().filter(|notice| notice.pending.contains(&channel.name)).collect();
-            let is_open = desks.of.get(server).is_some_and(|open| open.contains_key(&channel.name));
+                notifications.iter().filter(|notification| notification.pending.contains(&channel.name)).collect();
+            let is_open = queues.by_server.get(server).is_some_and(|open| open.contains_key(&channel.name));
             if pending.is_empty() && !is_open {
                 continue;
             }
-            let desk = desks.open(server, channel);
+            let queue = queues.queue_for(server, channel);
             // An end whose notification is no longer pending is recorded in the status.
-            desk.ended.retain(|name, _| pending.iter().any(|notice| name_of(notice) == *name));
-            desk.queue =
-                pending.into_iter().filter(|notice| !desk.ended.contains_key(&name_of(notice))).cloned().collect();
-            if !desk.queue.is_empty() && !desk.is_busy {
-                desk.is_busy = true;
-                let seat = (server.clone(), channel.name.clone());
-                tokio::spawn(Inner::work(Arc::clone(&self.0), seat, desk.id));
+            queue.ended.retain(|name, _| pending.iter().any(|notification| notification_key(notification) == *name));
+            queue.pending = pending
+                .into_iter()
+                .filter(|notification| !queue.ended.contains_key(&notification_key(notification)))
+                .cloned()
+                .collect();
+            if !queue.pending.is_empty() && !queue.is_busy {
+                queue.is_busy = true;
+                let key = (server.clone(), channel.name.clone());
+                tokio::spawn(Inner::run_worker(Arc::clone(&self.0), key, queue.id));
             }
         }
     }
 
     /// Records delivered and abandoned notifications in the status that is about to be written.
-    pub(crate) fn note(&self, server: &Key, notices: &mut [NotificationState]) {
-        let desks = self.0.desks();
-        for (channel, desk) in desks.of.get(server).into_iter().flatten() {
-            for notice in notices.iter_mut() {
-                let Some(end) = desk.ended.get(&name_of(notice)) else { continue };
-                let was_pending = notice.pending.contains(channel);
-                notice.pending.retain(|name| name != channel);
+    pub(crate) fn record_deliveries(&self, server: &Key, notifications: &mut [NotificationState]) {
+        let queues = self.0.queues();
+        for (channel, queue) in queues.by_server.get(server).into_iter().flatten() {
+            for notification in notifications.iter_mut() {
+                let Some(end) = queue.ended.get(&notification_key(notification)) else { continue };
+                let was_pending = notification.pending.contains(channel);
+                notification.pending.retain(|name| name != channel);
                 if *end == DeliveryEnd::GivenUp && was_pending {
-                    notice.given_up.push(channel.clone());
+                    notification.given_up.push(channel.clone());
                 }
             }
         }
@@ -168,191 +180,204 @@ impl<O: Backend> Notifier<O> {
 
     /// Checks the channels' Secrets, so that an error in one shows before a notification is due. Also returns the error
     /// of the last delivery.
-    pub(crate) async fn look(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<ChannelError> {
-        let mut troubles = Vec::new();
+    pub(crate) async fn check_channels(&self, server: &Key, channels: &[Channel], now: Timestamp) -> Vec<ChannelError> {
+        let mut errors = Vec::new();
         for channel in channels {
-            let lane = self.0.desks().open(server, channel).lane.clone();
-            if let Some(fault) = self.0.look_at(&lane, channel, now).await {
-                troubles.push(ChannelError { channel: channel.clone(), fault });
+            let route = self.0.queues().queue_for(server, channel).route.clone();
+            if let Some(error) = self.0.check_channel(&route, channel, now).await {
+                errors.push(ChannelError { channel: channel.clone(), error });
             }
         }
-        troubles
+        errors
     }
 
     /// Removes the queues of a deleted server.
-    pub(crate) fn forget(&self, server: &Key) {
-        self.offer(server, &[], &[]);
+    pub(crate) fn remove_server(&self, server: &Key) {
+        self.enqueue(server, &[], &[]);
     }
 }
 
 impl<O: Backend> Inner<O> {
-    fn desks(&self) -> MutexGuard<'_, DeliveryQueues> {
+    fn queues(&self) -> MutexGuard<'_, DeliveryQueues> {
         // Each change under this lock leaves the value consistent.
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn look_at_cluster(&self) {
+    async fn check_cluster_channels(&self) {
         let mut failing = 0;
-        for channel in &self.cluster {
-            let lane = self.desks().lane(channel);
-            self.look_at(&lane, channel, self.office.now()).await;
-            failing += i64::from(lane.known().in_the_way().is_some());
+        for channel in &self.cluster_channels {
+            let route = self.queues().route(channel);
+            self.check_channel(&route, channel, self.backend.now()).await;
+            failing += i64::from(route.state().blocking_error().is_some());
         }
         self.metrics.cluster_failing.set(failing);
     }
 
     /// The error that blocks a channel: the one of its Secret now, or else the one of the last delivery. `None` also if
     /// the cluster does not answer.
-    async fn look_at(&self, lane: &Arc<Route>, channel: &Channel, now: Timestamp) -> Option<DeliveryError> {
-        let known = lane.known().looked.clone();
-        if let Some((at, _)) = known
-            && now < at + LOOK_COUNTS
+    async fn check_channel(&self, route: &Arc<Route>, channel: &Channel, now: Timestamp) -> Option<DeliveryError> {
+        let last_check = route.state().secret_check.clone();
+        if let Some((at, _)) = last_check
+            && now < at + SECRET_FRESH_FOR
         {
-            return lane.known().in_the_way().cloned();
+            return route.state().blocking_error().cloned();
         }
-        let found = self.office.address(&channel.namespace, &channel.written.secret).await?;
-        let fault = found.and_then(|webhook| self.post.check(&webhook).map(drop)).err();
-        let (is_news, in_the_way) = {
-            let mut known = lane.known();
-            let was = known.looked.replace((now, fault.clone())).and_then(|(_, was)| was);
+        let found = self.backend.address(&channel.namespace, &channel.config.secret).await?;
+        let error = found.and_then(|webhook| self.sender.check(&webhook).map(drop)).err();
+        let (is_new, blocking_error) = {
+            let mut state = route.state();
+            let was = state.secret_check.replace((now, error.clone())).and_then(|(_, was)| was);
             // Not for an error that only a connection shows: each pass would then try again.
-            if was.is_some() && fault.is_none() {
-                known.fault = None;
-                lane.news.notify_one();
+            if was.is_some() && error.is_none() {
+                state.error = None;
+                route.changed.notify_one();
             }
-            (was != fault, known.in_the_way().cloned())
+            (was != error, state.blocking_error().cloned())
         };
-        if is_news && channel.whose == ChannelOwner::Cluster {
-            if let Some(fault) = &fault {
-                warn!(error = fault.in_words(channel), "a channel of the cluster cannot be told");
+        if is_new && channel.owner == ChannelOwner::Cluster {
+            if let Some(error) = &error {
+                warn!(error = error.message(channel), "could not notify a channel of the cluster");
             } else {
-                info!(channel = channel.name, "a channel of the cluster can be told again");
+                info!(channel = channel.name, "a channel of the cluster works again");
             }
-            self.wake_users(lane);
+            self.wake_servers(route);
         }
-        in_the_way
+        blocking_error
     }
 
     /// Wakes all servers that use a route, because the error of the route is in the status of each.
-    fn wake_users(&self, lane: &Arc<Route>) {
-        let users = self.desks().users(lane);
+    fn wake_servers(&self, route: &Arc<Route>) {
+        let users = self.queues().servers_of(route);
         for server in &users {
             (self.wake)(server);
         }
     }
 
     /// Worker: delivers all notifications of one server to one channel, and ends.
-    async fn work(self: Arc<Self>, seat: ChannelKey, id: u64) {
-        while let Some(lane) = self.lane_of(&seat, id) {
-            let mut failures = lane.turn.lock().await;
-            let Some((channel, notice)) = self.next(&seat, id) else { return };
-            let Err(FailedAttempt { fault, asked }) = self.tell(&seat.0, &channel, &notice).await else {
+    async fn run_worker(self: Arc<Self>, key: ChannelKey, id: u64) {
+        while let Some(route) = self.route_of(&key, id) {
+            let mut failures = route.failures.lock().await;
+            let Some((channel, notification)) = self.next_pending(&key, id) else { return };
+            let Err(FailedAttempt { error, retry_after }) = self.deliver(&key.0, &channel, &notification).await else {
                 *failures = 0;
-                self.end(&seat, id, &notice, DeliveryEnd::Told);
+                self.finish(&key, id, &notification, DeliveryEnd::Delivered);
                 continue;
             };
-            if fault.as_ref().is_some_and(DeliveryError::is_of_the_message) {
-                self.note_fault(&seat, &lane, &channel, fault);
-                self.end(&seat, id, &notice, DeliveryEnd::GivenUp);
+            if error.as_ref().is_some_and(DeliveryError::is_message_rejected) {
+                self.record_error(&key, &route, &channel, error);
+                self.finish(&key, id, &notification, DeliveryEnd::GivenUp);
                 continue;
             }
             *failures += 1;
-            let pause = self.pace.pause(*failures, fault.as_ref(), asked);
-            self.note_fault(&seat, &lane, &channel, fault);
+            let pause = self.backoff.pause(*failures, error.as_ref(), retry_after);
+            self.record_error(&key, &route, &channel, error);
             // The guard is held during the pause, so that no other worker repeats the attempt that has just failed.
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = lane.news.notified() => *failures = 0,
+                () = route.changed.notified() => *failures = 0,
             }
         }
     }
 
-    fn lane_of(&self, seat: &ChannelKey, id: u64) -> Option<Arc<Route>> {
-        self.desks().busy(seat, id).map(|desk| desk.lane.clone())
+    fn route_of(&self, key: &ChannelKey, id: u64) -> Option<Arc<Route>> {
+        self.queues().get_mut(key, id).map(|queue| queue.route.clone())
     }
 
     /// The next notification to deliver. `None` if there is none, and the caller has to end.
-    fn next(&self, seat: &ChannelKey, id: u64) -> Option<(Channel, NotificationState)> {
-        let now = self.office.now();
+    fn next_pending(&self, key: &ChannelKey, id: u64) -> Option<(Channel, NotificationState)> {
+        let now = self.backend.now();
         let late: Vec<NotificationState> = {
-            let mut desks = self.desks();
-            let queue = &desks.busy(seat, id)?.queue;
-            queue.iter().filter(|notice| notice.until <= now).cloned().collect()
+            let mut queues = self.queues();
+            let pending = &queues.get_mut(key, id)?.pending;
+            pending.iter().filter(|notification| notification.until <= now).cloned().collect()
         };
-        for notice in late {
-            self.end(seat, id, &notice, DeliveryEnd::GivenUp);
+        for notification in late {
+            self.finish(key, id, &notification, DeliveryEnd::GivenUp);
         }
-        let mut desks = self.desks();
-        let desk = desks.busy(seat, id)?;
-        let next = desk.queue.first().cloned();
-        desk.is_busy = next.is_some();
-        Some((desk.channel.clone(), next?))
+        let mut queues = self.queues();
+        let queue = queues.get_mut(key, id)?;
+        let next = queue.pending.first().cloned();
+        queue.is_busy = next.is_some();
+        Some((queue.channel.clone(), next?))
     }
 
     /// One delivery attempt.
-    async fn tell(&self, server: &Key, channel: &Channel, notice: &NotificationState) -> Result<(), FailedAttempt> {
-        const NOT_OURS: FailedAttempt = FailedAttempt { fault: None, asked: None };
+    async fn deliver(
+        &self,
+        server: &Key,
+        channel: &Channel,
+        notification: &NotificationState,
+    ) -> Result<(), FailedAttempt> {
+        const NOT_CHANNEL_ERROR: FailedAttempt = FailedAttempt { error: None, retry_after: None };
         // The semaphore is never closed: it exists as long as `self`.
-        let _permit = self.at_once.acquire().await;
-        let address = self.office.address(&channel.namespace, &channel.written.secret).await.ok_or(NOT_OURS)?;
+        let _permit = self.permits.acquire().await;
+        let address =
+            self.backend.address(&channel.namespace, &channel.config.secret).await.ok_or(NOT_CHANNEL_ERROR)?;
         let webhook = address.map_err(HttpFailure::from)?;
-        self.post.check(&webhook).map_err(HttpFailure::from)?;
-        let body = build_body(&channel.written, &server.0, &server.1, notice);
+        self.sender.check(&webhook).map_err(HttpFailure::from)?;
+        let body = build_body(&channel.config, &server.0, &server.1, notification);
         // This check is the last step before the message is sent. If another process leads, it delivers the rest.
-        if !self.office.leads().await {
-            return Err(NOT_OURS);
+        if !self.backend.is_leader().await {
+            return Err(NOT_CHANNEL_ERROR);
         }
-        Ok(self.post.send(&webhook, &body).await?)
+        Ok(self.sender.send(&webhook, &body).await?)
     }
 
-    fn end(&self, seat: &ChannelKey, id: u64, notice: &NotificationState, end: DeliveryEnd) {
-        let (namespace, server) = &seat.0;
+    fn finish(&self, key: &ChannelKey, id: u64, notification: &NotificationState, end: DeliveryEnd) {
+        let (namespace, server) = &key.0;
         let outcome = match end {
-            DeliveryEnd::Told => {
-                info!(namespace, server, channel = seat.1, occasion = notice.occasion.as_str(), "told a channel");
+            DeliveryEnd::Delivered => {
+                info!(
+                    namespace,
+                    server,
+                    channel = key.1,
+                    occasion = notification.occasion.as_str(),
+                    "notified a \
+                channel"
+                );
                 "delivered"
             }
             DeliveryEnd::GivenUp => {
                 warn!(
                     namespace,
                     server,
-                    channel = seat.1,
-                    occasion = notice.occasion.as_str(),
-                    "a channel was not told"
+                    channel = key.1,
+                    occasion = notification.occasion.as_str(),
+                    "could not notify a channel"
                 );
                 "given-up"
             }
         };
-        let mended = {
-            let mut desks = self.desks();
-            let Some(desk) = desks.busy(seat, id) else { return };
-            desk.queue.retain(|waiting| name_of(waiting) != name_of(notice));
-            desk.ended.insert(name_of(notice), end);
+        let recovered_route = {
+            let mut queues = self.queues();
+            let Some(queue) = queues.get_mut(key, id) else { return };
+            queue.pending.retain(|waiting| notification_key(waiting) != notification_key(notification));
+            queue.ended.insert(notification_key(notification), end);
             self.metrics
-                .told
-                .get_or_create(&DeliveryLabels { channel: desk.channel.written.kind.as_str(), outcome })
+                .deliveries
+                .get_or_create(&DeliveryLabels { channel: queue.channel.config.kind.as_str(), outcome })
                 .inc();
-            let was_wrong = end == DeliveryEnd::Told && desk.lane.known().fault.take().is_some();
-            was_wrong.then(|| desk.lane.clone())
+            let was_failing = end == DeliveryEnd::Delivered && queue.route.state().error.take().is_some();
+            was_failing.then(|| queue.route.clone())
         };
-        match mended {
-            Some(lane) => self.wake_users(&lane),
-            None => (self.wake)(&seat.0),
+        match recovered_route {
+            Some(route) => self.wake_servers(&route),
+            None => (self.wake)(&key.0),
         }
     }
 
-    fn note_fault(&self, seat: &ChannelKey, lane: &Arc<Route>, channel: &Channel, fault: Option<DeliveryError>) {
-        let Some(fault) = fault else { return };
+    fn record_error(&self, key: &ChannelKey, route: &Arc<Route>, channel: &Channel, error: Option<DeliveryError>) {
+        let Some(error) = error else { return };
         self.metrics
-            .told
-            .get_or_create(&DeliveryLabels { channel: channel.written.kind.as_str(), outcome: "failed" })
+            .deliveries
+            .get_or_create(&DeliveryLabels { channel: channel.config.kind.as_str(), outcome: "failed" })
             .inc();
-        let words = fault.in_words(channel);
-        let is_news = lane.known().fault.replace(fault.clone()).as_ref() != Some(&fault);
-        if is_news {
-            let (namespace, server) = &seat.0;
-            warn!(namespace, server, error = words, "could not tell a channel");
-            self.wake_users(lane);
+        let message = error.message(channel);
+        let is_new = route.state().error.replace(error.clone()).as_ref() != Some(&error);
+        if is_new {
+            let (namespace, server) = &key.0;
+            warn!(namespace, server, error = message, "could not deliver to a channel");
+            self.wake_servers(route);
         }
     }
 }

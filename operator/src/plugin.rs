@@ -20,17 +20,17 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::error_chain::{ErrorChain, cut};
 use crate::k8s::server_side_apply::FieldManager;
-use crate::requeue::{Outcome, RetryBlame, again};
+use crate::requeue::{Outcome, RetryBlame, requeue_action};
 use crate::server::check::windows::check_plugin_windows;
 use crate::telemetry::metrics::PassLabels;
 use crate::template_revision::digest;
 
 /// Number of releases in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
-const SHOWN: usize = 10;
+const MAX_RELEASES: usize = 10;
 /// Number of Minecraft versions of each release in a status.
-const MINECRAFT_SHOWN: usize = 20;
+const MAX_MINECRAFT_VERSIONS: usize = 20;
 /// Number of servers that a status names.
-const SERVERS_SHOWN: usize = 50;
+const MAX_SERVERS: usize = 50;
 
 /// The reason when the spec names no project at all.
 const INVALID: &str = "Invalid";
@@ -39,14 +39,14 @@ const INVALID: &str = "Invalid";
 pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, std::convert::Infallible> {
     let at = now();
     let outcome = match report(&plugin, &ctx, at).await {
-        Ok(()) => Outcome::Settled,
+        Ok(()) => Outcome::UpToDate,
         Err(error) => {
             warn!(plugin = plugin.name_any(), error = %ErrorChain(&error), "could not write the status of a Plugin");
             Outcome::Failed { blame: RetryBlame::Cluster, attempt: 3 }
         }
     };
     ctx.metrics.reconcile_total.get_or_create(&PassLabels { controller: "plugin", outcome: outcome.name() }).inc();
-    Ok(again(outcome, at))
+    Ok(requeue_action(outcome, at))
 }
 
 async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kube::Error> {
@@ -90,59 +90,63 @@ fn build_status(
 ) -> PluginStatus {
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
-    matched.truncate(SERVERS_SHOWN);
+    matched.truncate(MAX_SERVERS);
     let key = resolver::from_api::project_key(&plugin.spec.source);
-    let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find(&snapshot.catalog, key));
-    let problem = problem_of(plugin, key.as_ref(), snapshot);
-    let channel = least_stable(plugin.spec.channel);
+    let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find_project(&snapshot.catalog, key));
+    let error = source_error(plugin, key.as_ref(), snapshot);
+    let channel = least_stable_channel(plugin.spec.channel);
     let usable =
         found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
-    let wrong_windows = windows_problem(plugin);
-    let (ready, reason, message) = match (&found, &problem, matched.is_empty()) {
-        (None, Some(CatalogSourceError { category, words }), _) => (false, reason_of(category), cut(words, 1_024)),
-        _ if wrong_windows.is_some() => (false, INVALID, cut(&wrong_windows.unwrap_or_default(), 1_024)),
+    let window_error_text = window_errors(plugin);
+    let (ready, reason, message) = match (&found, &error, matched.is_empty()) {
+        (None, Some(CatalogSourceError { category, message }), _) => {
+            (false, condition_reason(category), cut(message, 1_024))
+        }
+        _ if window_error_text.is_some() => (false, INVALID, cut(&window_error_text.unwrap_or_default(), 1_024)),
         (None, None, true) => (
             false,
             "NoServersMatched",
-            "no server of this namespace has the labels of `spec.instanceSelector`".to_owned(),
+            "No server of this namespace has the labels of `spec.instanceSelector`.".to_owned(),
         ),
-        (None, None, false) => (false, "NotRead", "the source has not been read yet".to_owned()),
-        (Some(_), Some(problem), _) => (true, "Orphaned", cut(&problem.words, 1_024)),
-        (Some(project), None, true) => {
-            (true, "NoServersMatched", format!("{}: no server has the labels of `spec.instanceSelector`", project.name))
-        }
-        (Some(project), None, false) if project.key.source == Source::Url => about_file(project),
+        (None, None, false) => (false, "NotRead", "The source has not been read yet.".to_owned()),
+        (Some(_), Some(error), _) => (true, "Orphaned", cut(&error.message, 1_024)),
+        (Some(project), None, true) => (
+            true,
+            "NoServersMatched",
+            format!("{}: no server has the labels of `spec.instanceSelector`.", project.name),
+        ),
+        (Some(project), None, false) if project.key.source == Source::Url => file_condition(project),
         (Some(project), None, false) => {
-            (true, "Available", format!("{} releases of {}", project.releases.len(), project.name))
+            (true, "Available", format!("{} releases of {}.", project.releases.len(), project.name))
         }
     };
-    let catalog_digest = found.map(content_of);
+    let catalog_digest = found.map(releases_digest);
     let unchanged = catalog_digest == before.catalog_digest;
     PluginStatus {
         last_changed: if unchanged { before.last_changed } else { Some(now) },
         catalog_digest,
         observed_generation: plugin.metadata.generation,
-        project: Some(cut(&called(plugin, found), 64)).filter(|project| !project.is_empty()),
+        project: Some(cut(&display_name(plugin, found), 64)).filter(|project| !project.is_empty()),
         newest: usable.as_ref().and_then(|usable| usable.first()).map(|release| cut(&release.version, 64)),
         available_versions: usable
             .iter()
             .flatten()
-            .take(SHOWN)
+            .take(MAX_RELEASES)
             .map(|release| AvailableVersion {
                 version: cut(&release.version, 64),
                 released_at: release.published,
-                channel: Some(channel_of(release.channel)),
+                channel: Some(channel_to_api(release.channel)),
                 minecraft_versions: release
                     .minecraft
                     .iter()
                     .rev()
-                    .take(MINECRAFT_SHOWN)
+                    .take(MAX_MINECRAFT_VERSIONS)
                     .map(ToString::to_string)
                     .collect(),
             })
             .collect(),
         releases: found.map(|project| u32::try_from(project.releases.len()).unwrap_or(u32::MAX)),
-        repository_status: match (&found, &problem) {
+        repository_status: match (&found, &error) {
             (Some(_), None) => Some(RepositoryStatus::Available),
             (Some(_), Some(_)) => Some(RepositoryStatus::Orphaned),
             (None, Some(_)) => Some(RepositoryStatus::Unavailable),
@@ -166,18 +170,23 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
 }
 
 /// The condition of a file that was read.
-fn about_file(project: &Project) -> (bool, &'static str, String) {
+fn file_condition(project: &Project) -> (bool, &'static str, String) {
     let name = &project.name;
     match project.releases.first().map(|release| release.version.as_str()) {
-        Some(FALLBACK_VERSION) | None => {
-            (true, "FallbackVersion", format!("{name} is shown as {FALLBACK_VERSION}: its JAR states no version"))
-        }
-        Some(version) => (true, "Available", format!("{name} {version}, as its JAR says")),
+        Some(FALLBACK_VERSION) | None => (
+            true,
+            "FallbackVersion",
+            format!(
+                "{name} is shown as {FALLBACK_VERSION}, because its JAR states no \
+            version."
+            ),
+        ),
+        Some(version) => (true, "Available", format!("{name} {version}, according to its JAR.")),
     }
 }
 
 /// The name for users: the project in the spec. For a file, the name in its JAR or the last part of its URL.
-fn called(plugin: &Plugin, found: Option<&Project>) -> String {
+fn display_name(plugin: &Plugin, found: Option<&Project>) -> String {
     let source = &plugin.spec.source;
     match (source.kind, found) {
         (SourceKind::Url, Some(project)) => project.name.clone(),
@@ -189,7 +198,7 @@ fn called(plugin: &Plugin, found: Option<&Project>) -> String {
 }
 
 /// The condition's reason for an error category, which is the word in metrics.
-fn reason_of(category: &str) -> &'static str {
+fn condition_reason(category: &str) -> &'static str {
     match category {
         "wrong-hash" => "ChecksumMismatch",
         "not-a-plugin" => "NotAPlugin",
@@ -199,7 +208,7 @@ fn reason_of(category: &str) -> &'static str {
     }
 }
 
-fn channel_of(channel: Channel) -> PluginChannel {
+fn channel_to_api(channel: Channel) -> PluginChannel {
     match channel {
         Channel::Release => PluginChannel::Release,
         Channel::Beta => PluginChannel::Beta,
@@ -208,12 +217,12 @@ fn channel_of(channel: Channel) -> PluginChannel {
 }
 
 /// 16 hex digits that change when a release is added, removed or edited.
-fn content_of(project: &Project) -> String {
+fn releases_digest(project: &Project) -> String {
     let releases = serde_json::to_value(&project.releases).expect("releases have string keys only");
     hex::encode(&digest(&releases)[..8])
 }
 
-fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
+fn find_project<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
     catalog.projects.iter().find(|project| {
         project.key.source == key.source
             && (project.key.project.eq_ignore_ascii_case(&key.project) || project.id.eq_ignore_ascii_case(&key.project))
@@ -221,27 +230,34 @@ fn find<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Project> {
 }
 
 /// The catalog's error for this project's source, or the violations of a spec that names no project.
-fn problem_of(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
+fn source_error(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
     let Some(key) = key else {
         // The API server refuses these specs, but an object may be older than its schema.
-        let complaints = resolver::from_api::check_plugin(plugin).into_iter();
-        let words: Vec<String> = complaints.map(|it| format!("`{}` {}; {}", it.path, it.problem, it.fix)).collect();
-        return Some(CatalogSourceError { category: INVALID, words: words.join(". ") });
+        let violations = resolver::from_api::check_plugin(plugin).into_iter();
+        let messages: Vec<String> = violations
+            .map(|violation| format!("`{}` {}; {}", violation.path, violation.problem, violation.fix))
+            .collect();
+        return Some(CatalogSourceError { category: INVALID, message: messages.join(". ") });
     };
     let subject = key.to_string();
-    snapshot?.problems.iter().find(|(of, _)| of.eq_ignore_ascii_case(&subject)).map(|(_, problem)| problem.clone())
+    snapshot?
+        .source_errors
+        .iter()
+        .find(|(other, _)| other.eq_ignore_ascii_case(&subject))
+        .map(|(_, error)| error.clone())
 }
 
 /// The errors of the Plugin's own windows that the schema accepts, such as 30 February. Checked in UTC: each server
 /// reports errors in its own time zone itself.
-fn windows_problem(plugin: &Plugin) -> Option<String> {
-    let (_, complaints) = check_plugin_windows(plugin, "UTC");
-    let words: Vec<String> = complaints.iter().map(ToString::to_string).collect();
-    (!words.is_empty())
-        .then(|| format!("{}. Until then it waits for its other windows and those of its servers", words.join("; ")))
+fn window_errors(plugin: &Plugin) -> Option<String> {
+    let (_, violations) = check_plugin_windows(plugin, "UTC");
+    let messages: Vec<String> = violations.iter().map(ToString::to_string).collect();
+    (!messages.is_empty()).then(|| {
+        format!("{}. Until this is fixed, it uses its other windows and those of its servers", messages.join("; "))
+    })
 }
 
-fn least_stable(channel: PluginChannel) -> Channel {
+fn least_stable_channel(channel: PluginChannel) -> Channel {
     match channel {
         PluginChannel::Release => Channel::Release,
         PluginChannel::Beta => Channel::Beta,

@@ -47,24 +47,24 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use run::scripted::{
-    end_an_order, walk_asleep_before, walk_copied_as_a_countdown_begins, walk_held, walk_named_beside_a_copy,
-    walk_on_a_forced_pod, walk_on_a_hanging_agent, walk_on_a_move_that_breaks_off, walk_on_replaced,
-    walk_released_in_a_countdown, walk_suspended_in_a_countdown,
+    end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
+    run_released_during_countdown, run_replaced_operator, run_restore_during_backup, run_suspended_during_countdown,
+    run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
 };
-use run::{RunResult, walk};
+use run::{RunResult, run_seed};
 
 /// Totals of all runs.
 #[derive(Default)]
 struct RunSummary {
     passes: u32,
     faults: u32,
-    judged: u32,
+    checked: u32,
     restored: u32,
-    forward: u32,
+    rolled_forward: u32,
     /// World migrations that ended, and that did not.
-    moves: (u32, u32),
-    ends: BTreeMap<String, u32>,
-    broken: Violations,
+    migrations: (u32, u32),
+    final_states: BTreeMap<String, u32>,
+    violations: Violations,
 }
 
 /// Broken invariants, each with the trace of the first run that breaks it.
@@ -72,42 +72,52 @@ struct RunSummary {
 struct Violations(BTreeMap<String, (u64, Vec<String>)>);
 
 impl Violations {
-    fn note(&mut self, number: u64, rule: String, story: &[String]) {
-        let first = self.0.entry(rule).or_insert_with(|| (number, story.to_vec()));
+    fn record(&mut self, number: u64, rule: String, trace: &[String]) {
+        let first = self.0.entry(rule).or_insert_with(|| (number, trace.to_vec()));
         if number < first.0 {
-            *first = (number, story.to_vec());
+            *first = (number, trace.to_vec());
         }
     }
 
     /// Prints all violations, and panics if there are any.
-    fn must_be_none(&self) {
-        for (rule, (number, story)) in &self.0 {
-            println!("BROKEN in walk {number}: {rule}\n    {}", story.join("\n    "));
+    fn assert_none(&self) {
+        for (rule, (number, trace)) in &self.0 {
+            println!("BROKEN in walk {number}: {rule}\n    {}", trace.join("\n    "));
         }
-        let broken: Vec<_> = self.0.iter().map(|(rule, (number, _))| (rule, number)).collect();
-        assert!(broken.is_empty(), "{broken:?}");
+        let violations: Vec<_> = self.0.iter().map(|(rule, (number, _))| (rule, number)).collect();
+        assert!(violations.is_empty(), "{violations:?}");
     }
 }
 
 impl RunSummary {
-    fn add(&mut self, number: u64, walked: RunResult) {
-        let RunResult { story, broken, passes, faults, is_judged, is_restored, is_forward, moves, end } = walked;
-        println!("{number}: {passes} passes, {faults} faults, {end}");
+    fn add(&mut self, number: u64, result: RunResult) {
+        let RunResult {
+            trace,
+            violations,
+            passes,
+            faults,
+            is_checked,
+            is_restored,
+            has_rolled_forward,
+            migrations,
+            final_state,
+        } = result;
+        println!("{number}: {passes} passes, {faults} faults, {final_state}");
         self.passes += passes;
         self.faults += faults;
-        self.judged += u32::from(is_judged);
+        self.checked += u32::from(is_checked);
         self.restored += u32::from(is_restored);
-        self.forward += u32::from(is_forward);
-        self.moves = (self.moves.0 + moves.0, self.moves.1 + moves.1);
-        *self.ends.entry(end).or_default() += 1;
-        for rule in broken {
-            self.broken.note(number, rule, &story);
+        self.rolled_forward += u32::from(has_rolled_forward);
+        self.migrations = (self.migrations.0 + migrations.0, self.migrations.1 + migrations.1);
+        *self.final_states.entry(final_state).or_default() += 1;
+        for rule in violations {
+            self.violations.record(number, rule, &trace);
         }
     }
 }
 
 /// A loopback address for each run of this process, because all agents listen on the same port.
-fn address() -> Ipv4Addr {
+fn next_address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, high, low, _] = (NEXT.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
     // Another test process on this machine has other addresses.
@@ -116,44 +126,54 @@ fn address() -> Ipv4Addr {
 }
 
 /// Runs on one thread, because each thread has its own simulated clocks.
-fn on_this_thread<T>(work: impl Future<Output = T>) -> T {
+fn run_on_this_thread<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
 
 /// Runs these numbers on all cores. The variable selects one of them (`82`) or a range (`80..90`).
-fn on_all_cores(variable: &str, numbers: Range<u64>, walk: impl Fn(u64) + Sync) {
-    let numbers = std::env::var(variable).map_or(numbers, |text| asked(&text));
+fn run_on_all_cores(variable: &str, numbers: Range<u64>, run: impl Fn(u64) + Sync) {
+    let numbers = std::env::var(variable).map_or(numbers, |text| parse_numbers(&text));
     let next = AtomicU64::new(numbers.start);
-    let walk_on = || {
+    let run_numbers = || {
         while let number = next.fetch_add(1, Ordering::Relaxed)
             && number < numbers.end
         {
-            walk(number);
+            run(number);
         }
     };
     std::thread::scope(|scope| {
         for _ in 0..available_parallelism().map_or(1, usize::from) {
-            scope.spawn(walk_on);
+            scope.spawn(run_numbers);
         }
     });
 }
 
 /// Runs these numbers and panics with the trace of the first run that breaks each invariant. `NIGHTSHIFT_WALK=82`
 /// selects one run.
-fn walk_all(numbers: Range<u64>) -> RunSummary {
+fn run_all(numbers: Range<u64>) -> RunSummary {
     let found = Mutex::new(RunSummary::default());
-    on_all_cores("NIGHTSHIFT_WALK", numbers, |number| {
+    run_on_all_cores("NIGHTSHIFT_WALK", numbers, |number| {
         // The number is also printed for a run that panics.
-        let walked = catch_unwind(|| on_this_thread(walk(number, address()))).unwrap_or_else(|_| RunResult::panicked());
-        found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
+        let result = catch_unwind(|| run_on_this_thread(run_seed(number, next_address())))
+            .unwrap_or_else(|_| RunResult::panicked());
+        found.lock().unwrap_or_else(PoisonError::into_inner).add(number, result);
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let RunSummary { passes, faults, judged, restored, forward, moves: (moved, broken_off), ends, broken: _ } = &found;
+    let RunSummary {
+        passes,
+        faults,
+        checked,
+        restored,
+        rolled_forward,
+        migrations: (migrated, interrupted),
+        final_states,
+        violations: _,
+    } = &found;
     println!(
-        "{passes} passes, {faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds and \
-         {broken_off} broken off; {ends:?}"
+        "{passes} passes, {faults} faults, {checked} judged, {restored} restored, {rolled_forward} gone forward, {migrated} moves of worlds and \
+         {interrupted} broken off; {final_states:?}"
     );
-    found.broken.must_be_none();
+    found.violations.assert_none();
     found
 }
 
@@ -162,7 +182,7 @@ fn is_thorough() -> bool {
     std::env::var_os("NIGHTSHIFT_THOROUGH").is_some()
 }
 
-fn asked(text: &str) -> Range<u64> {
+fn parse_numbers(text: &str) -> Range<u64> {
     let number =
         |text: &str| text.parse::<u64>().expect("walks are asked for by a number, or by two with `..` between them");
     match text.split_once("..") {
@@ -173,130 +193,164 @@ fn asked(text: &str) -> Range<u64> {
 
 #[test]
 fn simulation_of_real_passes_on_volumes_keeps_invariants() {
-    let found = walk_all(0..if is_thorough() { 60 } else { 5 });
+    let found = run_all(0..if is_thorough() { 60 } else { 5 });
     // Runs without any event verify nothing.
     let is_all = std::env::var_os("NIGHTSHIFT_WALK").is_none();
-    let RunSummary { faults, judged, restored, forward, moves: (moved, _), .. } = found;
+    let RunSummary { faults, checked, restored, rolled_forward, migrations: (migrated, _), .. } = found;
     assert!(!is_all || faults > 10, "{faults} faults");
     assert!(
-        !is_all || !is_thorough() || (faults > 200 && judged > 20 && restored > 5 && forward > 0 && moved > 3),
-        "{faults} faults, {judged} judged, {restored} restored, {forward} gone forward, {moved} moves of worlds"
+        !is_all
+            || !is_thorough()
+            || (faults > 200 && checked > 20 && restored > 5 && rolled_forward > 0 && migrated > 3),
+        "{faults} faults, {checked} judged, {restored} restored, {rolled_forward} gone forward, {migrated} moves of worlds"
     );
 }
 
 #[test]
 fn replaced_operator_makes_no_write() {
-    let (passes, writes) = on_this_thread(walk_on_replaced(address()));
+    let (passes, writes) = run_on_this_thread(run_replaced_operator(next_address()));
     assert!(passes > 10, "{passes}");
     assert_eq!(writes, 0, "in {passes} passes, beside a window and a newer release");
 }
 
 #[test]
 fn hanging_agent_does_not_block_update() {
-    let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_hanging_agent(address()));
-    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
+    let RunResult { violations, trace, final_state, .. } = run_on_this_thread(run_with_hanging_agent(next_address()));
+    assert!(
+        violations.is_empty() && final_state == "rests on the update",
+        "{violations:?}: {final_state}\n{}",
+        trace.join("\n")
+    );
 }
 
 #[test]
 fn restore_request_of_other_operator_is_not_removed() {
-    assert!(on_this_thread(end_an_order(true, address())));
-    assert!(!on_this_thread(end_an_order(false, address())));
+    assert!(run_on_this_thread(end_restore_request(true, next_address())));
+    assert!(!run_on_this_thread(end_restore_request(false, next_address())));
 }
 
 #[test]
 fn countdown_is_called_off_when_server_is_suspended() {
-    let RunResult { broken, story, end, .. } = on_this_thread(walk_suspended_in_a_countdown(address()));
-    assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
-    let told: Vec<_> = story.iter().filter(|line| line.contains("are told")).collect();
-    let [first, last] = told[..] else { panic!("{told:?}") };
-    assert!(first.contains("update/") && last.contains("called off"), "{told:?}");
+    let RunResult { violations, trace, final_state, .. } =
+        run_on_this_thread(run_suspended_during_countdown(next_address()));
+    assert!(
+        violations.is_empty() && final_state == "rests on what ran",
+        "{violations:?}: {final_state}\n{}",
+        trace.join("\n")
+    );
+    let announcements: Vec<_> = trace.iter().filter(|line| line.contains("are told")).collect();
+    let [first, last] = announcements[..] else { panic!("{announcements:?}") };
+    assert!(first.contains("update/") && last.contains("cancelled"), "{announcements:?}");
 }
 
 #[test]
 fn update_excludes_release_published_during_countdown() {
-    let RunResult { broken, story, end, .. } = on_this_thread(walk_released_in_a_countdown(address()));
-    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
-    let places = |what: &str| -> Vec<usize> {
-        story.iter().enumerate().filter(|(_, line)| line.contains(what)).map(|(at, _)| at).collect()
+    let RunResult { violations, trace, final_state, .. } =
+        run_on_this_thread(run_released_during_countdown(next_address()));
+    assert!(
+        violations.is_empty() && final_state == "rests on the update",
+        "{violations:?}: {final_state}\n{}",
+        trace.join("\n")
+    );
+    let positions = |text: &str| -> Vec<usize> {
+        trace.iter().enumerate().filter(|(_, line)| line.contains(text)).map(|(at, _)| at).collect()
     };
-    let (told, written, released) =
-        (places("are told of"), places("writes the pod template"), places("lists newer releases"));
-    let ([first, second, ..], [heap, update], [released]) = (&told[..], &written[..], &released[..]) else {
-        panic!("{}", story.join("\n"))
+    let (announced, written, released) =
+        (positions("are told of"), positions("writes the pod template"), positions("lists newer releases"));
+    let ([first, second, ..], [heap, update], [released]) = (&announced[..], &written[..], &released[..]) else {
+        panic!("{}", trace.join("\n"))
     };
     let is_in_order = first < released && released < heap && heap < second && second < update;
-    let is_called_off = !places("called off").is_empty();
-    assert!(is_in_order && !is_called_off, "{}", story.join("\n"));
+    let is_cancelled = !positions("cancelled").is_empty();
+    assert!(is_in_order && !is_cancelled, "{}", trace.join("\n"));
 }
 
 #[test]
 fn named_backup_is_kept_while_another_is_taken() {
-    let (named, kept, seconds, walked) = on_this_thread(walk_named_beside_a_copy(address()));
-    let RunResult { broken, story, .. } = walked;
-    assert_eq!(kept, Some(named), "{}", story.join("\n"));
-    assert_eq!(seconds, Some(10), "{}", story.join("\n"));
-    assert!(broken.is_empty(), "{broken:?}\n{}", story.join("\n"));
+    let (named, retained, seconds, result) = run_on_this_thread(run_restore_during_backup(next_address()));
+    let RunResult { violations, trace, .. } = result;
+    assert_eq!(retained, Some(named), "{}", trace.join("\n"));
+    assert_eq!(seconds, Some(10), "{}", trace.join("\n"));
+    assert!(violations.is_empty(), "{violations:?}\n{}", trace.join("\n"));
 }
 
 #[test]
 fn announcement_during_backup_flush_is_repeated_with_full_notice() {
-    let (notice, copying, walked) = on_this_thread(walk_copied_as_a_countdown_begins(address()));
-    let RunResult { broken, story, end, .. } = walked;
-    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
-    let told = || story.iter().position(|line| line.contains("are told of"));
-    let refused = story.iter().position(|line| line.contains("refuses the announcement"));
-    assert!(refused.is_some() && refused < told(), "{}", story.join("\n"));
-    assert_eq!(notice, Some(invariants::NOTICE), "{}", story.join("\n"));
+    let (notice, backup_seconds, result) = run_on_this_thread(run_backup_before_countdown(next_address()));
+    let RunResult { violations, trace, final_state, .. } = result;
+    assert!(
+        violations.is_empty() && final_state == "rests on the update",
+        "{violations:?}: {final_state}\n{}",
+        trace.join("\n")
+    );
+    let announced = || trace.iter().position(|line| line.contains("are told of"));
+    let refused = trace.iter().position(|line| line.contains("refuses the announcement"));
+    assert!(refused.is_some() && refused < announced(), "{}", trace.join("\n"));
+    assert_eq!(notice, Some(invariants::NOTICE), "{}", trace.join("\n"));
     // A new operator reads how long the backup takes, although the agent does not reply during it.
-    assert_eq!(copying, Some(10), "{}", story.join("\n"));
+    assert_eq!(backup_seconds, Some(10), "{}", trace.join("\n"));
 }
 
 #[test]
 fn held_server_takes_settings_and_updates_when_released() {
-    for (is_let_go, rests) in [(false, "rests on what ran"), (true, "rests on the update")] {
-        let RunResult { broken, story, end, .. } = on_this_thread(walk_held(is_let_go, address()));
-        assert!(broken.is_empty() && end == rests, "{broken:?}: {end}\n{}", story.join("\n"));
-        let changes = story.iter().filter(|line| line.contains("writes the pod template")).count();
-        assert_eq!(changes, if is_let_go { 2 } else { 1 }, "{}", story.join("\n"));
-        let is_told = story.iter().any(|line| line.contains(r#""PinnedToSet" "Held""#));
-        assert_eq!(is_told, !is_let_go, "{}", story.join("\n"));
+    for (removes_hold, expected) in [(false, "rests on what ran"), (true, "rests on the update")] {
+        let RunResult { violations, trace, final_state, .. } =
+            run_on_this_thread(run_held(removes_hold, next_address()));
+        assert!(
+            violations.is_empty() && final_state == expected,
+            "{violations:?}: {final_state}\n{}",
+            trace.join("\n")
+        );
+        let changes = trace.iter().filter(|line| line.contains("writes the pod template")).count();
+        assert_eq!(changes, if removes_hold { 2 } else { 1 }, "{}", trace.join("\n"));
+        let is_reported = trace.iter().any(|line| line.contains(r#""PinnedToSet" "Held""#));
+        assert_eq!(is_reported, !removes_hold, "{}", trace.join("\n"));
     }
 }
 
 #[test]
 fn force_deleted_pod_keeps_volume_unchanged_while_running() {
-    let RunResult { broken, story, end, .. } = on_this_thread(walk_on_a_forced_pod(address()));
-    assert!(broken.is_empty() && end == "rests on the update", "{broken:?}: {end}\n{}", story.join("\n"));
-    let has_waited = story.iter().any(|line| line.contains("another server still runs"));
-    assert!(has_waited, "{}", story.join("\n"));
+    let RunResult { violations, trace, final_state, .. } =
+        run_on_this_thread(run_with_forced_deletions(next_address()));
+    assert!(
+        violations.is_empty() && final_state == "rests on the update",
+        "{violations:?}: {final_state}\n{}",
+        trace.join("\n")
+    );
+    let has_waited = trace.iter().any(|line| line.contains("another server still runs"));
+    assert!(has_waited, "{}", trace.join("\n"));
 }
 
 #[test]
 fn interrupted_world_migration_is_restored_on_rollback() {
-    let mut broken_off = 0;
+    let mut interrupted = 0;
     for number in 0..8 {
-        if broken_off > 0 && !is_thorough() {
+        if interrupted > 0 && !is_thorough() {
             break;
         }
-        let walked = on_this_thread(walk_on_a_move_that_breaks_off(number, address()));
-        let Some(RunResult { broken, story, end, .. }) = walked else { continue };
-        broken_off += 1;
-        assert!(broken.is_empty() && end == "rests on what ran", "{broken:?}: {end}\n{}", story.join("\n"));
-        let is_restored = story.iter().any(|line| line.contains("finds the worlds of backup"));
-        assert!(is_restored, "{}", story.join("\n"));
+        let result = run_on_this_thread(run_interrupted_migration(number, next_address()));
+        let Some(RunResult { violations, trace, final_state, .. }) = result else { continue };
+        interrupted += 1;
+        assert!(
+            violations.is_empty() && final_state == "rests on what ran",
+            "{violations:?}: {final_state}\n{}",
+            trace.join("\n")
+        );
+        let is_restored = trace.iter().any(|line| line.contains("finds the worlds of backup"));
+        assert!(is_restored, "{}", trace.join("\n"));
     }
-    assert!(broken_off > 0);
+    assert!(interrupted > 0);
 }
 
 #[test]
 fn server_is_not_stopped_on_stale_observation() {
     let mut slept = 0;
     for request in (0..).step_by(if is_thorough() { 1 } else { 6 }) {
-        let (sleeps, walked) = on_this_thread(walk_asleep_before(request, address()));
-        let RunResult { broken, story, .. } = walked;
-        assert!(broken.is_empty(), "asleep before request {request}: {broken:?}\n{}", story.join("\n"));
+        let (sleeps, result) = run_on_this_thread(run_with_delay_before(request, next_address()));
+        let RunResult { violations, trace, .. } = result;
+        assert!(violations.is_empty(), "asleep before request {request}: {violations:?}\n{}", trace.join("\n"));
         slept += u32::from(sleeps.has_slept);
-        if sleeps.before > 0 {
+        if sleeps.requests_before > 0 {
             break;
         }
     }
@@ -306,5 +360,5 @@ fn server_is_not_stopped_on_stale_observation() {
 #[test]
 #[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
 fn simulation_of_thousands_of_runs_keeps_invariants() {
-    walk_all(0..5_000);
+    run_all(0..5_000);
 }

@@ -35,30 +35,30 @@ struct Groups {
 
 impl Requests {
     /// Records a server's request, or `None` if it could not be read. Returns whether it changed.
-    pub(crate) fn note(&self, namespace: &str, server: &str, request: Option<&Request>) -> bool {
+    pub(crate) fn record(&self, namespace: &str, server: &str, request: Option<&Request>) -> bool {
         let mut state = self.lock();
         let key = (namespace.to_owned(), server.to_owned());
-        if state.requests.get(&key).is_some_and(|known| known.as_ref() == request) {
+        if state.requests.get(&key).is_some_and(|recorded| recorded.as_ref() == request) {
             return false;
         }
         state.requests.insert(key, request.cloned());
-        state.spoil(namespace);
+        state.mark_stale(namespace);
         true
     }
 
     /// Records a server whose request is unknown now. Its earlier request remains valid.
-    pub(crate) fn note_silent(&self, namespace: &str, server: &str) {
+    pub(crate) fn record_unknown(&self, namespace: &str, server: &str) {
         self.lock().requests.entry((namespace.to_owned(), server.to_owned())).or_default();
     }
 
     /// Removes the servers of a namespace that are not in `living`. A deleted server has no pass that could remove it.
-    pub(crate) fn keep(&self, namespace: &str, living: &BTreeSet<String>) {
+    pub(crate) fn retain_servers(&self, namespace: &str, existing: &BTreeSet<String>) {
         let mut state = self.lock();
         let before = state.requests.len();
-        state.requests.retain(|(of, name), _| of != namespace || living.contains(name));
-        state.waiting.retain(|(of, name)| of != namespace || living.contains(name));
+        state.requests.retain(|(request_namespace, name), _| request_namespace != namespace || existing.contains(name));
+        state.waiting.retain(|(request_namespace, name)| request_namespace != namespace || existing.contains(name));
         if state.requests.len() != before {
-            state.spoil(namespace);
+            state.mark_stale(namespace);
         }
     }
 
@@ -68,49 +68,50 @@ impl Requests {
     }
 
     /// Whether a request names a project or an unmanaged JAR that no other request has named.
-    pub(crate) fn names_more(&self, request: &Request) -> bool {
+    pub(crate) fn has_new_names(&self, request: &Request) -> bool {
         let state = self.lock();
-        let known = || state.requests.values().flatten();
-        let has_project = |key: &ProjectKey| known().any(|other| other.plugins.iter().any(|wish| wish.key == *key));
+        let recorded = || state.requests.values().flatten();
+        let has_project =
+            |key: &ProjectKey| recorded().any(|other| other.plugins.iter().any(|plugin| plugin.key == *key));
         let has_jar =
-            |jar: &UnmanagedJar| known().any(|other| other.unmanaged.iter().any(|its| its.sha256 == jar.sha256));
-        !request.plugins.iter().all(|wish| has_project(&wish.key))
+            |jar: &UnmanagedJar| recorded().any(|other| other.unmanaged.iter().any(|its| its.sha256 == jar.sha256));
+        !request.plugins.iter().all(|plugin| has_project(&plugin.key))
             || !request.unmanaged.iter().all(|jar| jar.sha256.is_none() || has_jar(jar))
     }
 
     /// Whether a pass over this server has ended since the process started.
-    pub(crate) fn knows(&self, namespace: &str, server: &str) -> bool {
+    pub(crate) fn contains(&self, namespace: &str, server: &str) -> bool {
         self.lock().requests.contains_key(&(namespace.to_owned(), server.to_owned()))
     }
 
     /// Records that a server waits for the first passes over all servers of its namespace.
-    pub(crate) fn wait(&self, namespace: &str, server: &str) {
+    pub(crate) fn add_waiting(&self, namespace: &str, server: &str) {
         self.lock().waiting.insert((namespace.to_owned(), server.to_owned()));
     }
 
     /// Records that a server does not wait.
-    pub(crate) fn stop_waiting(&self, namespace: &str, server: &str) {
+    pub(crate) fn remove_waiting(&self, namespace: &str, server: &str) {
         self.lock().waiting.remove(&(namespace.to_owned(), server.to_owned()));
     }
 
     /// Removes all waiting servers of the namespace, and returns whether there were any.
-    pub(crate) fn end_waiting(&self, namespace: &str) -> bool {
+    pub(crate) fn clear_waiting(&self, namespace: &str) -> bool {
         let mut state = self.lock();
         let before = state.waiting.len();
-        state.waiting.retain(|(of, _)| of != namespace);
+        state.waiting.retain(|(request_namespace, _)| request_namespace != namespace);
         state.waiting.len() != before
     }
 
     /// Whether a server of the namespace waits.
     pub(crate) fn has_waiting(&self, namespace: &str) -> bool {
-        self.lock().waiting.iter().any(|(of, _)| of == namespace)
+        self.lock().waiting.iter().any(|(request_namespace, _)| request_namespace == namespace)
     }
 
     /// The names of the servers of a namespace with a plugin that servers have to share.
-    pub(crate) fn sharing(&self, namespace: &str) -> Vec<String> {
+    pub(crate) fn servers_with_shared_plugins(&self, namespace: &str) -> Vec<String> {
         let state = self.lock();
-        let of_namespace = state.requests.iter().filter(|((of, _), _)| of == namespace);
-        let sharing = of_namespace.filter(|(_, request)| request.as_ref().is_some_and(shares));
+        let of_namespace = state.requests.iter().filter(|((request_namespace, _), _)| request_namespace == namespace);
+        let sharing = of_namespace.filter(|(_, request)| request.as_ref().is_some_and(has_shared_plugin));
         sharing.map(|((_, name), _)| name.clone()).collect()
     }
 
@@ -120,13 +121,13 @@ impl Requests {
         let mut state = self.lock();
         state.regroup(namespace);
         let full = format!("{namespace}/{server}");
-        let holds = |group: &&Group| group.iter().any(|request| request.server == full);
-        state.groups[namespace].groups.iter().find(holds).cloned()
+        let contains_server = |group: &&Group| group.iter().any(|request| request.server == full);
+        state.groups[namespace].groups.iter().find(contains_server).cloned()
     }
 
     /// The requests that are solved together with this one, which has been recorded and is among them.
-    pub(crate) fn together(&self, namespace: &str, server: &str, request: &Request) -> Group {
-        if shares(request) {
+    pub(crate) fn group_for_request(&self, namespace: &str, server: &str, request: &Request) -> Group {
+        if has_shared_plugin(request) {
             self.group_of(namespace, server).expect("what was noted is in a group")
         } else {
             Arc::new(vec![request.clone()])
@@ -140,7 +141,7 @@ impl Requests {
 }
 
 impl SolveGroupState {
-    fn spoil(&mut self, namespace: &str) {
+    fn mark_stale(&mut self, namespace: &str) {
         if let Some(groups) = self.groups.get_mut(namespace) {
             groups.stale = true;
         }
@@ -152,26 +153,27 @@ impl SolveGroupState {
             return;
         }
         let old = self.groups.remove(namespace).unwrap_or_default().groups;
-        let of_namespace = self.requests.iter().filter(|((of, _), _)| of == namespace);
-        let sharing = of_namespace.filter_map(|(_, request)| request.as_ref().filter(|known| shares(known)));
+        let of_namespace = self.requests.iter().filter(|((request_namespace, _), _)| request_namespace == namespace);
+        let sharing =
+            of_namespace.filter_map(|(_, request)| request.as_ref().filter(|recorded| has_shared_plugin(recorded)));
         let all: Vec<Request> = sharing.cloned().collect();
-        let groups = resolver::groups(&all).into_iter().map(|places| {
-            let group: Vec<Request> = places.into_iter().map(|place| all[place].clone()).collect();
-            old.iter().find(|known| ***known == group).cloned().unwrap_or_else(|| Arc::new(group))
+        let groups = resolver::groups(&all).into_iter().map(|indices| {
+            let group: Vec<Request> = indices.into_iter().map(|index| all[index].clone()).collect();
+            old.iter().find(|recorded| ***recorded == group).cloned().unwrap_or_else(|| Arc::new(group))
         });
         self.groups.insert(namespace.to_owned(), Groups { stale: false, groups: groups.collect() });
     }
 }
 
 /// The names of the other servers in a group.
-pub(crate) fn companions<'g>(group: &'g Group, server: &'g str) -> impl Iterator<Item = &'g str> {
+pub(crate) fn peers<'g>(group: &'g Group, server: &'g str) -> impl Iterator<Item = &'g str> {
     let names = group.iter().filter_map(|request| request.server.rsplit_once('/')).map(|(_, name)| name);
     names.filter(move |name| *name != server)
 }
 
 /// Whether a plugin of the server must have one release on all servers that match it.
-pub(crate) fn shares(request: &Request) -> bool {
-    request.plugins.iter().any(|wish| wish.version == VersionRequest::Latest)
+pub(crate) fn has_shared_plugin(request: &Request) -> bool {
+    request.plugins.iter().any(|plugin| plugin.version == VersionRequest::Latest)
 }
 
 #[cfg(test)]
@@ -205,14 +207,14 @@ mod tests {
         let requests = Requests::default();
         let jar = |sha256: Option<&str>| serde_json::from_value(json!({"file": "shop.jar", "sha256": sha256})).unwrap();
         let with = |jars: Vec<UnmanagedJar>| Request { unmanaged: jars, ..request("games/a", &[("via", "auto")]) };
-        assert!(requests.names_more(&with(vec![])), "a project");
-        requests.note("games", "b", Some(&with(vec![])));
-        assert!(!requests.names_more(&with(vec![])));
-        assert!(!requests.names_more(&with(vec![jar(None)])));
-        assert!(requests.names_more(&with(vec![jar(None), jar(Some("aa"))])));
-        requests.note("games", "b", Some(&with(vec![jar(Some("aa"))])));
-        assert!(!requests.names_more(&with(vec![jar(Some("aa"))])));
-        assert!(requests.names_more(&with(vec![jar(Some("bb"))])), "the same file with other bytes");
+        assert!(requests.has_new_names(&with(vec![])), "a project");
+        requests.record("games", "b", Some(&with(vec![])));
+        assert!(!requests.has_new_names(&with(vec![])));
+        assert!(!requests.has_new_names(&with(vec![jar(None)])));
+        assert!(requests.has_new_names(&with(vec![jar(None), jar(Some("aa"))])));
+        requests.record("games", "b", Some(&with(vec![jar(Some("aa"))])));
+        assert!(!requests.has_new_names(&with(vec![jar(Some("aa"))])));
+        assert!(requests.has_new_names(&with(vec![jar(Some("bb"))])), "the same file with other bytes");
     }
 
     #[test]
@@ -227,28 +229,36 @@ mod tests {
         ];
         for (namespace, request) in &all {
             let name = request.server.split_once('/').unwrap().1;
-            assert!(requests.note(namespace, name, Some(request)));
-            assert!(!requests.note(namespace, name, Some(request)), "nothing new");
+            assert!(requests.record(namespace, name, Some(request)));
+            assert!(!requests.record(namespace, name, Some(request)), "nothing new");
         }
-        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a", "games/b", "games/c"]);
-        assert_eq!(names(&requests.together("games", "d", &all[3].1)), ["games/d"]);
-        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"]);
-        requests.keep("games", &["a", "c", "d"].map(str::to_owned).into());
-        assert_eq!(names(&requests.together("games", "a", &all[0].1)), ["games/a"], "who is deleted has no say");
-        assert_eq!(names(&requests.together("test", "a", &all[4].1)), ["test/a"], "who lives elsewhere is not meant");
+        assert_eq!(names(&requests.group_for_request("games", "a", &all[0].1)), ["games/a", "games/b", "games/c"]);
+        assert_eq!(names(&requests.group_for_request("games", "d", &all[3].1)), ["games/d"]);
+        assert_eq!(names(&requests.group_for_request("test", "a", &all[4].1)), ["test/a"]);
+        requests.retain_servers("games", &["a", "c", "d"].map(str::to_owned).into());
+        assert_eq!(
+            names(&requests.group_for_request("games", "a", &all[0].1)),
+            ["games/a"],
+            "who is deleted has no say"
+        );
+        assert_eq!(
+            names(&requests.group_for_request("test", "a", &all[4].1)),
+            ["test/a"],
+            "who lives elsewhere is not meant"
+        );
     }
 
     #[test]
     fn unreadable_request_counts_only_as_known() {
         let requests = Requests::default();
-        requests.note("games", "a", Some(&request("games/a", &[])));
-        assert!(!requests.knows("games", "b"));
-        requests.note_silent("games", "b");
-        assert!(requests.knows("games", "b"));
+        requests.record("games", "a", Some(&request("games/a", &[])));
+        assert!(!requests.contains("games", "b"));
+        requests.record_unknown("games", "b");
+        assert!(requests.contains("games", "b"));
         let now = request("games/a", &[("via", "latest")]);
-        requests.note("games", "a", Some(&now));
-        assert_eq!(*requests.together("games", "a", &now), [now]);
-        requests.note_silent("games", "a");
+        requests.record("games", "a", Some(&now));
+        assert_eq!(*requests.group_for_request("games", "a", &now), [now]);
+        requests.record_unknown("games", "a");
         assert_eq!(requests.all().len(), 1, "what it asked for still counts");
     }
 
@@ -258,29 +268,29 @@ mod tests {
         let (a, b) = (request("games/a", &[("via", "latest")]), request("games/b", &[("via", "latest")]));
         let (c, d) = (request("games/c", &[("chat", "latest")]), request("games/d", &[("chat", "latest")]));
         for (name, request) in [("a", &a), ("b", &b), ("c", &c), ("d", &d)] {
-            requests.note("games", name, Some(request));
+            requests.record("games", name, Some(request));
         }
-        let (one, other) = (requests.together("games", "a", &a), requests.together("games", "c", &c));
+        let (one, other) = (requests.group_for_request("games", "a", &a), requests.group_for_request("games", "c", &c));
         let changed = request("games/b", &[("via", "latest"), ("map", "auto")]);
-        requests.note("games", "b", Some(&changed));
-        assert!(Arc::ptr_eq(&requests.together("games", "c", &c), &other), "nothing is decided again");
+        requests.record("games", "b", Some(&changed));
+        assert!(Arc::ptr_eq(&requests.group_for_request("games", "c", &c), &other), "nothing is decided again");
         let group = requests.group_of("games", "a").unwrap();
-        assert_eq!(companions(&group, "a").collect::<Vec<_>>(), ["b"]);
+        assert_eq!(peers(&group, "a").collect::<Vec<_>>(), ["b"]);
         assert_eq!(requests.group_of("test", "a"), None);
-        assert!(!Arc::ptr_eq(&requests.together("games", "a", &a), &one));
-        assert_eq!(*requests.together("games", "a", &a), [a, changed]);
+        assert!(!Arc::ptr_eq(&requests.group_for_request("games", "a", &a), &one));
+        assert_eq!(*requests.group_for_request("games", "a", &a), [a, changed]);
     }
 
     #[test]
     fn wait_for_unknown_server_ends_once() {
         let requests = Requests::default();
-        requests.note("games", "a", Some(&request("games/a", &[("via", "latest")])));
-        requests.note("games", "b", Some(&request("games/b", &[("via", "auto")])));
+        requests.record("games", "a", Some(&request("games/a", &[("via", "latest")])));
+        requests.record("games", "b", Some(&request("games/b", &[("via", "auto")])));
         assert!(!requests.has_waiting("games"));
-        requests.wait("games", "a");
+        requests.add_waiting("games", "a");
         assert!(requests.has_waiting("games") && !requests.has_waiting("test"));
-        assert_eq!(requests.sharing("games"), ["a"]);
-        assert!(requests.end_waiting("games"));
-        assert!(!requests.end_waiting("games"));
+        assert_eq!(requests.servers_with_shared_plugins("games"), ["a"]);
+        assert!(requests.clear_waiting("games"));
+        assert!(!requests.clear_waiting("games"));
     }
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use resolver::request::Request;
-use resolver::{Budget, Decided, Fleet, Resolution, Unsolvable, next_change};
+use resolver::{Budget, DecidedFleet, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
 
 use crate::catalog::{Content, Snapshot};
@@ -19,49 +19,49 @@ use crate::telemetry::metrics::Solves;
 
 /// How long a decision is valid, and how long it waits for more questions about the same group. Delays of releases end
 /// at any second, and the passes of a group follow each other within moments.
-const KEPT: Duration = Duration::from_secs(10);
+const VALID_FOR: Duration = Duration::from_secs(10);
 
 /// The version set for a server, or why there is none.
 pub(crate) type SolveResult = Result<Resolution, Unsolvable>;
 
 /// Number of cached answers per server. A pass may ask about all plugins and about a partial update.
-const MOST_KEPT: usize = 4;
+const MAX_CACHED: usize = 4;
 
 /// Sends questions to the solver thread unless the answer is cached.
 pub(crate) struct Solver {
-    questions: Sender<SolveRequest>,
+    sender: Sender<SolveRequest>,
     /// By server, the newest first.
-    kept: Mutex<HashMap<String, VecDeque<CachedResult>>>,
+    cache: Mutex<HashMap<String, VecDeque<CachedResult>>>,
 }
 
 /// A cached answer and its question.
 struct CachedResult {
     /// The digest of the catalog, so that the cache does not keep the catalog itself.
     content: Content,
-    asked: SolvedGroup,
+    solved_group: SolvedGroup,
     from: Timestamp,
     /// When time alone may change the answer. `None` if it never does.
     until: Option<Timestamp>,
-    answer: SolveResult,
+    result: SolveResult,
 }
 
 /// The requests that were decided together.
 enum SolvedGroup {
-    Alone(Group),
+    Single(Group),
     /// [`crate::solve_groups::Requests`] keeps the group itself, and a cached answer does not. A pointer comparison is
     /// enough while the group exists.
-    Together(Weak<Vec<Request>>),
+    Several(Weak<Vec<Request>>),
 }
 
 impl SolvedGroup {
-    fn of(group: &Group) -> Self {
-        if group.len() > 1 { Self::Together(Arc::downgrade(group)) } else { Self::Alone(group.clone()) }
+    fn new(group: &Group) -> Self {
+        if group.len() > 1 { Self::Several(Arc::downgrade(group)) } else { Self::Single(group.clone()) }
     }
 
-    fn is(&self, group: &Group) -> bool {
+    fn matches(&self, group: &Group) -> bool {
         match self {
-            Self::Alone(one) => one == group,
-            Self::Together(several) => several.upgrade().is_some_and(|several| Arc::ptr_eq(&several, group)),
+            Self::Single(one) => one == group,
+            Self::Several(several) => several.upgrade().is_some_and(|several| Arc::ptr_eq(&several, group)),
         }
     }
 }
@@ -78,12 +78,12 @@ struct SolveRequest {
 struct SolveSubject {
     snapshot: Arc<Snapshot>,
     group: Group,
-    at: Timestamp,
+    now: Timestamp,
 }
 
 /// The thread has ended, which happens only after a bug.
 #[derive(Debug, thiserror::Error)]
-#[error("the solver is gone; the operator has to be started anew")]
+#[error("the solver has stopped: restart the operator")]
 pub(crate) struct SolverStopped;
 
 impl Solver {
@@ -92,9 +92,9 @@ impl Solver {
     /// # Errors
     /// When the system has no thread left.
     pub(crate) fn start(solves: Solves) -> std::io::Result<Self> {
-        let (questions, asked) = channel();
-        std::thread::Builder::new().name("solver".to_owned()).spawn(move || serve(&asked, &solves))?;
-        Ok(Self { questions, kept: Mutex::default() })
+        let (sender, requests) = channel();
+        std::thread::Builder::new().name("solver".to_owned()).spawn(move || serve_requests(&requests, &solves))?;
+        Ok(Self { sender, cache: Mutex::default() })
     }
 
     /// Returns the version set of this server of the group. `at` is now. The decision about the group may be as old as
@@ -102,104 +102,104 @@ impl Solver {
     ///
     /// # Errors
     /// When the thread has ended.
-    pub(crate) async fn ask(
+    pub(crate) async fn solve(
         &self,
         snapshot: Arc<Snapshot>,
         group: Group,
         server: &str,
-        at: Timestamp,
+        now: Timestamp,
     ) -> Result<SolveResult, SolverStopped> {
         let content = snapshot.content;
-        if let Some(answer) = self.kept(server, content, &group, at) {
-            return Ok(answer);
+        if let Some(result) = self.cached(server, content, &group, now) {
+            return Ok(result);
         }
-        let (reply, answer) = oneshot::channel();
-        let subject = SolveSubject { snapshot, group: group.clone(), at };
-        let question = SolveRequest { subject, server: server.to_owned(), reply };
-        self.questions.send(question).map_err(|_| SolverStopped)?;
-        let (answer, until) = answer.await.map_err(|_| SolverStopped)?;
+        let (reply, result) = oneshot::channel();
+        let subject = SolveSubject { snapshot, group: group.clone(), now };
+        let request = SolveRequest { subject, server: server.to_owned(), reply };
+        self.sender.send(request).map_err(|_| SolverStopped)?;
+        let (result, until) = result.await.map_err(|_| SolverStopped)?;
         // A solve that gave up may get further the next time, so its answer is not cached.
-        if !matches!(answer, Err(Unsolvable::GaveUp(_))) {
-            let mut kept = self.lock();
-            let known = kept.entry(server.to_owned()).or_default();
-            known.retain(|known| known.content == content && !known.asked.is(&group));
-            known.truncate(MOST_KEPT - 1);
-            let asked = SolvedGroup::of(&group);
-            known.push_front(CachedResult { content, asked, from: at, until, answer: answer.clone() });
+        if !matches!(result, Err(Unsolvable::GaveUp(_))) {
+            let mut cache = self.lock();
+            let cached = cache.entry(server.to_owned()).or_default();
+            cached.retain(|cached| cached.content == content && !cached.solved_group.matches(&group));
+            cached.truncate(MAX_CACHED - 1);
+            let solved_group = SolvedGroup::new(&group);
+            cached.push_front(CachedResult { content, solved_group, from: now, until, result: result.clone() });
         }
-        Ok(answer)
+        Ok(result)
     }
 
     /// Removes the answers of a deleted server.
-    pub(crate) fn forget(&self, server: &str) {
+    pub(crate) fn evict(&self, server: &str) {
         self.lock().remove(server);
     }
 
-    fn kept(&self, server: &str, content: Content, group: &Group, at: Timestamp) -> Option<SolveResult> {
-        let kept = self.lock();
-        let counts = |known: &&CachedResult| {
-            let is_now = known.from <= at && known.until.is_none_or(|until| at < until);
-            is_now && known.content == content && known.asked.is(group)
+    fn cached(&self, server: &str, content: Content, group: &Group, now: Timestamp) -> Option<SolveResult> {
+        let cache = self.lock();
+        let is_valid = |cached: &&CachedResult| {
+            let is_now = cached.from <= now && cached.until.is_none_or(|until| now < until);
+            is_now && cached.content == content && cached.solved_group.matches(group)
         };
-        kept.get(server)?.iter().find(counts).map(|known| known.answer.clone())
+        cache.get(server)?.iter().find(is_valid).map(|cached| cached.result.clone())
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, VecDeque<CachedResult>>> {
         // A thread that panicked here left the map consistent.
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl SolveSubject {
     /// Whether a decision about this subject is valid for the other one too.
-    fn counts_for(&self, other: &Self) -> bool {
-        let age = other.at.duration_since(self.at).unsigned_abs();
-        Arc::ptr_eq(&self.snapshot, &other.snapshot) && Arc::ptr_eq(&self.group, &other.group) && age < KEPT
+    fn is_valid_for(&self, other: &Self) -> bool {
+        let age = other.now.duration_since(self.now).unsigned_abs();
+        Arc::ptr_eq(&self.snapshot, &other.snapshot) && Arc::ptr_eq(&self.group, &other.group) && age < VALID_FOR
     }
 }
 
 impl SolveRequest {
-    fn reply(self, decided: &Decided<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
+    fn reply(self, decided: &DecidedFleet<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
         let started = Instant::now();
-        let answer = decided.answer(&self.server).expect("a server is among those it is solved with");
+        let result = decided.resolution(&self.server).expect("a server is among those it is solved with");
         solves.explain_seconds.observe(started.elapsed().as_secs_f64());
         // The receiver may be gone because its pass was dropped.
-        drop(self.reply.send((answer, until)));
+        drop(self.reply.send((result, until)));
     }
 }
 
-fn serve(asked: &Receiver<SolveRequest>, solves: &Solves) {
+fn serve_requests(requests: &Receiver<SolveRequest>, solves: &Solves) {
     // Questions about other subjects that arrived while one was being answered.
     let mut others = VecDeque::new();
-    while let Some(question) = others.pop_front().or_else(|| asked.recv().ok()) {
-        answer_alike(question, asked, &mut others, solves);
+    while let Some(request) = others.pop_front().or_else(|| requests.recv().ok()) {
+        solve_subject(request, requests, &mut others, solves);
     }
 }
 
 /// Decides once, and answers all questions about the same subject until one about another subject arrives.
-fn answer_alike(
+fn solve_subject(
     first: SolveRequest,
-    asked: &Receiver<SolveRequest>,
+    requests: &Receiver<SolveRequest>,
     others: &mut VecDeque<SolveRequest>,
     solves: &Solves,
 ) {
     let started = Instant::now();
     let subject = first.subject.clone();
-    let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.at);
+    let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.now);
     let decided = fleet.decide(Budget::default());
-    let until = next_change(&subject.snapshot.catalog, &subject.group, subject.at);
+    let until = next_change(&subject.snapshot.catalog, &subject.group, subject.now);
     solves.solve_seconds.observe(started.elapsed().as_secs_f64());
-    let (alike, rest): (VecDeque<_>, VecDeque<_>) =
-        others.drain(..).partition(|other: &SolveRequest| subject.counts_for(&other.subject));
+    let (same_subject, rest): (VecDeque<_>, VecDeque<_>) =
+        others.drain(..).partition(|other: &SolveRequest| subject.is_valid_for(&other.subject));
     *others = rest;
-    for question in std::iter::once(first).chain(alike) {
-        question.reply(&decided, until, solves);
+    for request in std::iter::once(first).chain(same_subject) {
+        request.reply(&decided, until, solves);
     }
     loop {
-        let next = if others.is_empty() { asked.recv_timeout(KEPT).ok() } else { asked.try_recv().ok() };
+        let next = if others.is_empty() { requests.recv_timeout(VALID_FOR).ok() } else { requests.try_recv().ok() };
         match next {
-            Some(question) if subject.counts_for(&question.subject) => question.reply(&decided, until, solves),
-            Some(question) => others.push_back(question),
+            Some(request) if subject.is_valid_for(&request.subject) => request.reply(&decided, until, solves),
+            Some(request) => others.push_back(request),
             None => return,
         }
     }

@@ -33,13 +33,13 @@ pub(crate) use error::{FetchError, OpenError};
 pub(crate) struct StorePolicy {
     pub(crate) downloads: download::DownloadPolicy,
     /// Limit of all files together in bytes, without the one used last. The volume needs space for one more file.
-    pub(crate) room: u64,
+    pub(crate) max_bytes: u64,
 }
 
 impl StorePolicy {
     /// 4 GiB in all: forty versions of Paper.
     pub(crate) fn new(downloads: download::DownloadPolicy) -> Self {
-        Self { downloads, room: 4 << 30 }
+        Self { downloads, max_bytes: 4 << 30 }
     }
 }
 
@@ -49,9 +49,9 @@ type InFlight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
 /// The store. One for the process. All methods take `&self`.
 pub(crate) struct Store {
     dir: PathBuf,
-    room: u64,
+    max_bytes: u64,
     downloads: Downloads,
-    memory: Mutex<StoreState>,
+    state: Mutex<StoreState>,
     downloaded: AtomicU64,
     hits: AtomicU64,
 }
@@ -60,20 +60,20 @@ pub(crate) struct Store {
 #[derive(Default)]
 struct StoreState {
     /// The sources of files that a lock names. Only these are downloaded for agents.
-    known: BTreeMap<Hash, ArtifactSource>,
+    sources: BTreeMap<Hash, ArtifactSource>,
     /// Downloads in progress.
-    flights: BTreeMap<Hash, InFlight>,
+    in_flight: BTreeMap<Hash, InFlight>,
     /// Files whose content was verified since this process started. The disk may have changed a file before that.
-    checked: BTreeSet<Hash>,
+    verified: BTreeSet<Hash>,
     /// When each file was last used, as a count of uses.
     used: BTreeMap<Hash, u64>,
-    wishes: u64,
+    use_count: u64,
 }
 
 impl StoreState {
-    fn use_now(&mut self, hash: &Hash) {
-        self.wishes += 1;
-        self.used.insert(hash.clone(), self.wishes);
+    fn mark_used(&mut self, hash: &Hash) {
+        self.use_count += 1;
+        self.used.insert(hash.clone(), self.use_count);
     }
 }
 
@@ -103,9 +103,9 @@ impl Store {
         }
         Ok(Self {
             dir: dir.to_owned(),
-            room: policy.room,
+            max_bytes: policy.max_bytes,
             downloads: Downloads::new(dir, policy.downloads).map_err(OpenError::Client)?,
-            memory: Mutex::default(),
+            state: Mutex::default(),
             downloaded: AtomicU64::new(0),
             hits: AtomicU64::new(0),
         })
@@ -114,10 +114,10 @@ impl Store {
     /// Allows these files to be served to agents, also if they are not in the store yet. A file without a usable hash
     /// is left out, because it could not be verified.
     pub(crate) fn register<'a>(&self, files: impl IntoIterator<Item = &'a File>) {
-        let mut memory = self.memory();
+        let mut state = self.state();
         for file in files {
             if let Some(hash) = Hash::parse(&file.hash.0) {
-                memory.known.insert(hash, ArtifactSource { url: file.url.clone(), size: file.size });
+                state.sources.insert(hash, ArtifactSource { url: file.url.clone(), size: file.size });
             }
         }
     }
@@ -126,7 +126,7 @@ impl Store {
     /// download.
     pub(crate) async fn fetch(&self, file: &File) -> Result<PathBuf, FetchError> {
         let hash = Hash::parse(&file.hash.0).ok_or_else(|| FetchError::NoHash { hash: file.hash.0.clone() })?;
-        self.bring(&hash, &ArtifactSource { url: file.url.clone(), size: file.size }).await
+        self.fetch_from(&hash, &ArtifactSource { url: file.url.clone(), size: file.size }).await
     }
 
     /// How often the store had to download a file, and how often it had it, since the process started.
@@ -135,36 +135,36 @@ impl Store {
     }
 
     /// A file by its hash alone: in the store, or known from a lock. `None` if neither.
-    async fn known(&self, hash: &Hash) -> Option<Result<PathBuf, FetchError>> {
-        let source = self.memory().known.get(hash).cloned();
+    async fn fetch_by_hash(&self, hash: &Hash) -> Option<Result<PathBuf, FetchError>> {
+        let source = self.state().sources.get(hash).cloned();
         if let Some(source) = source {
-            return Some(self.bring(hash, &source).await);
+            return Some(self.fetch_from(hash, &source).await);
         }
-        let path = self.held(hash).await?;
-        self.memory().use_now(hash);
+        let path = self.verified_path(hash).await?;
+        self.state().mark_used(hash);
         self.hits.fetch_add(1, Ordering::Relaxed);
         Some(Ok(path))
     }
 
-    async fn bring(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
-        self.memory().use_now(hash);
-        if let Some(path) = self.held(hash).await {
+    async fn fetch_from(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
+        self.state().mark_used(hash);
+        if let Some(path) = self.verified_path(hash).await {
             self.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(path);
         }
-        let flight = Arc::clone(self.memory().flights.entry(hash.clone()).or_default());
+        let flight = Arc::clone(self.state().in_flight.entry(hash.clone()).or_default());
         let outcome = flight.get_or_init(|| self.download(hash, source)).await.clone();
-        let mut memory = self.memory();
+        let mut state = self.state();
         // A later caller checks the disk, or starts another download.
-        if memory.flights.get(hash).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
-            memory.flights.remove(hash);
+        if state.in_flight.get(hash).is_some_and(|current| Arc::ptr_eq(current, &flight)) {
+            state.in_flight.remove(hash);
         }
         outcome
     }
 
     async fn download(&self, hash: &Hash, source: &ArtifactSource) -> Result<PathBuf, FetchError> {
         // Another download may have finished since the caller checked the disk.
-        if let Some(path) = self.held(hash).await {
+        if let Some(path) = self.verified_path(hash).await {
             return Ok(path);
         }
         match self.downloads.get(&source.url, source.size, hash).await {
@@ -172,12 +172,12 @@ impl Store {
                 self.downloaded.fetch_add(1, Ordering::Relaxed);
                 let Counts { downloads, hits } = self.counts();
                 info!(%hash, url = source.url, size, downloads, hits, "downloaded");
-                self.memory().checked.insert(hash.clone());
-                self.make_room().await;
+                self.state().verified.insert(hash.clone());
+                self.evict().await;
                 Ok(path_of(&self.dir, hash))
             }
             Err(error) => {
-                warn!(%hash, category = error.category(), error = %ErrorChain(&error), "a file could not be brought");
+                warn!(%hash, category = error.category(), error = %ErrorChain(&error), "could not fetch a file");
                 Err(error.into())
             }
         }
@@ -185,49 +185,49 @@ impl Store {
 
     /// The path of the file, if it is in the store and its content still has this hash. The content is verified once
     /// per process.
-    async fn held(&self, hash: &Hash) -> Option<PathBuf> {
+    async fn verified_path(&self, hash: &Hash) -> Option<PathBuf> {
         let path = path_of(&self.dir, hash);
-        if self.memory().checked.contains(hash) {
+        if self.state().verified.contains(hash) {
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 return Some(path);
             }
-            self.memory().checked.remove(hash);
+            self.state().verified.remove(hash);
             return None;
         }
         let (read, wanted) = (path.clone(), hash.clone());
-        let found = tokio::task::spawn_blocking(move || wanted.of_file(&read)).await.ok()?;
+        let found = tokio::task::spawn_blocking(move || wanted.matches_file(&read)).await.ok()?;
         match found {
             Ok(true) => {
-                self.memory().checked.insert(hash.clone());
+                self.state().verified.insert(hash.clone());
                 Some(path)
             }
             Ok(false) => {
-                warn!(%hash, "a file of the store has changed on the disk and is removed");
+                warn!(%hash, "removed a file of the store that has changed on the disk");
                 // If the removal fails, the next check finds the wrong content again.
                 let _ = tokio::fs::remove_file(&path).await;
                 None
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => {
-                warn!(%hash, %error, "a file of the store cannot be read");
+                warn!(%hash, %error, "could not read a file of the store");
                 None
             }
         }
     }
 
-    async fn make_room(&self) {
-        let (dir, room, used) = (self.dir.clone(), self.room, self.memory().used.clone());
-        let made = tokio::task::spawn_blocking(move || eviction::make(&dir, room, &used)).await;
-        match made.map_err(io::Error::other).flatten() {
+    async fn evict(&self) {
+        let (dir, max_bytes, used) = (self.dir.clone(), self.max_bytes, self.state().used.clone());
+        let evicted = tokio::task::spawn_blocking(move || eviction::evict_files(&dir, max_bytes, &used)).await;
+        match evicted.map_err(io::Error::other).flatten() {
             Ok(removed) if removed.is_empty() => {}
-            Ok(removed) => info!(files = removed.len(), room, "made room in the store"),
+            Ok(removed) => info!(files = removed.len(), max_bytes, "freed space in the store"),
             // The downloaded file is in the store. The next download tries again.
-            Err(error) => warn!(%error, "could not make room in the store"),
+            Err(error) => warn!(%error, "could not free space in the store"),
         }
     }
 
-    fn memory(&self) -> MutexGuard<'_, StoreState> {
+    fn state(&self) -> MutexGuard<'_, StoreState> {
         // Each change under this lock is one insert or remove, so the state is consistent.
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -21,16 +21,16 @@ pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
 /// The revision of a template without the fields that change with a version of Nightshift: image and commands of the
 /// agent, hooks and probes. A version set that failed remains the same one with another agent. The backup settings of
 /// the spec are included, so that an update whose backup failed is tried again after they change.
-pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
+pub(crate) fn revision_without_agent(template: &PodTemplateSpec) -> Revision {
     let mut template = template.clone();
     if let Some(spec) = &mut template.spec {
-        let is_ours = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
-        for ours in spec.init_containers.iter_mut().flatten().filter(|it| is_ours(&it.name)) {
-            (ours.image, ours.command, ours.args, ours.startup_probe, ours.volume_mounts) =
+        let is_nightshift = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
+        for container in spec.init_containers.iter_mut().flatten().filter(|container| is_nightshift(&container.name)) {
+            (container.image, container.command, container.args, container.startup_probe, container.volume_mounts) =
                 (None, None, None, None, None);
-            ours.env.iter_mut().for_each(|variables| variables.retain(|it| is_of_the_spec(&it.name)));
+            container.env.iter_mut().for_each(|variables| variables.retain(|variable| is_from_spec(&variable.name)));
         }
-        for server in spec.containers.iter_mut().filter(|it| it.name == SERVER_CONTAINER) {
+        for server in spec.containers.iter_mut().filter(|container| container.name == SERVER_CONTAINER) {
             (server.lifecycle, server.liveness_probe, server.readiness_probe, server.startup_probe) =
                 (None, None, None, None);
         }
@@ -39,7 +39,7 @@ pub(crate) fn set_of(template: &PodTemplateSpec) -> Revision {
 }
 
 /// Whether this variable of the agent comes from the user's spec and affects the outcome of an update.
-fn is_of_the_spec(variable: &str) -> bool {
+fn is_from_spec(variable: &str) -> bool {
     variable.starts_with("NIGHTSHIFT_BACKUP") || variable == KEEP_PLUGIN_DATA
 }
 
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn history_entry_has_revision_of_its_template() {
-        let mut kept = template("6Gi");
-        kept["$patch"] = json!("replace");
-        kept["metadata"]["creationTimestamp"] = Value::Null;
+        let mut stored = template("6Gi");
+        stored["$patch"] = json!("replace");
+        stored["metadata"]["creationTimestamp"] = Value::Null;
         let history = ControllerRevision {
-            data: Some(RawExtension(json!({"spec": {"template": kept}}))),
+            data: Some(RawExtension(json!({"spec": {"template": stored}}))),
             ..ControllerRevision::default()
         };
         assert_eq!(revision_of(&template_of(&history).unwrap()), revision_of(&parsed(template("6Gi"))));
@@ -153,8 +153,14 @@ mod tests {
         let failed = with("nightshift:1", "6Gi", "a");
         let [upgraded, more, newer] =
             [with("nightshift:2", "6Gi", "a"), with("nightshift:2", "8Gi", "a"), with("nightshift:2", "6Gi", "b")];
-        assert!(revision_of(&failed) != revision_of(&upgraded) && set_of(&failed) == set_of(&upgraded));
-        assert!(set_of(&failed) != set_of(&more) && set_of(&failed) != set_of(&newer));
+        assert!(
+            revision_of(&failed) != revision_of(&upgraded)
+                && revision_without_agent(&failed) == revision_without_agent(&upgraded)
+        );
+        assert!(
+            revision_without_agent(&failed) != revision_without_agent(&more)
+                && revision_without_agent(&failed) != revision_without_agent(&newer)
+        );
     }
 
     #[test]
@@ -163,7 +169,7 @@ mod tests {
             let mut template = template("6Gi");
             template["spec"]["initContainers"] =
                 json!([{"name": "prepare", "env": [{"name": variable, "value": value}]}]);
-            set_of(&parsed(template))
+            revision_without_agent(&parsed(template))
         };
         assert_ne!(with("NIGHTSHIFT_BACKUP_MAX_COUNT", "10"), with("NIGHTSHIFT_BACKUP_MAX_COUNT", "3"));
         assert_ne!(with("NIGHTSHIFT_BACKUP_BEFORE", "OneWay"), with("NIGHTSHIFT_BACKUP_BEFORE", "Never"));

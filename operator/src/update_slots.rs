@@ -16,127 +16,128 @@ use crate::telemetry::metrics;
 /// Limits of concurrent updates, in total and on one node. `None`: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Limits {
-    pub(crate) together: Option<usize>,
-    pub(crate) on_a_node: Option<usize>,
+    pub(crate) total: Option<usize>,
+    pub(crate) per_node: Option<usize>,
 }
 
 /// More failures than a short problem of the API server causes: with the pauses between them, about eight minutes.
-const FAILS_FOR_LONG: u32 = 9;
+const RELEASE_AFTER_FAILURES: u32 = 9;
 
 /// The position of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum SlotPosition {
     /// It is being updated on this node.
-    AtIt { node: Option<String> },
+    Updating { node: Option<String> },
     /// It could begin since its window opened.
-    Queues { since: Timestamp, node: Option<String> },
+    Waiting { since: Timestamp, node: Option<String> },
     /// It is not being updated and does not wait.
-    Rests,
+    Idle,
 }
 
 /// Why a server gets no update slot now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct SlotUnavailable {
     /// The number of servers that are being updated.
-    pub(crate) at_it: usize,
+    pub(crate) updating: usize,
     /// The number of servers that are being updated on its node, if only the limit of the node is reached.
-    pub(crate) on_its_node: Option<usize>,
+    pub(crate) updating_on_node: Option<usize>,
     /// The servers that come before it, the next one first.
-    pub(crate) before: Vec<Key>,
+    pub(crate) queued_before: Vec<Key>,
 }
 
 /// The servers that are being updated or wait. One for the process.
 #[derive(Debug, Default)]
 pub(crate) struct UpdateSlots {
     limits: Limits,
-    places: Mutex<BTreeMap<Key, SlotPosition>>,
-    counted: metrics::UpdateSlotMetrics,
+    positions: Mutex<BTreeMap<Key, SlotPosition>>,
+    metrics: metrics::UpdateSlotMetrics,
 }
 
 impl UpdateSlots {
-    pub(crate) fn new(limits: Limits, counted: metrics::UpdateSlotMetrics) -> Self {
-        Self { limits, places: Mutex::default(), counted }
+    pub(crate) fn new(limits: Limits, metrics: metrics::UpdateSlotMetrics) -> Self {
+        Self { limits, positions: Mutex::default(), metrics }
     }
 
     /// Whether there is any limit.
-    pub(crate) fn are_bounded(&self) -> bool {
+    pub(crate) fn has_limit(&self) -> bool {
         self.limits != Limits::default()
     }
 
     /// Records that an update of this server has begun. While it has no pod, it counts on its last node, because the
     /// new pod usually starts there.
-    pub(crate) fn is_at_it(&self, server: &Key, node: Option<&str>) {
-        let mut places = self.lock();
-        let before = match places.get(server) {
-            Some(SlotPosition::AtIt { node }) => node.clone(),
-            Some(SlotPosition::Queues { .. } | SlotPosition::Rests) | None => None,
+    pub(crate) fn occupy(&self, server: &Key, node: Option<&str>) {
+        let mut positions = self.lock();
+        let previous_node = match positions.get(server) {
+            Some(SlotPosition::Updating { node }) => node.clone(),
+            Some(SlotPosition::Waiting { .. } | SlotPosition::Idle) | None => None,
         };
-        let node = node.map(str::to_owned).or(before);
-        self.put(&mut places, server, Some(SlotPosition::AtIt { node }));
+        let node = node.map(str::to_owned).or(previous_node);
+        self.set_position(&mut positions, server, Some(SlotPosition::Updating { node }));
     }
 
     /// Records that the server has no update to begin, or none any more. Returns the servers that get a slot because of
     /// that.
-    pub(crate) fn rests(&self, server: &Key) -> Vec<Key> {
-        let mut places = self.lock();
-        let was = self.put(&mut places, server, Some(SlotPosition::Rests));
-        self.next(&places, was)
+    pub(crate) fn release(&self, server: &Key) -> Vec<Key> {
+        let mut positions = self.lock();
+        let previous = self.set_position(&mut positions, server, Some(SlotPosition::Idle));
+        self.next_to_begin(&positions, previous)
     }
 
     /// Records the number of failures in a row, at whatever step. A server that fails for long gives up its slot to
     /// others, and requests one again when it recovers. Returns the same as [`Self::rests`].
-    pub(crate) fn failed(&self, server: &Key, attempts: u32) -> Vec<Key> {
-        if attempts < FAILS_FOR_LONG { Vec::new() } else { self.rests(server) }
+    pub(crate) fn record_failures(&self, server: &Key, attempts: u32) -> Vec<Key> {
+        if attempts < RELEASE_AFTER_FAILURES { Vec::new() } else { self.release(server) }
     }
 
     /// Removes a deleted server. Returns the same as [`Self::rests`].
-    pub(crate) fn forget(&self, server: &Key) -> Vec<Key> {
-        let mut places = self.lock();
-        let was = self.put(&mut places, server, None);
-        self.next(&places, was)
+    pub(crate) fn remove(&self, server: &Key) -> Vec<Key> {
+        let mut positions = self.lock();
+        let previous = self.set_position(&mut positions, server, None);
+        self.next_to_begin(&positions, previous)
     }
 
     /// Takes a slot for an update that may begin now. `unseen` are servers without a pass in this process whose status
     /// reports an update. If one of them has had a pass since, the result of that pass counts.
-    pub(crate) fn begin(
+    pub(crate) fn acquire(
         &self,
         server: &Key,
         node: Option<&str>,
         since: Timestamp,
-        unseen: impl Iterator<Item = Key>,
+        unobserved: impl Iterator<Item = Key>,
     ) -> Result<(), SlotUnavailable> {
-        let mut places = self.lock();
-        for other in unseen {
-            if !places.contains_key(&other) {
-                self.put(&mut places, &other, Some(SlotPosition::AtIt { node: None }));
+        let mut positions = self.lock();
+        for other in unobserved {
+            if !positions.contains_key(&other) {
+                self.set_position(&mut positions, &other, Some(SlotPosition::Updating { node: None }));
             }
         }
-        let (mut taken, queue) = SlotsInUse::of(places.iter().filter(|(other, _)| *other != server));
-        let before: Vec<_> = queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
-        let at_it = taken.together;
-        for (_, _, theirs) in &before {
-            taken.let_in(self.limits, *theirs);
+        let (mut in_use, queue) = SlotsInUse::from_positions(positions.iter().filter(|(other, _)| *other != server));
+        let queued_before: Vec<_> =
+            queue.into_iter().filter(|waiting| (waiting.0, waiting.1) < (since, server)).collect();
+        let updating = in_use.total;
+        for (_, _, other_node) in &queued_before {
+            in_use.try_add(self.limits, *other_node);
         }
-        let on_its_node = taken.fits_together(self.limits).then(|| taken.here(node));
-        let fits = taken.let_in(self.limits, node);
-        let before = before.into_iter().map(|(_, server, _)| server.clone()).collect();
-        let not_yet = SlotUnavailable { at_it, on_its_node, before };
+        let updating_on_node = in_use.has_free_slot(self.limits).then(|| in_use.count_on_node(node));
+        let fits = in_use.try_add(self.limits, node);
+        let queued_before = queued_before.into_iter().map(|(_, server, _)| server.clone()).collect();
+        let unavailable = SlotUnavailable { updating, updating_on_node, queued_before };
         let node = node.map(str::to_owned);
-        let place = if fits { SlotPosition::AtIt { node } } else { SlotPosition::Queues { since, node } };
-        self.put(&mut places, server, Some(place));
-        if fits { Ok(()) } else { Err(not_yet) }
+        let position = if fits { SlotPosition::Updating { node } } else { SlotPosition::Waiting { since, node } };
+        self.set_position(&mut positions, server, Some(position));
+        if fits { Ok(()) } else { Err(unavailable) }
     }
 
     /// The servers that may begin after a server left its position.
-    fn next(&self, places: &BTreeMap<Key, SlotPosition>, was: Option<SlotPosition>) -> Vec<Key> {
-        if was.is_none_or(|was| was == SlotPosition::Rests) {
+    fn next_to_begin(&self, positions: &BTreeMap<Key, SlotPosition>, previous: Option<SlotPosition>) -> Vec<Key> {
+        if previous.is_none_or(|previous| previous == SlotPosition::Idle) {
             return Vec::new();
         }
-        let (mut taken, queue) = SlotsInUse::of(places.iter());
+        let (mut in_use, queue) = SlotsInUse::from_positions(positions.iter());
         // By the node on which each server was when it began to wait.
         let mut may_begin = Vec::new();
         for (_, server, node) in queue {
-            if taken.let_in(self.limits, node) {
+            if in_use.try_add(self.limits, node) {
                 may_begin.push(server.clone());
             }
         }
@@ -145,41 +146,41 @@ impl UpdateSlots {
 
     /// Sets the position of a server, or removes it with `None`, and returns the earlier one. All changes go through
     /// this function, so that the metrics are correct.
-    fn put(
+    fn set_position(
         &self,
-        places: &mut BTreeMap<Key, SlotPosition>,
+        positions: &mut BTreeMap<Key, SlotPosition>,
         server: &Key,
-        place: Option<SlotPosition>,
+        position: Option<SlotPosition>,
     ) -> Option<SlotPosition> {
-        self.count(place.as_ref(), 1);
-        let was = match place {
-            Some(place) => places.insert(server.clone(), place),
-            None => places.remove(server),
+        self.count(position.as_ref(), 1);
+        let previous = match position {
+            Some(position) => positions.insert(server.clone(), position),
+            None => positions.remove(server),
         };
-        self.count(was.as_ref(), -1);
-        was
+        self.count(previous.as_ref(), -1);
+        previous
     }
 
-    fn count(&self, place: Option<&SlotPosition>, by: i64) {
-        let gauge = match place {
-            Some(SlotPosition::AtIt { .. }) => &self.counted.taken,
-            Some(SlotPosition::Queues { .. }) => &self.counted.waiting,
-            Some(SlotPosition::Rests) | None => return,
+    fn count(&self, position: Option<&SlotPosition>, delta: i64) {
+        let gauge = match position {
+            Some(SlotPosition::Updating { .. }) => &self.metrics.in_use,
+            Some(SlotPosition::Waiting { .. }) => &self.metrics.waiting,
+            Some(SlotPosition::Idle) | None => return,
         };
-        gauge.inc_by(by);
+        gauge.inc_by(delta);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<Key, SlotPosition>> {
         // Each change under this lock is one insert or one removal.
-        self.places.lock().unwrap_or_else(PoisonError::into_inner)
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The number of slots in use.
 #[derive(Debug, Default)]
 struct SlotsInUse<'a> {
-    together: usize,
-    on: BTreeMap<&'a str, usize>,
+    total: usize,
+    per_node: BTreeMap<&'a str, usize>,
 }
 
 /// Waiting servers with the start of their wait and their node. First come, first served, and by name if the windows
@@ -187,38 +188,38 @@ struct SlotsInUse<'a> {
 type SlotQueue<'a> = Vec<(Timestamp, &'a Key, Option<&'a str>)>;
 
 impl<'a> SlotsInUse<'a> {
-    fn of(places: impl Iterator<Item = (&'a Key, &'a SlotPosition)>) -> (Self, SlotQueue<'a>) {
-        let (mut taken, mut queue) = (Self::default(), Vec::new());
-        for (server, place) in places {
-            match place {
-                SlotPosition::AtIt { node } => taken.add(node.as_deref()),
-                SlotPosition::Queues { since, node } => queue.push((*since, server, node.as_deref())),
-                SlotPosition::Rests => {}
+    fn from_positions(positions: impl Iterator<Item = (&'a Key, &'a SlotPosition)>) -> (Self, SlotQueue<'a>) {
+        let (mut in_use, mut queue) = (Self::default(), Vec::new());
+        for (server, position) in positions {
+            match position {
+                SlotPosition::Updating { node } => in_use.add(node.as_deref()),
+                SlotPosition::Waiting { since, node } => queue.push((*since, server, node.as_deref())),
+                SlotPosition::Idle => {}
             }
         }
         queue.sort_unstable();
-        (taken, queue)
+        (in_use, queue)
     }
 
     fn add(&mut self, node: Option<&'a str>) {
-        self.together += 1;
+        self.total += 1;
         if let Some(node) = node {
-            *self.on.entry(node).or_default() += 1;
+            *self.per_node.entry(node).or_default() += 1;
         }
     }
 
-    fn fits_together(&self, limits: Limits) -> bool {
-        limits.together.is_none_or(|limit| self.together < limit)
+    fn has_free_slot(&self, limits: Limits) -> bool {
+        limits.total.is_none_or(|limit| self.total < limit)
     }
 
-    fn here(&self, node: Option<&str>) -> usize {
-        node.and_then(|node| self.on.get(node)).copied().unwrap_or(0)
+    fn count_on_node(&self, node: Option<&str>) -> usize {
+        node.and_then(|node| self.per_node.get(node)).copied().unwrap_or(0)
     }
 
     /// Counts one more server if there is a slot. A server whose node is full does not block the servers behind it. A
     /// server without a node is scaled to zero and counts on no node.
-    fn let_in(&mut self, limits: Limits, node: Option<&'a str>) -> bool {
-        let fits = self.fits_together(limits) && limits.on_a_node.is_none_or(|limit| self.here(node) < limit);
+    fn try_add(&mut self, limits: Limits, node: Option<&'a str>) -> bool {
+        let fits = self.has_free_slot(limits) && limits.per_node.is_none_or(|limit| self.count_on_node(node) < limit);
         if fits {
             self.add(node);
         }

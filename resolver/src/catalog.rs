@@ -49,7 +49,7 @@ pub struct Owner {
 
 impl Catalog {
     /// An empty catalog. Every request on it is unanswerable.
-    pub fn unread_at(at: Timestamp) -> Self {
+    pub fn empty(at: Timestamp) -> Self {
         Self {
             paper: Vec::new(),
             paper_read_at: at,
@@ -99,15 +99,15 @@ impl Catalog {
     /// their own lists.
     pub fn release_of_file(&self, software: Software, sha256: &str) -> Option<(&Project, &Release)> {
         let Owner { project, release } = self.owners.get(sha256)?;
-        let is_it = |known: &&Release| match release {
-            Some(id) => known.id == *id,
-            None => known.jars().any(|jar| {
+        let is_match = |candidate: &&Release| match release {
+            Some(id) => candidate.id == *id,
+            None => candidate.jars().any(|jar| {
                 let hash = jar.file.hash.as_deref().and_then(|hash| hash.strip_prefix("sha256:"));
                 hash.is_some_and(|hash| hash.eq_ignore_ascii_case(sha256))
             }),
         };
         let project = self.project(project)?;
-        let release = project.releases.iter().find(|release| software.is_kin_of(release) && is_it(release))?;
+        let release = project.releases.iter().find(|release| software.accepts_kind_of(release) && is_match(release))?;
         Some((project, release))
     }
 
@@ -117,13 +117,13 @@ impl Catalog {
         if !self.versions(software).is_empty() {
             return None;
         }
-        let list = software.list();
+        let list = software.list_name();
         let because = self.unread.get(&list)?.clone();
         Some((list, because))
     }
 
     /// The reason why the project that `key` names could not be read, if any.
-    pub fn unread_because(&self, key: &ProjectKey) -> Option<&str> {
+    pub fn unread_reason(&self, key: &ProjectKey) -> Option<&str> {
         let full = key.to_string();
         self.unread
             .iter()
@@ -141,7 +141,7 @@ pub enum Source {
     Hangar,
     /// `modrinth.com`
     Modrinth,
-    /// A single file, identified by its URL and its hash ([`ProjectKey::of_file`]).
+    /// A single file, identified by its URL and its hash ([`ProjectKey::from_file`]).
     Url,
 }
 
@@ -170,16 +170,16 @@ pub struct ProjectKey {
 pub const FALLBACK_VERSION: &str = "0.0.0";
 
 /// Separator between the URL and the hash of a file, as in `pip`. Valid URLs contain no `#` here.
-const HASH_MARK: &str = "#sha256=";
+const HASH_SEPARATOR: &str = "#sha256=";
 
 impl ProjectKey {
     /// The file at a URL with this sha256 (64 hex digits). With other bytes it is another project.
-    pub fn of_file(url: &str, sha256: &str) -> Self {
-        Self { source: Source::Url, project: format!("{url}{HASH_MARK}{}", sha256.to_ascii_lowercase()) }
+    pub fn from_file(url: &str, sha256: &str) -> Self {
+        Self { source: Source::Url, project: format!("{url}{HASH_SEPARATOR}{}", sha256.to_ascii_lowercase()) }
     }
 
     /// Parses the `Display` form of a site's project. `None` for any other text.
-    pub fn of_site(text: &str) -> Option<Self> {
+    pub fn parse_site(text: &str) -> Option<Self> {
         let (site, project) = text.split_once('/')?;
         let source = [Source::Hangar, Source::Modrinth].into_iter().find(|source| source.to_string() == site)?;
         (!project.is_empty()).then(|| Self { source, project: project.to_owned() })
@@ -187,11 +187,11 @@ impl ProjectKey {
 
     /// The URL and the sha256 (64 hex digits, lower case) of a file. `None` for a site's project.
     pub fn file(&self) -> Option<(&str, &str)> {
-        if self.source == Source::Url { self.project.rsplit_once(HASH_MARK) } else { None }
+        if self.source == Source::Url { self.project.rsplit_once(HASH_SEPARATOR) } else { None }
     }
 
     /// The form for display: `modrinth/viaversion`, or the URL alone.
-    pub fn shown(&self) -> String {
+    pub fn to_display(&self) -> String {
         self.file().map_or_else(|| self.to_string(), |(url, _)| url.to_owned())
     }
 }
@@ -296,7 +296,7 @@ pub struct Project {
 
 impl Project {
     /// Whether its page has a release with this id.
-    pub(crate) fn has(&self, id: &str) -> bool {
+    pub(crate) fn has_release(&self, id: &str) -> bool {
         self.releases.iter().any(|release| release.id == id)
     }
 }

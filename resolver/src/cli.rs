@@ -52,9 +52,9 @@ mod yaml;
 
 use args::{Arguments, CatalogCommand, Command, SourceArgs};
 use invocation::Invocation;
-use style::dressed;
+use style::styled;
 
-use crate::untrusted_text::visible_lines;
+use crate::untrusted_text::sanitize_text;
 
 /// Exit status of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,35 +71,35 @@ enum ExitStatus {
 #[derive(Debug)]
 struct Output {
     /// The answer, for stdout.
-    answer: String,
+    stdout: String,
     /// Notes and errors, one a line, for stderr.
-    notes: Vec<String>,
+    stderr: Vec<String>,
     /// The exit status.
-    end: ExitStatus,
+    status: ExitStatus,
 }
 
 impl Output {
-    fn only(answer: String) -> Self {
-        Self { answer, notes: Vec::new(), end: ExitStatus::Solved }
+    fn success(stdout: String) -> Self {
+        Self { stdout, stderr: Vec::new(), status: ExitStatus::Solved }
     }
 
-    fn nothing_but(notes: Vec<String>) -> Self {
-        Self { answer: String::new(), notes, end: ExitStatus::Failed }
+    fn failure(stderr: Vec<String>) -> Self {
+        Self { stdout: String::new(), stderr, status: ExitStatus::Failed }
     }
 }
 
 /// Runs the command with these arguments. `now` is the time of the clock.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    if kubectl_complete::is_asked(arguments.first()) {
+    if kubectl_complete::is_completion_call(arguments.first()) {
         let words = arguments.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
         let found = kubectl_complete::completions(invocation::command(Invocation::Kubectl), &words.collect::<Vec<_>>());
         // Only the shell reads this output. A write error cannot be reported to anyone.
         let _ = io::stdout().lock().write_all(found.as_bytes());
         return ExitCode::from(ExitStatus::Solved as u8);
     }
-    let called = Invocation::by(arguments.first());
-    let mut command = invocation::command(called);
+    let invocation = Invocation::from_program(arguments.first());
+    let mut command = invocation::command(invocation);
     let parsed = command.try_get_matches_from_mut(arguments);
     let arguments = match parsed.and_then(|matches| Arguments::from_arg_matches(&matches)) {
         Ok(arguments) => arguments,
@@ -120,20 +120,20 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
         .without_time()
         .with_target(false)
         .init();
-    let Output { mut answer, notes, end } = answer(&arguments.command, called, now);
-    if arguments.command.is_for_people() {
-        answer = dressed(&visible_lines(&answer), terminal::wants_color(arguments.color), terminal::width());
+    let Output { stdout: mut text, stderr: messages, status } = run_command(&arguments.command, invocation, now);
+    if arguments.command.is_for_users() {
+        text = styled(&sanitize_text(&text), terminal::wants_color(arguments.color), terminal::width());
     }
     let mut stderr = io::stderr().lock();
-    for note in notes {
+    for message in messages {
         // An error on stderr cannot be reported anywhere else.
-        let _ = writeln!(stderr, "{}", visible_lines(&note));
+        let _ = writeln!(stderr, "{}", sanitize_text(&message));
     }
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(answer.as_bytes()).and_then(|()| stdout.flush()) {
-        Ok(()) => ExitCode::from(end as u8),
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Ok(()) => ExitCode::from(status as u8),
         // The reader closed the pipe, as in `… | head`. This is not an error.
-        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(end as u8),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(status as u8),
         Err(error) => {
             let _ = writeln!(stderr, "could not write the answer: {error}");
             ExitCode::from(ExitStatus::Failed as u8)
@@ -141,9 +141,9 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, now: Timestamp) -> Exi
     }
 }
 
-fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
+fn run_command(command: &Command, invocation: Invocation, clock: Timestamp) -> Output {
     let now = |sources: &SourceArgs| sources.now.unwrap_or(clock);
-    let said = match command {
+    let output = match command {
         Command::Explain(explain) => explain::explain(explain, now(&explain.reading.sources)),
         Command::Lock(lock) => lock::lock(lock, now(&lock.from.reading.sources)),
         Command::Diff(diff) => Ok(diff::diff(diff)),
@@ -154,10 +154,10 @@ fn answer(command: &Command, called: Invocation, clock: Timestamp) -> Output {
         Command::Trust(trust) => trust::trust(trust),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(explain::fetch(fetch, now(&fetch.reading.sources))),
-        Command::Schema(schema) => Ok(Output::only(schema::schema(schema.of))),
-        Command::Completions(completions) => Ok(Output::only(man::completions(called, completions.shell))),
-        Command::Man(man) => Ok(man::man(called, man.output.as_deref())),
+        Command::Schema(schema) => Ok(Output::success(schema::schema(schema.of))),
+        Command::Completions(completions) => Ok(Output::success(man::completions(invocation, completions.shell))),
+        Command::Man(man) => Ok(man::man(invocation, man.output.as_deref())),
     };
     // An early end is printed like any other.
-    said.unwrap_or_else(|said| said)
+    output.unwrap_or_else(|output| output)
 }

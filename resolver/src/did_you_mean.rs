@@ -1,15 +1,15 @@
 //! Pure. Suggests corrections for misspelt words.
 
-use crate::known_constraints::letters;
+use crate::known_constraints::folded_letters;
 
 /// The maximum length of a misspelt word, in bytes.
-const LONGEST: usize = 200;
+const MAX_WORD_LENGTH: usize = 200;
 
 /// The candidates close to `word`, closest first. Empty if none is close.
 pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
     // Real words are at most half as long. Without the limit, a megabyte would be compared letter by letter.
-    let candidates = (word.len() <= LONGEST).then_some(candidates).into_iter().flatten();
-    let plain = |text: &str| -> String { letters(text).collect() };
+    let candidates = (word.len() <= MAX_WORD_LENGTH).then_some(candidates).into_iter().flatten();
+    let plain = |text: &str| -> String { folded_letters(text).collect() };
     let word = plain(word);
     // One error in every three letters: `updateStrateg` and `latset`, but not `auto` for `none`.
     let most = (word.chars().count() / 3).max(1);
@@ -38,20 +38,20 @@ mod tests {
         assert_eq!(first("ato", &strategies), Some("auto"), "one slip in three letters");
         assert_eq!(first("newest", &strategies), None);
         assert_eq!(first("", &strategies), None);
-        assert_eq!(first(&"a".repeat(LONGEST + 1), &[&"a".repeat(LONGEST)]), None);
+        assert_eq!(first(&"a".repeat(MAX_WORD_LENGTH + 1), &[&"a".repeat(MAX_WORD_LENGTH)]), None);
     }
 
     #[test]
     fn misspelt_plugin_finds_nearest_and_unrelated_plugin_no_match() {
-        let known = ["WorldEdit", "WorldGuard", "ViaVersion"];
-        assert_eq!(first("Wordedit", &known), Some("WorldEdit"));
-        assert_eq!(first("world-edit", &known), Some("WorldEdit"));
-        assert_eq!(first("LuckPerms", &known), None);
+        let candidates = ["WorldEdit", "WorldGuard", "ViaVersion"];
+        assert_eq!(first("Wordedit", &candidates), Some("WorldEdit"));
+        assert_eq!(first("world-edit", &candidates), Some("WorldEdit"));
+        assert_eq!(first("LuckPerms", &candidates), None);
     }
 
     #[test]
     fn suggestions_are_ordered_by_distance_then_name() {
-        let known = ["Essentials", "Essential", "Essentialz"];
-        assert_eq!(nearest("essentials", known).collect::<Vec<_>>(), ["Essentials", "Essential", "Essentialz"]);
+        let candidates = ["Essentials", "Essential", "Essentialz"];
+        assert_eq!(nearest("essentials", candidates).collect::<Vec<_>>(), ["Essentials", "Essential", "Essentialz"]);
     }
 }

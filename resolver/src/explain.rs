@@ -37,7 +37,7 @@ pub(crate) mod why_not_version;
 
 #[cfg(feature = "cli")]
 pub(crate) use blockers::last_release;
-pub(crate) use blockers::up_to;
+pub(crate) use blockers::newest_listed;
 pub use blockers::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
 use conflict::is_zero;
 pub use conflict::{
@@ -57,10 +57,10 @@ pub use why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 /// The inputs that every part of an explanation reads.
 pub(crate) struct ExplainContext<'x, 'a> {
     pub(crate) catalog: &'a Catalog,
-    pub(crate) world: &'x CandidateIndex<'a>,
+    pub(crate) candidates: &'x CandidateIndex<'a>,
     pub(crate) meter: &'x BudgetMeter,
     /// The other servers that share a plugin with this one, if there are any.
-    pub(crate) company: Option<&'x GroupContext<'x, 'a>>,
+    pub(crate) group: Option<&'x GroupContext<'x, 'a>>,
 }
 
 /// The explanation of a result. Serialised for `--format json`.
@@ -104,10 +104,10 @@ impl Explanation {
         }
     }
 
-    /// The reason why a chosen version set is not deployed, see [`SolvedExplanation::stopped_by`].
-    pub fn stopped_by(&self) -> Option<(&str, &[String])> {
+    /// The reason why a chosen version set is not deployed, see [`SolvedExplanation::deploy_blocker`].
+    pub fn deploy_blocker(&self) -> Option<(&str, &[String])> {
         match self {
-            Self::Solved(solved) => solved.stopped_by(),
+            Self::Solved(solved) => solved.deploy_blocker(),
             Self::WhyNot(_)
             | Self::WhyNotRelease(_)
             | Self::Impossible(_)
@@ -118,25 +118,29 @@ impl Explanation {
 
     /// The blockers of a newer Paper version, by display name, in order. Empty if there are none or if they are
     /// unknown. Used for the `HELD BY` column.
-    pub fn held_by(&self) -> Vec<&str> {
+    pub fn blocked_by(&self) -> Vec<&str> {
         match self {
             Self::Solved(solved) => {
                 let newer = solved.newer_paper.first();
                 newer
-                    .map(|newer| names(newer.unusable.as_ref(), &newer.held_by, &newer.one_version))
+                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.held_by, &newer.one_version))
                     .unwrap_or_default()
             }
-            Self::WhyNot(why) => names(why.unusable.as_ref(), &why.holders, &why.one_version),
+            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.holders, &why.one_version),
             Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }
 }
 
 /// Unmanaged JARs by file name, before the plugins.
-fn names<'x>(unusable: Option<&'x Unusable>, holders: &'x [Blocker], shared: &'x [OneVersion]) -> Vec<&'x str> {
-    let files = unusable.map_or(&[][..], Unusable::own_files);
-    let holders = holders.iter().map(|holder| holder.name.as_str());
-    files.iter().map(String::as_str).chain(holders).chain(shared.iter().flat_map(OneVersion::names)).collect()
+fn blocker_names<'x>(
+    unusable: Option<&'x Unusable>,
+    blockers: &'x [Blocker],
+    shared: &'x [OneVersion],
+) -> Vec<&'x str> {
+    let files = unusable.map_or(&[][..], Unusable::unmanaged_files);
+    let blockers = blockers.iter().map(|blocker| blocker.name.as_str());
+    files.iter().map(String::as_str).chain(blockers).chain(shared.iter().flat_map(OneVersion::names)).collect()
 }
 
 /// The explanation of a solution: the chosen versions, and why no newer ones were chosen.
@@ -195,7 +199,7 @@ impl SolvedExplanation {
     }
 
     /// The reason why the version set is not deployed: a plugin name that several files share, with those files.
-    pub fn stopped_by(&self) -> Option<(&str, &[String])> {
+    pub fn deploy_blocker(&self) -> Option<(&str, &[String])> {
         self.warnings.iter().find_map(|warning| {
             let Warning::SharedName { name, files, stops: true } = warning else { return None };
             Some((name.as_str(), files.as_slice()))

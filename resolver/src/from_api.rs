@@ -24,15 +24,15 @@ mod source;
 mod unmanaged;
 
 pub use selector::{matches, matching};
-pub use server_state::{ServerState, has_a_say};
+pub use server_state::{ServerState, takes_part_in_group};
 pub use source::project_key;
 #[cfg(feature = "cli")]
-pub(crate) use source::{CHECKSUM, url_fault};
+pub(crate) use source::{CHECKSUM_FORMAT, url_error};
 pub use unmanaged::unmanaged;
 
 /// An error in an object that prevents a request, and how to fix it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Complaint {
+pub struct Violation {
     /// The object: `PaperMCServer games/lobby`.
     pub object: String,
     /// The field: `spec.version`.
@@ -43,11 +43,17 @@ pub struct Complaint {
     pub fix: String,
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, path, problem, fix } = self;
-        write!(f, "{object}: `{path}` {problem}; {fix}")
+        write!(f, "{object}: `{path}` {problem}. {}", capitalized(fix))
     }
+}
+
+/// The text as the start of a sentence.
+pub(crate) fn capitalized(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + rest.as_str())
 }
 
 /// Builds the request of a server from its own spec and from the [`matching`] plugins among `plugins`, by name.
@@ -64,13 +70,13 @@ pub fn request<'a>(
     plugins: impl IntoIterator<Item = &'a Plugin>,
     floor: Option<Minecraft>,
     running: Option<Running>,
-) -> Result<Request, Vec<Complaint>> {
-    let mut desk =
-        ManifestViolations { object: object_name("PaperMCServer", &server_name(server)), complaints: Vec::new() };
+) -> Result<Request, Vec<Violation>> {
+    let mut collector =
+        ManifestViolations { object: object_name("PaperMCServer", &server_name(server)), violations: Vec::new() };
     let spec = &server.spec;
-    let paper = desk.paper(spec);
-    let delay = desk.delay(Some(&spec.update_delay));
-    let image_policy = desk.image_policy(spec);
+    let paper = collector.paper(spec);
+    let delay = collector.delay(Some(&spec.update_delay));
+    let image_policy = collector.image_policy(spec);
     let software = match spec.software {
         paper_mc_server::Software::Paper => Software::Paper,
         paper_mc_server::Software::Purpur => Software::Purpur,
@@ -79,21 +85,23 @@ pub fn request<'a>(
     };
     // Data from a time as a Minecraft server does not apply to a proxy.
     let status = server.status.as_ref().filter(|_| software.is_minecraft());
-    let seen = status.map_or(&[][..], |status| &status.unmanaged);
-    let mut wishes = Vec::new();
+    let observed = status.map_or(&[][..], |status| &status.unmanaged);
+    let mut plugin_requests = Vec::new();
     let plugins = matching(server, plugins);
-    desk.holds(spec, &plugins);
+    collector.check_holds(spec, &plugins);
     for plugin in plugins {
-        desk.object = object_name("Plugin", &plugin_name(plugin));
-        let mut wish = desk.plugin(plugin, delay.unwrap_or_default());
-        if let Some(wish) = wish.as_mut().filter(|wish| spec.hold.contains(&wish.object)) {
+        collector.object = object_name("Plugin", &plugin_name(plugin));
+        let mut plugin_request = collector.plugin(plugin, delay.unwrap_or_default());
+        if let Some(plugin_request) =
+            plugin_request.as_mut().filter(|plugin_request| spec.hold.contains(&plugin_request.object))
+        {
             // The hold on the server is more specific, but the hold on the Plugin would remain after its removal.
-            wish.hold = wish.hold.or(Some(Hold::Server));
+            plugin_request.hold = plugin_request.hold.or(Some(Hold::Server));
         }
-        wishes.extend(wish);
+        plugin_requests.extend(plugin_request);
     }
     match paper {
-        Some(paper) if desk.complaints.is_empty() => Ok(Request {
+        Some(paper) if collector.violations.is_empty() => Ok(Request {
             server: server_name(server),
             software,
             paper,
@@ -105,7 +113,7 @@ pub fn request<'a>(
             },
             floor: floor.filter(|_| software.is_minecraft()),
             running,
-            plugins: wishes,
+            plugins: plugin_requests,
             dependencies: match spec.dependencies {
                 paper_mc_server::Dependencies::Install => Dependencies::Install,
                 paper_mc_server::Dependencies::Propose => Dependencies::Propose,
@@ -114,7 +122,7 @@ pub fn request<'a>(
             image: spec.image.clone(),
             image_is_given: false,
             image_policy,
-            unmanaged: unmanaged(spec, seen),
+            unmanaged: unmanaged(spec, observed),
             unmanaged_plugins: match spec.unmanaged_plugins {
                 paper_mc_server::UnmanagedPlugins::Hold => UnmanagedPlugins::Hold,
                 paper_mc_server::UnmanagedPlugins::Warn => UnmanagedPlugins::Warn,
@@ -130,16 +138,17 @@ pub fn request<'a>(
             },
             facts: CompatibilityFacts::default(),
         }),
-        _ => Err(desk.complaints),
+        _ => Err(collector.violations),
     }
 }
 
 /// The errors in a Plugin, independent of the server.
-pub fn check_plugin(plugin: &Plugin) -> Vec<Complaint> {
-    let mut desk = ManifestViolations { object: object_name("Plugin", &plugin_name(plugin)), complaints: Vec::new() };
+pub fn check_plugin(plugin: &Plugin) -> Vec<Violation> {
+    let mut collector =
+        ManifestViolations { object: object_name("Plugin", &plugin_name(plugin)), violations: Vec::new() };
     // Only the errors are used here.
-    let _ = desk.plugin(plugin, SignedDuration::ZERO);
-    desk.complaints
+    let _ = collector.plugin(plugin, SignedDuration::ZERO);
+    collector.violations
 }
 
 /// The server as requests and results name it: `games/lobby`, or `lobby` without a namespace.
@@ -164,13 +173,13 @@ fn object_name(kind: &str, name: &str) -> String {
 /// Collects the errors in the current object. An error is reported for every value that is left out.
 struct ManifestViolations {
     object: String,
-    complaints: Vec<Complaint>,
+    violations: Vec<Violation>,
 }
 
 impl ManifestViolations {
-    fn complain(&mut self, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
+    fn report(&mut self, path: &str, problem: impl Into<String>, fix: impl Into<String>) {
         let object = self.object.clone();
-        self.complaints.push(Complaint { object, path: path.to_owned(), problem: problem.into(), fix: fix.into() });
+        self.violations.push(Violation { object, path: path.to_owned(), problem: problem.into(), fix: fix.into() });
     }
 
     fn paper(&mut self, spec: &crds::PaperMCServerSpec) -> Option<PaperRequest> {
@@ -183,7 +192,7 @@ impl ManifestViolations {
                 let version = self.pinned_minecraft(spec, "build-pin");
                 if spec.build.is_none() {
                     let fix = "write the build to stay on, such as `build: 130`, or use updateStrategy `pin`";
-                    self.complain("spec.build", "is missing, and updateStrategy `build-pin` needs it", fix);
+                    self.report("spec.build", "is missing, and updateStrategy `build-pin` needs it", fix);
                 }
                 Some(PaperRequest::BuildPin { version: version?, build: spec.build? })
             }
@@ -193,23 +202,19 @@ impl ManifestViolations {
     fn pinned_minecraft(&mut self, spec: &crds::PaperMCServerSpec, strategy: &str) -> Option<Minecraft> {
         let Some(written) = spec.version.as_deref().filter(|version| !version.is_empty()) else {
             let problem = format!("is missing, and updateStrategy `{strategy}` needs it");
-            self.complain(
-                "spec.version",
-                problem,
-                "write the Minecraft version to stay on, such as `version: 1.21.10`",
-            );
+            self.report("spec.version", problem, "write the Minecraft version to stay on, such as `version: 1.21.10`");
             return None;
         };
         let Ok(version) = written.parse() else {
-            let problem = format!("is `{written}`, which is no Minecraft version");
-            self.complain("spec.version", problem, "write one such as `1.21.10` or `26.1`");
+            let problem = format!("is `{written}`, which is not a Minecraft version");
+            self.report("spec.version", problem, "write one such as `1.21.10` or `26.1`");
             return None;
         };
         Some(version)
     }
 
     /// A hold with a misspelt name would have no effect, and users would notice too late.
-    fn holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
+    fn check_holds(&mut self, spec: &crds::PaperMCServerSpec, plugins: &[&Plugin]) {
         let names: Vec<&str> = plugins.iter().filter_map(|plugin| plugin.metadata.name.as_deref()).collect();
         // A hold on the whole version set is not part of the request: the result is what will run after it is removed.
         let is_strange = |name: &str| name != paper_mc_server::WHOLE_SET && !names.contains(&name);
@@ -218,9 +223,9 @@ impl ManifestViolations {
                 [] => "remove it".to_owned(),
                 names => format!("write {}, or remove it", names.join(" or ")),
             };
-            self.complain(
+            self.report(
                 &format!("spec.hold[{at}]"),
-                format!("names `{held}`, which is no Plugin for this server"),
+                format!("names `{held}`, which is not a Plugin for this server"),
                 fix,
             );
         }
@@ -234,7 +239,7 @@ impl ManifestViolations {
         };
         if policy != ImagePolicy::Follow && spec.image.is_some() {
             let problem = "says how a chosen image may change, and `spec.image` pins one";
-            self.complain("spec.imagePolicy", problem, "remove one of the two");
+            self.report("spec.imagePolicy", problem, "remove one of the two");
         }
         policy
     }
@@ -245,7 +250,7 @@ impl ManifestViolations {
         let read = duration::parse(written);
         if read.is_err() {
             let fix = "write numbers with d, h, m or s, such as `72h` or `1h30m`";
-            self.complain("spec.updateDelay", format!("is `{written}`, which is no duration"), fix);
+            self.report("spec.updateDelay", format!("is `{written}`, which is not a duration"), fix);
         }
         read.ok()
     }
@@ -288,7 +293,7 @@ impl ManifestViolations {
             Strategy::Pin | Strategy::BuildPin => {
                 let Some(version) = spec.version.clone().filter(|version| !version.is_empty()) else {
                     let fix = "write the release to stay on as its authors write it, such as `version: \"5.7.1\"`";
-                    self.complain("spec.version", "is missing, and a pin needs it", fix);
+                    self.report("spec.version", "is missing, and a pin needs it", fix);
                     return None;
                 };
                 Some(VersionRequest::Pin { version })

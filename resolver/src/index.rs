@@ -37,7 +37,7 @@ mod version_bounds;
 
 use delay_groups::Companion;
 pub(crate) use dependency_closure::Gap;
-use eligibility::place_among;
+use eligibility::position_among;
 pub(crate) use eligibility::{is_older, is_pinned};
 use eligibility_cache::EligibilityTable;
 use jar_selection::Jars;
@@ -47,7 +47,7 @@ pub(crate) use unmanaged_dependencies::MissingDependency;
 
 /// Limit of releases of one plugin in an index. The oldest ones beyond it are left out. An index is 16 bits wide, and
 /// no project publishes that many.
-pub(crate) const MOST_RELEASES: usize = 60_000;
+pub(crate) const MAX_RELEASES: usize = 60_000;
 
 /// All data that the solver and the explanations read, computed once.
 pub(crate) struct CandidateIndex<'a> {
@@ -59,11 +59,11 @@ pub(crate) struct CandidateIndex<'a> {
     pub(crate) paper_classes: Vec<UnusableClass>,
     /// The plugins in rank order: requested plugins by object name, then the others, with dependents before their
     /// dependencies.
-    pub(crate) shelves: Vec<Rc<PluginCandidates<'a>>>,
+    pub(crate) plugins: Vec<Rc<PluginCandidates<'a>>>,
     /// Assumptions that were made while the request was read.
     pub(crate) warnings: Vec<Warning>,
     reader: ListingReader,
-    judgements: EligibilityTable<'a>,
+    eligibility_table: EligibilityTable<'a>,
 }
 
 /// Unusable versions that share one reason.
@@ -79,7 +79,7 @@ pub(crate) struct Rules<'a> {
     pub(crate) channel: Channel,
     pub(crate) delay: SignedDuration,
     /// Whether a downgrade below the running release is allowed.
-    pub(crate) may_go_down: bool,
+    pub(crate) may_downgrade: bool,
     /// The Plugin object that is held at the running release, and the origin of the hold. `None` if no release of it
     /// runs.
     pub(crate) hold: Option<(&'a str, Hold)>,
@@ -92,7 +92,7 @@ pub(crate) struct Rules<'a> {
     /// The server's policy for pages without a list of Minecraft versions.
     pub(crate) unlisted: Unlisted,
     /// The companion plugins on this server.
-    pub(crate) together: Vec<Companion<'a>>,
+    pub(crate) companions: Vec<Companion<'a>>,
 }
 
 /// The Plugin objects that request a plugin.
@@ -101,7 +101,7 @@ pub(crate) struct RequestedBy<'a> {
     /// All objects, by name.
     pub(crate) objects: Vec<&'a str>,
     /// The object whose fields apply.
-    pub(crate) decides: &'a str,
+    pub(crate) deciding_object: &'a str,
     /// Objects that want one release on all their servers (`updateStrategy: latest`), by name.
     pub(crate) latest: Vec<&'a str>,
 }
@@ -110,15 +110,15 @@ pub(crate) struct RequestedBy<'a> {
 pub(crate) struct PluginCandidates<'a> {
     pub(crate) project: &'a Project,
     /// `None` if only other plugins need it.
-    pub(crate) asked: Option<RequestedBy<'a>>,
+    pub(crate) requested_by: Option<RequestedBy<'a>>,
     /// Unmanaged JARs that need it, if it runs and no Plugin object requests it.
-    pub(crate) kept_for: Vec<String>,
+    pub(crate) unmanaged_dependents: Vec<String>,
     pub(crate) rules: Rules<'a>,
     /// The channel in use: that of the rules, or the most stable one available if the project has no release on it.
     pub(crate) channel: Channel,
     pub(crate) releases: Rc<Vec<Candidate<'a>>>,
     /// The dependency edges of each release. Empty for a release that may not be used.
-    pub(crate) links: Vec<Vec<Edge>>,
+    pub(crate) edges: Vec<Vec<Edge>>,
     pub(crate) classes: Vec<UnusableClass>,
     /// Per Paper version, the releases known to run on it, including unusable ones.
     pub(crate) supports: Vec<IndexSet>,
@@ -133,7 +133,7 @@ pub(crate) struct Candidate<'a> {
     pub(crate) release: &'a Release,
     pub(crate) unusable: Option<Unusable>,
     /// Required projects that are missing at its source, named as on its page.
-    pub(crate) outside: Vec<String>,
+    pub(crate) missing_at_source: Vec<String>,
 }
 
 /// A requirement of one release on another plugin.
@@ -159,38 +159,43 @@ pub(crate) enum EdgeKind {
 }
 
 /// The instant at which a release published at `published` is old enough.
-pub(crate) fn ripe_at(published: Timestamp, delay: SignedDuration) -> Timestamp {
+pub(crate) fn eligible_at(published: Timestamp, delay: SignedDuration) -> Timestamp {
     published.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
 /// Returns the catalog data that is missing for this request. [`CandidateIndex::build`] looks for the same data before
 /// it indexes anything.
-pub(crate) fn gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
+pub(crate) fn find_gap(catalog: &Catalog, request: &Request, now: Timestamp) -> Gap {
     let mut gap = Gap::default();
-    dependency_closure::stock(&mut EligibilityTable::of_one(catalog, now), request, &mut Vec::new(), &mut gap);
+    dependency_closure::compute_closure(
+        &mut EligibilityTable::for_request(catalog, now),
+        request,
+        &mut Vec::new(),
+        &mut gap,
+    );
     gap
 }
 
 impl<'a> CandidateIndex<'a> {
     /// The fact behind an edge of a release, as a self-contained value.
-    pub(crate) fn fact(&self, at: usize, place: usize, link: &Edge) -> Option<UsedFact> {
-        let (range, says) = link.fact.as_deref()?;
-        let from = &self.shelves[at];
+    pub(crate) fn fact(&self, at: usize, position: usize, edge: &Edge) -> Option<UsedFact> {
+        let (range, source) = edge.fact.as_deref()?;
+        let from = &self.plugins[at];
         Some(UsedFact {
             plugin: from.name().to_owned(),
-            version: from.releases[place].release.version.clone(),
-            needs: self.shelves[link.to].name().to_owned(),
+            version: from.releases[position].release.version.clone(),
+            needs: self.plugins[edge.to].name().to_owned(),
             range: range.clone(),
-            says: says.clone(),
+            says: source.clone(),
         })
     }
 
     /// The minimum versions of other plugins that are guessed from publication dates for a release.
-    pub(crate) fn guesses(&self, at: usize, place: usize) -> impl Iterator<Item = Guess> {
-        let (from, release) = (&self.shelves[at], self.shelves[at].releases[place].release);
-        from.links[place].iter().filter_map(move |link| {
-            let other = &self.shelves[link.to];
-            let least = other.releases[link.guessed? - 1].release;
+    pub(crate) fn guesses(&self, at: usize, position: usize) -> impl Iterator<Item = Guess> {
+        let (from, release) = (&self.plugins[at], self.plugins[at].releases[position].release);
+        from.edges[position].iter().filter_map(move |edge| {
+            let other = &self.plugins[edge.to];
+            let least = other.releases[edge.guessed? - 1].release;
             Some(Guess {
                 plugin: from.name().to_owned(),
                 version: release.version.clone(),
@@ -204,19 +209,19 @@ impl<'a> CandidateIndex<'a> {
 
     /// Determines the eligibility of every project that the request can reach, and indexes them.
     pub(crate) fn build(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Gap> {
-        Self::after(None, catalog, request, now)
+        Self::build_from(None, catalog, request, now)
     }
 
     /// Builds the index of a changed request of the same server and reuses all parts that stay the same. Most requests
     /// that are tried for a hint change one plugin of forty.
-    pub(crate) fn changed<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<CandidateIndex<'b>, Gap> {
+    pub(crate) fn with_request<'b>(&'b self, request: &'b Request, now: Timestamp) -> Result<CandidateIndex<'b>, Gap> {
         let comparable = self.now == now && self.request.running == request.running;
-        CandidateIndex::after(Some(self).filter(|_| comparable), self.judgements.catalog, request, now)
+        CandidateIndex::build_from(Some(self).filter(|_| comparable), self.eligibility_table.catalog, request, now)
     }
 
     /// `before` is an index at the same instant, of a server that runs the same releases.
-    fn after(
-        before: Option<&'a CandidateIndex<'a>>,
+    fn build_from(
+        previous: Option<&'a CandidateIndex<'a>>,
         catalog: &'a Catalog,
         request: &'a Request,
         now: Timestamp,
@@ -225,90 +230,93 @@ impl<'a> CandidateIndex<'a> {
         let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
         // The versions that Paper has built up to this instant. A version that Paper never built has no build anywhere
         // in the catalog.
-        let built = paper_candidates::built(catalog, papers.iter().map(|paper| paper.version), request.software, now);
-        let reader = ListingReader::new(papers.iter().map(|paper| paper.version), ListingPolicy::of(request), &built);
+        let built =
+            paper_candidates::built_versions(catalog, papers.iter().map(|paper| paper.version), request.software, now);
+        let reader =
+            ListingReader::new(papers.iter().map(|paper| paper.version), ListingPolicy::from_request(request), &built);
         let mut warnings = Vec::new();
         let mut gap = Gap::default();
-        let mut judgements = match before {
-            Some(before) => before.judgements.continued(),
-            None => EligibilityTable::of_one(catalog, now),
+        let mut eligibility_table = match previous {
+            Some(previous) => previous.eligibility_table.for_changed_request(),
+            None => EligibilityTable::for_request(catalog, now),
         };
-        let stock = dependency_closure::stock(&mut judgements, request, &mut warnings, &mut gap);
+        let closure = dependency_closure::compute_closure(&mut eligibility_table, request, &mut warnings, &mut gap);
         if gap != Gap::default() {
             return Err(gap);
         }
-        let known = before
-            .filter(|before| before.reader.reads_like(&reader))
-            .map_or(&[][..], |before| before.shelves.as_slice());
-        let shelves = dependency_edges::shelve(catalog, request, &stock, &reader, known);
-        Ok(Self { request, now, papers, paper_classes, shelves, warnings, reader, judgements })
+        let reusable = previous
+            .filter(|previous| previous.reader.is_equivalent(&reader))
+            .map_or(&[][..], |previous| previous.plugins.as_slice());
+        let plugins = dependency_edges::build_candidates(catalog, request, &closure, &reader, reusable);
+        Ok(Self { request, now, papers, paper_classes, plugins, warnings, reader, eligibility_table })
     }
 
     /// Returns the evidence that a release runs on a Paper version (both given by position).
-    pub(crate) fn known(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
-        let stock = &self.shelves[at];
-        let release = stock.releases[release].release;
-        let needs = stock.rules.jars.api_version(release);
-        self.reader.read(stock.project.key.source, release, needs, stock.rules.compatibility).swap_remove(paper)
+    pub(crate) fn listing_evidence(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
+        let plugin = &self.plugins[at];
+        let release = plugin.releases[release].release;
+        let needs = plugin.rules.jars.api_version(release);
+        self.reader.evidence(plugin.project.key.source, release, needs, plugin.rules.compatibility).swap_remove(paper)
     }
 
     /// The same evidence from the page alone, without the user's override.
-    pub(crate) fn known_by_page(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
-        let stock = &self.shelves[at];
-        let release = stock.releases[release].release;
+    pub(crate) fn page_evidence(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
+        let plugin = &self.plugins[at];
+        let release = plugin.releases[release].release;
         // A page without a list is no evidence if the server refuses unlisted releases.
-        let source = stock.project.key.source;
-        let has_list = !self.request.software.list_of(source, release).is_empty();
+        let source = plugin.project.key.source;
+        let has_list = !self.request.software.listed_versions(source, release).is_empty();
         let silent = !has_list && self.request.unlisted == Unlisted::Refuse;
-        let needs = stock.rules.jars.api_version(release);
-        self.reader.read(source, release, needs, None).swap_remove(paper).filter(|_| !silent)
+        let needs = plugin.rules.jars.api_version(release);
+        self.reader.evidence(source, release, needs, None).swap_remove(paper).filter(|_| !silent)
     }
 
     /// The hotfix sibling on a release's page that would be sufficient for a Paper version, if only `hotfixSiblings:
     /// Ask` blocks it.
-    pub(crate) fn left_open(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
-        let stock = &self.shelves[at];
-        let nobody = self.known(at, release, paper).is_none() && self.known_by_page(at, release, paper).is_none();
-        let (source, release) = (stock.project.key.source, stock.releases[release].release);
-        let needs = stock.rules.jars.api_version(release);
-        self.reader.left_open(source, release, needs, paper).filter(|_| nobody).cloned()
+    pub(crate) fn untrusted_sibling(&self, at: usize, release: usize, paper: usize) -> Option<Minecraft> {
+        let plugin = &self.plugins[at];
+        let unsupported =
+            self.listing_evidence(at, release, paper).is_none() && self.page_evidence(at, release, paper).is_none();
+        let (source, release) = (plugin.project.key.source, plugin.releases[release].release);
+        let needs = plugin.rules.jars.api_version(release);
+        self.reader.untrusted_sibling(source, release, needs, paper).filter(|_| unsupported).cloned()
     }
 
     /// The reason why a Paper version refuses to load a release (both given by position), regardless of overrides.
-    pub(crate) fn refuses(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
-        let stock = &self.shelves[at];
-        let needs = stock.rules.jars.api_version(stock.releases[release].release);
-        listed_versions::refuses(needs, &self.papers[paper].version.minecraft)
+    pub(crate) fn refusal(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
+        let plugin = &self.plugins[at];
+        let needs = plugin.rules.jars.api_version(plugin.releases[release].release);
+        listed_versions::api_version_refusal(needs, &self.papers[paper].version.minecraft)
     }
 
     /// The name of a Paper version (given by position) with its build. `None` without a build.
-    pub(crate) fn paper_name(&self, place: usize) -> Option<PaperName> {
-        let paper = &self.papers[place];
+    pub(crate) fn paper_name(&self, position: usize) -> Option<PaperName> {
+        let paper = &self.papers[position];
         let (software, minecraft) = (self.request.software, paper.version.minecraft.clone());
         Some(PaperName { software, minecraft, build: paper.build?.number })
     }
 
     /// The running version of a project whose page no longer lists it.
-    pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
-        self.request.running.as_ref()?.lost(project)
+    pub(crate) fn delisted_version(&self, project: &Project) -> Option<&str> {
+        self.request.running.as_ref()?.delisted_version(project)
     }
 
     /// Whether a release runs and is delisted.
-    pub(crate) fn has_lost(&self, project: &Project, release: &Release) -> bool {
-        let lost = self.request.running.as_ref().and_then(|running| running.lost_release(project));
-        lost.is_some_and(|lost| std::ptr::eq(lost, release))
+    pub(crate) fn is_delisted(&self, project: &Project, release: &Release) -> bool {
+        let delisted = self.request.running.as_ref().and_then(|running| running.delisted_release(project));
+        delisted.is_some_and(|delisted| std::ptr::eq(delisted, release))
     }
 
     /// Whether a release runs on the server now.
-    pub(crate) fn runs(&self, release: &Release) -> bool {
-        self.request.running.as_ref().is_some_and(|running| running.has(release))
+    pub(crate) fn is_running(&self, release: &Release) -> bool {
+        self.request.running.as_ref().is_some_and(|running| running.runs_release(release))
     }
 }
 
 impl PluginCandidates<'_> {
     /// The position of a release, whether the value comes from this server or from another one.
-    pub(crate) fn place_of(&self, release: &Release) -> Option<usize> {
-        place_among(release, self.releases.iter().map(|stocked| stocked.release))
+    pub(crate) fn position_of(&self, release: &Release) -> Option<usize> {
+        position_among(release, self.releases.iter().map(|candidate| candidate.release))
     }
 
     /// The position of the newest release that may be used, with or without a pin.
@@ -317,13 +325,15 @@ impl PluginCandidates<'_> {
     }
 
     /// The releases that may be used and that are known to run on a Paper version (given by position).
-    pub(crate) fn would_do(&self, paper: usize) -> IndexSet {
+    pub(crate) fn usable_on(&self, paper: usize) -> IndexSet {
         self.supports[paper].intersection(&self.usable)
     }
 
     /// The position of the release that runs now and may stay.
-    pub(crate) fn runs(&self, world: &CandidateIndex<'_>) -> Option<usize> {
-        self.releases.iter().position(|stocked| stocked.unusable.is_none() && world.runs(stocked.release))
+    pub(crate) fn running_release(&self, candidates: &CandidateIndex<'_>) -> Option<usize> {
+        self.releases
+            .iter()
+            .position(|candidate| candidate.unusable.is_none() && candidates.is_running(candidate.release))
     }
 
     /// The display name.
@@ -333,26 +343,26 @@ impl PluginCandidates<'_> {
 
     /// Whether the server must have this plugin regardless of the needs of other plugins.
     pub(crate) fn is_wanted(&self) -> bool {
-        self.asked.is_some() || !self.kept_for.is_empty()
+        self.requested_by.is_some() || !self.unmanaged_dependents.is_empty()
     }
 
     /// The Plugin object that hints refer to.
     pub(crate) fn object(&self) -> Option<&str> {
-        self.asked.as_ref().map(|asked| asked.decides)
+        self.requested_by.as_ref().map(|requested_by| requested_by.deciding_object)
     }
 }
 
 /// Groups unusable versions by reason. The index is the position plus 1.
 fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
     let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
-    for (place, reason) in reasons.enumerate() {
+    for (position, reason) in reasons.enumerate() {
         let Some(reason) = reason else { continue };
-        let at = found.iter().rposition(|(known, _)| *known == reason).unwrap_or_else(|| {
+        let at = found.iter().rposition(|(existing, _)| *existing == reason).unwrap_or_else(|| {
             found.push((reason, Vec::new()));
             found.len() - 1
         });
         let words = &mut found[at].1;
-        let index = place + 1;
+        let index = position + 1;
         if words.len() <= index / 64 {
             words.resize(index / 64 + 1, 0);
         }

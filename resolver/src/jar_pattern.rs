@@ -1,9 +1,9 @@
 //! Pure. Matches patterns over the file names of a release, as in `spec.source.jars`.
 
 /// Limit of patterns of one Plugin, equal to the schema.
-pub const MOST: usize = 16;
+pub const MAX_PATTERNS: usize = 16;
 /// Limit of characters of a pattern, equal to the schema.
-pub const LONGEST: usize = 64;
+pub const MAX_LENGTH: usize = 64;
 
 /// Whether a pattern matches a file. It is compared with the file's name without version and `.jar`,
 /// case-insensitively.
@@ -15,30 +15,31 @@ pub fn matches(pattern: &str, file_name: &str) -> bool {
     let name: Vec<char> = without_jar(file_name).to_lowercase().chars().collect();
     let pattern: Vec<char> = pattern.to_lowercase().chars().collect();
     let plain = !pattern.iter().any(|c| matches!(c, '*' | '?'));
-    let mut ends = ends(&name);
-    ends.next().is_some_and(|end| means(&pattern, &name[..end])) || plain && ends.any(|end| name[..end] == pattern)
+    let mut ends = possible_ends(&name);
+    ends.next().is_some_and(|end| is_full_match(&pattern, &name[..end]))
+        || plain && ends.any(|end| name[..end] == pattern)
 }
 
 /// A file's name without version and `.jar`, to write as a pattern. Releases of one project usually share it.
 pub fn stem(file_name: &str) -> String {
     let name: Vec<char> = without_jar(file_name).chars().collect();
-    ends(&name).next().map_or_else(String::new, |end| name[..end].iter().collect())
+    possible_ends(&name).next().map_or_else(String::new, |end| name[..end].iter().collect())
 }
 
 /// The error in a pattern, and how to fix it. `None` if the pattern is valid.
-pub fn fault(pattern: &str) -> Option<(&'static str, &'static str)> {
+pub fn pattern_error(pattern: &str) -> Option<(&'static str, &'static str)> {
     const FIX: &str = "write a file name without version and `.jar`, such as `EssentialsXChat` or `*Chat`";
     if pattern.is_empty() {
         return Some(("is empty", FIX));
     }
-    if pattern.chars().count() > LONGEST {
+    if pattern.chars().count() > MAX_LENGTH {
         return Some(("is longer than 64 characters", FIX));
     }
     if pattern.to_ascii_lowercase().ends_with(".jar") {
-        return Some(("ends in `.jar`", "leave that and the version out: the next release has another one"));
+        return Some(("ends in `.jar`", "leave out the ending and the version: the next release has another version"));
     }
     if pattern.contains(|c: char| c == '/' || c == '\\' || c.is_control()) || pattern.trim() != pattern {
-        return Some(("is no file name", FIX));
+        return Some(("is not a file name", FIX));
     }
     None
 }
@@ -52,7 +53,7 @@ fn without_jar(name: &str) -> &str {
 
 /// The possible ends of the name without version, shortest first: before a separator and a digit (or `v` and a digit),
 /// and at the end.
-fn ends(name: &[char]) -> impl Iterator<Item = usize> {
+fn possible_ends(name: &[char]) -> impl Iterator<Item = usize> {
     let version = |at: usize| {
         let [separator, rest @ ..] = &name[at..] else { return false };
         let number = rest.strip_prefix(&['v']).or(rest.strip_prefix(&['V'])).unwrap_or(rest);
@@ -63,7 +64,7 @@ fn ends(name: &[char]) -> impl Iterator<Item = usize> {
 
 /// Whether a pattern matches a whole text. It only backtracks to the last `*`, so its time is at most the product of
 /// the lengths: names are untrusted.
-fn means(pattern: &[char], text: &[char]) -> bool {
+fn is_full_match(pattern: &[char], text: &[char]) -> bool {
     let (mut p, mut t) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
     while t < text.len() {
@@ -136,10 +137,10 @@ mod tests {
     #[test]
     fn impossible_jar_pattern_is_refused() {
         for good in ["EssentialsX", "*", "worldedit-bukkit", "My Plugin"] {
-            assert_eq!(fault(good), None, "{good}");
+            assert_eq!(pattern_error(good), None, "{good}");
         }
         for bad in ["", "EssentialsX.jar", "a/b", " a", "a\n", &"a".repeat(65)] {
-            assert!(fault(bad).is_some(), "{bad}");
+            assert!(pattern_error(bad).is_some(), "{bad}");
         }
     }
 

@@ -26,7 +26,7 @@ impl<const NEWEST: u32> JsonSchema for FormatVersion<NEWEST> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let known: Vec<u32> = (1..=NEWEST).collect();
-        json_schema!({"description": "The format of a file that is kept.", "type": "integer", "enum": known})
+        let versions: Vec<u32> = (1..=NEWEST).collect();
+        json_schema!({"description": "The format of a file that is kept.", "type": "integer", "enum": versions})
     }
 }

@@ -16,7 +16,7 @@ use crate::version::range::Range;
 
 /// How long after a dependent its dependency may be published and still belong to it. In 12 of 30 recorded pairs of one
 /// version, ViaBackwards was published first, by 1 second to 7 minutes.
-pub(crate) const SAME_RELEASE_NIGHT: SignedDuration = SignedDuration::from_hours(1);
+pub(crate) const SAME_RELEASE_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 
 /// A pair whose dependent needs the dependency in at least a certain version.
 #[derive(Debug)]
@@ -51,7 +51,7 @@ pub(crate) struct ConstraintSources<'x> {
     /// The facts of the cluster.
     pub(crate) cluster: &'x CompatibilityFacts,
     /// `spec.requires` of the Plugin object that applies, if it has any entry.
-    pub(crate) own: Option<UserConstraint<'x>>,
+    pub(crate) user: Option<UserConstraint<'x>>,
 }
 
 /// `spec.requires` of a Plugin object, with its name.
@@ -72,20 +72,20 @@ pub(crate) enum Bound {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Constraint<'x> {
     /// The project.
-    pub(crate) project: Needed<'x>,
+    pub(crate) project: NeededProject<'x>,
     /// The constraint on its version.
     pub(crate) bound: Bound,
 }
 
 /// How a needed project is identified.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Needed<'x> {
+pub(crate) enum NeededProject<'x> {
     /// By its key at its source, with the display name.
     Key(ProjectKey, &'static str),
     /// By a name in a fact or constraint.
-    Called(&'x str),
+    Name(&'x str),
     /// A requested plugin with one of these names. If there is none, nothing is needed.
-    Beside(&'static [&'static str]),
+    AnyRequested(&'static [&'static str]),
 }
 
 /// `depend: [ViaVersion]` is in every `ViaBackwards` JAR, although Modrinth calls it optional in 257 of 517 releases.
@@ -148,13 +148,13 @@ const ESSENTIALS_SOURCE: (&str, Date) =
     ("github.com/EssentialsX/Essentials, whose modules ask for the version of the core", date(2026, 11, 23));
 
 static VIABACKWARDS: LazyLock<ConstraintTable> =
-    LazyLock::new(|| ConstraintTable::read(include_str!("known_constraints/viabackwards.json")));
+    LazyLock::new(|| ConstraintTable::parse(include_str!("known_constraints/viabackwards.json")));
 static VIAREWIND_VIAVERSION: LazyLock<ConstraintTable> =
-    LazyLock::new(|| ConstraintTable::read(include_str!("known_constraints/viarewind-viaversion.json")));
+    LazyLock::new(|| ConstraintTable::parse(include_str!("known_constraints/viarewind-viaversion.json")));
 static VIAREWIND_VIABACKWARDS: LazyLock<ConstraintTable> =
-    LazyLock::new(|| ConstraintTable::read(include_str!("known_constraints/viarewind-viabackwards.json")));
+    LazyLock::new(|| ConstraintTable::parse(include_str!("known_constraints/viarewind-viabackwards.json")));
 static WORLDGUARD: LazyLock<ConstraintTable> =
-    LazyLock::new(|| ConstraintTable::read(include_str!("known_constraints/worldguard.json")));
+    LazyLock::new(|| ConstraintTable::parse(include_str!("known_constraints/worldguard.json")));
 
 /// The file format. `about` and `source` are for readers of the file.
 #[derive(Debug, Deserialize)]
@@ -170,10 +170,10 @@ struct ConstraintTable {
 }
 
 impl ConstraintTable {
-    fn read(text: &str) -> Self {
+    fn parse(text: &str) -> Self {
         let mut table: Self = serde_json::from_str(text).expect("a test parses it");
         let rows = table.at_least.iter().enumerate();
-        table.places = rows.map(|(place, (release, _, _))| (release.clone(), place)).collect();
+        table.places = rows.map(|(position, (release, _, _))| (release.clone(), position)).collect();
         table
     }
 
@@ -185,7 +185,7 @@ impl ConstraintTable {
 }
 
 impl Identity {
-    fn is(&self, project: &Project) -> bool {
+    fn matches(&self, project: &Project) -> bool {
         match (project.key.source, self.modrinth) {
             (Source::Modrinth, Modrinth::Id(id)) => project.id == id,
             (Source::Modrinth, Modrinth::Slug(slug)) => project.key.project.eq_ignore_ascii_case(slug),
@@ -195,7 +195,7 @@ impl Identity {
         }
     }
 
-    fn at(&self, source: Source) -> Option<ProjectKey> {
+    fn key_at(&self, source: Source) -> Option<ProjectKey> {
         let project = match (source, self.modrinth) {
             (Source::Modrinth, Modrinth::Id(project) | Modrinth::Slug(project)) => project,
             (Source::Hangar, _) => self.name,
@@ -214,14 +214,14 @@ impl Pair {
 }
 
 /// A name in lower case without spaces, `-` and `_`, as in [`ESSENTIALS`] and similar lists.
-pub(crate) fn letters(name: &str) -> impl Iterator<Item = char> {
+pub(crate) fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase)
 }
 
 /// Whether a project is a module of `EssentialsX`: the constraints of its releases depend on the other requested
 /// plugins. Called for every release, so a name with another prefix costs a few letters and no allocation.
 pub(crate) fn is_module(project: &Project) -> bool {
-    let mut letters = letters(&project.name);
+    let mut letters = folded_letters(&project.name);
     if !"essentials".chars().all(|letter| letters.next() == Some(letter)) {
         return false;
     }
@@ -231,61 +231,65 @@ pub(crate) fn is_module(project: &Project) -> bool {
 }
 
 /// Whether a constraint on a running release of a project is guessed.
-pub(crate) fn guesses(project: &Project, running: &Running) -> bool {
+pub(crate) fn has_guessed_constraint(project: &Project, running: &Running) -> bool {
     let guessed = |pair: &Pair, release: &Release| pair.bound(&release.version) == Some(Bound::Guess);
-    let mut pairs = PAIRS.iter().filter(|pair| pair.guess_from.is_some() && pair.dependent.is(project));
-    let releases = || project.releases.iter().chain(running.lost_release(project));
-    pairs.any(|pair| releases().any(|release| running.has(release) && guessed(pair, release)))
+    let mut pairs = PAIRS.iter().filter(|pair| pair.guess_from.is_some() && pair.dependent.matches(project));
+    let releases = || project.releases.iter().chain(running.delisted_release(project));
+    pairs.any(|pair| releases().any(|release| running.runs_release(release) && guessed(pair, release)))
 }
 
 impl ConstraintSources<'_> {
     /// Built-in facts only.
     pub(crate) const NONE: ConstraintSources<'static> =
-        ConstraintSources { cluster: &CompatibilityFacts::NONE, own: None };
+        ConstraintSources { cluster: &CompatibilityFacts::NONE, user: None };
 
     /// Whether a fact of the cluster or a Plugin constrains any release of `project`.
-    pub(crate) fn mention(&self, project: &Project) -> bool {
-        self.own.is_some() || self.cluster.all().iter().any(|fact| is_called(project, &fact.plugin))
+    pub(crate) fn mentions(&self, project: &Project) -> bool {
+        self.user.is_some() || self.cluster.all().iter().any(|fact| is_named(project, &fact.plugin))
     }
 }
 
 /// Whether a project has this name: its display name, its slug or its id.
-pub(crate) fn is_called(project: &Project, name: &str) -> bool {
-    let is = |own: &str| own.eq_ignore_ascii_case(name.trim());
+pub(crate) fn is_named(project: &Project, name: &str) -> bool {
+    let is = |value: &str| value.eq_ignore_ascii_case(name.trim());
     is(&project.name) || is(&project.id) || project.key.source != Source::Url && is(&project.key.project)
 }
 
 /// The constraints on `release` of `project` that its page may not state. If several are about one plugin, the last one
 /// counts.
-pub(crate) fn needs<'x>(project: &Project, release: &Release, voices: ConstraintSources<'x>) -> Vec<Constraint<'x>> {
+pub(crate) fn constraints_on<'x>(
+    project: &Project,
+    release: &Release,
+    sources: ConstraintSources<'x>,
+) -> Vec<Constraint<'x>> {
     let mut needs = Vec::new();
     if is_module(project) && release.version != FALLBACK_VERSION {
         let (source, date) = ESSENTIALS_SOURCE;
-        let says = FactSource::BuiltIn { source: source.to_owned(), date };
-        let bound = Bound::Same(Range::exactly(&release.version), says);
-        needs.push(Constraint { project: Needed::Beside(&["EssentialsX", "Essentials"]), bound });
+        let fact_source = FactSource::BuiltIn { source: source.to_owned(), date };
+        let bound = Bound::Same(Range::exactly(&release.version), fact_source);
+        needs.push(Constraint { project: NeededProject::AnyRequested(&["EssentialsX", "Essentials"]), bound });
     }
-    for pair in PAIRS.iter().filter(|pair| pair.dependent.is(project)) {
-        if let (Some(bound), Some(key)) = (pair.bound(&release.version), pair.dependency.at(project.key.source)) {
-            needs.push(Constraint { project: Needed::Key(key, pair.dependency.name), bound });
+    for pair in PAIRS.iter().filter(|pair| pair.dependent.matches(project)) {
+        if let (Some(bound), Some(key)) = (pair.bound(&release.version), pair.dependency.key_at(project.key.source)) {
+            needs.push(Constraint { project: NeededProject::Key(key, pair.dependency.name), bound });
         }
     }
-    for fact in voices.cluster.all() {
-        if is_called(project, &fact.plugin) && fact.releases.has(&release.version) {
-            let says = FactSource::Cluster { source: fact.source.clone(), date: fact.date };
-            needs.push(called(&fact.requires, says));
+    for fact in sources.cluster.all() {
+        if is_named(project, &fact.plugin) && fact.releases.contains(&release.version) {
+            let fact_source = FactSource::Cluster { source: fact.source.clone(), date: fact.date };
+            needs.push(named_constraint(&fact.requires, fact_source));
         }
     }
-    if let Some((object, requirements)) = voices.own {
-        let says = || FactSource::Plugin { object: object.to_owned() };
-        needs.extend(requirements.iter().map(|requirement| called(requirement, says())));
+    if let Some((object, requirements)) = sources.user {
+        let fact_source = || FactSource::Plugin { object: object.to_owned() };
+        needs.extend(requirements.iter().map(|requirement| named_constraint(requirement, fact_source())));
     }
     needs
 }
 
-fn called(requirement: &Requirement, says: FactSource) -> Constraint<'_> {
-    let bound = Bound::Within(requirement.version.clone(), says);
-    Constraint { project: Needed::Called(requirement.plugin.trim()), bound }
+fn named_constraint(requirement: &Requirement, fact_source: FactSource) -> Constraint<'_> {
+    let bound = Bound::Within(requirement.version.clone(), fact_source);
+    Constraint { project: NeededProject::Name(requirement.plugin.trim()), bound }
 }
 
 #[cfg(test)]

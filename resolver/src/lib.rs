@@ -15,9 +15,6 @@ pub mod download;
 pub mod explain;
 #[cfg(feature = "manifest")]
 pub mod from_api;
-#[cfg(all(test, feature = "cli"))]
-#[path = "../tests/support/fuzzed.rs"]
-mod fuzzed;
 mod ignore_unknown_fields;
 mod index;
 #[cfg(feature = "jar")]
@@ -29,6 +26,9 @@ mod known_constraints;
 pub mod lock;
 pub mod lock_check;
 mod missing_projects;
+#[cfg(all(test, feature = "cli"))]
+#[path = "../tests/support/mutate.rs"]
+mod mutate;
 pub mod name_conflict;
 mod next_change;
 pub mod partial;
@@ -43,13 +43,13 @@ mod unverified_build;
 pub mod upstream;
 pub mod version;
 
-pub use missing_projects::needed_projects;
+pub use missing_projects::missing_projects;
 pub use next_change::next_change;
 #[doc(hidden)]
 pub use solve::PreparedTables;
 #[doc(hidden)]
-pub use solve::group::naive_encoding::{PlainQuestion, PlainTables, Runs};
-pub use solve::group::{Decided, Fleet, groups, resolve_fleet};
+pub use solve::group::naive_encoding::{NaiveProblem, NaiveTables, VersionRuns};
+pub use solve::group::{DecidedFleet, Fleet, groups, resolve_fleet};
 pub use solve::{
     Budget, BudgetExceeded, Limit, Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within,
 };

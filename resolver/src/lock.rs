@@ -143,7 +143,7 @@ pub struct LockedPlugin {
 
 impl Lock {
     /// The projects of the plugins that no Plugin object requests.
-    pub(crate) fn unasked(&self) -> impl Iterator<Item = &ProjectKey> {
+    pub(crate) fn unrequested(&self) -> impl Iterator<Item = &ProjectKey> {
         let unasked = |plugin: &&LockedPlugin| matches!(plugin.reason, LockReason::NeededBy(_));
         self.plugins.iter().filter(unasked).map(|plugin| &plugin.key)
     }
@@ -239,7 +239,7 @@ impl fmt::Display for LockDigest {
 /// a restart.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Covered<'a> {
+struct DigestedFields<'a> {
     minecraft: &'a str,
     build: u32,
     java: u32,
@@ -259,14 +259,14 @@ impl Lock {
             .collect();
         files.push([self.software.project(), "", &self.paper.name, &self.paper.hash]);
         files.sort_unstable();
-        let covered = Covered {
+        let covered = DigestedFields {
             minecraft: self.minecraft.as_str(),
             build: self.build,
             java: self.java,
             image: self.image.as_deref(),
             files,
         };
-        LockDigest(hex::encode(Sha256::digest(json(&covered, false))))
+        LockDigest(hex::encode(Sha256::digest(serialize_json(&covered, false))))
     }
 
     /// The Paper version, or the version of the other software.
@@ -276,28 +276,28 @@ impl Lock {
 
     /// The lock as pretty-printed JSON with a final newline, with the same bytes each time.
     pub fn to_json(&self) -> String {
-        let mut text = json(self, true);
+        let mut text = serialize_json(self, true);
         text.push('\n');
         text
     }
 }
 
-fn json(value: &impl Serialize, pretty: bool) -> String {
+fn serialize_json(value: &impl Serialize, pretty: bool) -> String {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
     text.expect("strings and numbers below string keys always serialise")
 }
 
 /// A file name that is one safe path component: the name at the source is untrusted text.
 pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
-    let kept: String = artifact
+    let sanitized: String = artifact
         .name
         .chars()
         .map(|c| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-') { c } else { '_' })
         .collect();
-    let kept = kept.trim_start_matches(['.', '-']);
-    let is_jar = std::path::Path::new(kept).extension().is_some_and(|e| e.eq_ignore_ascii_case("jar"));
+    let sanitized = sanitized.trim_start_matches(['.', '-']);
+    let is_jar = std::path::Path::new(sanitized).extension().is_some_and(|e| e.eq_ignore_ascii_case("jar"));
     // 120: with the `.part` of a download it stays far below the limit of 255 bytes for a file name.
-    let stem: String = if is_jar { kept[..kept.len() - 4].to_owned() } else { kept.to_owned() };
+    let stem: String = if is_jar { sanitized[..sanitized.len() - 4].to_owned() } else { sanitized.to_owned() };
     let stem: String = stem.chars().take(120).collect();
     if stem.is_empty() {
         let plain: String = project.chars().filter(char::is_ascii_alphanumeric).take(60).collect();

@@ -18,7 +18,7 @@ use crate::version::Minecraft;
 
 mod facts;
 
-pub use facts::unsaid;
+pub use facts::stale_facts;
 
 /// A fact of a lock that is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -206,60 +206,60 @@ pub enum Unmet {
 }
 
 /// The facts of a lock about its files that this catalog does not confirm as of `now`: Paper first, then plugins in the
-/// lock's order, then the image. For facts about versions, see [`unsaid`].
-pub fn broken_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
-    let mut broken = paper_facts(lock, catalog, now);
+/// lock's order, then the image. For facts about versions, see [`stale_facts`].
+pub fn stale_file_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
+    let mut stale = stale_paper_facts(lock, catalog, now);
     for locked in &lock.plugins {
         let (plugin, version) = (locked.name.clone(), locked.version.clone());
         let Some(project) = project_of(locked, catalog) else {
-            broken.push(StaleFact::ProjectUnknown { plugin, version });
+            stale.push(StaleFact::ProjectUnknown { plugin, version });
             continue;
         };
         let mut releases = project.releases.iter();
         let release = releases.find(|release| release.id == locked.release_id && release.version == locked.version);
-        let Some(release) = release.filter(|release| release.published.is_none_or(|out| out <= now)) else {
+        let Some(release) = release.filter(|release| release.published.is_none_or(|published| published <= now)) else {
             let out_from = release.and_then(|release| release.published);
-            broken.push(StaleFact::ReleaseGone { plugin, version, out_from });
+            stale.push(StaleFact::ReleaseGone { plugin, version, out_from });
             continue;
         };
-        broken.extend(locked.files().filter_map(|file| {
-            let published = published(release, file);
+        stale.extend(locked.files().filter_map(|file| {
+            let published = published_hash(release, file);
             let changed = || (plugin.clone(), version.clone(), file.hash.clone(), published.map(str::to_owned));
-            let (plugin, version, locked, published) = (!is_hash(file, published)).then(changed)?;
+            let (plugin, version, locked, published) = (!has_hash(file, published)).then(changed)?;
             Some(StaleFact::FileChanged { plugin, version, locked, published })
         }));
     }
     let says = lock.image.as_deref().and_then(java_of_image);
     let read = lock.image_java.filter(|read| says != Some(read.has));
-    broken.extend(read.map(|read| StaleFact::ImageJava { locked: read.has, says }));
-    broken
+    stale.extend(read.map(|read| StaleFact::ImageJava { locked: read.has, says }));
+    stale
 }
 
 /// The hash of a locked file at its source: of that JAR of the release, otherwise of the main one.
-fn published<'a>(release: &'a Release, locked: &LockedFile) -> Option<&'a str> {
+fn published_hash<'a>(release: &'a Release, locked: &LockedFile) -> Option<&'a str> {
     let mut jars = release.jars().map(|jar| jar.file);
-    let file = jars.find(|file| is_file(locked, file)).or(release.file.as_ref())?;
+    let file = jars.find(|file| is_same_file(locked, file)).or(release.file.as_ref())?;
     file.hash.as_deref()
 }
 
 /// Whether a locked file is this one: by its hash, or by its URL if the file at that URL has changed.
-fn is_file(locked: &LockedFile, file: &Artifact) -> bool {
-    is_hash(locked, file.hash.as_deref()) || locked.url == file.url
+fn is_same_file(locked: &LockedFile, file: &Artifact) -> bool {
+    has_hash(locked, file.hash.as_deref()) || locked.url == file.url
 }
 
 fn project_of<'a>(locked: &LockedPlugin, catalog: &'a Catalog) -> Option<&'a Project> {
-    catalog.projects.iter().find(|project| is_project(locked, &project.key, &project.id))
+    catalog.projects.iter().find(|project| is_same_project(locked, &project.key, &project.id))
 }
 
-fn is_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
+fn is_same_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
     locked.key.source == key.source && locked.project_id == id
 }
 
-fn is_hash(locked: &LockedFile, published: Option<&str>) -> bool {
+fn has_hash(locked: &LockedFile, published: Option<&str>) -> bool {
     published.is_some_and(|published| published.eq_ignore_ascii_case(&locked.hash))
 }
 
-fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
+fn stale_paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact> {
     let paper = || lock.paper_name();
     let version = catalog.versions(lock.software).iter().find(|version| version.minecraft == lock.minecraft);
     let Some(version) = version.filter(|version| !version.builds.is_empty()) else {
@@ -269,24 +269,24 @@ fn paper_facts(lock: &Lock, catalog: &Catalog, now: Timestamp) -> Vec<StaleFact>
     let Some(build) = build.filter(|build| build.published <= now) else {
         return vec![StaleFact::PaperGone { paper: paper(), out_from: build.map(|build| build.published) }];
     };
-    let mut broken = Vec::new();
+    let mut stale = Vec::new();
     // The build could not be downloaded, which is reported elsewhere: an md5 neither confirms nor contradicts a lock.
-    if announced_md5(&build.file).is_none() && !is_hash(&lock.paper, build.file.hash.as_deref()) {
+    if announced_md5(&build.file).is_none() && !has_hash(&lock.paper, build.file.hash.as_deref()) {
         let (locked, published) = (lock.paper.hash.clone(), build.file.hash.clone());
-        broken.push(StaleFact::PaperChanged { paper: paper(), locked, published });
+        stale.push(StaleFact::PaperChanged { paper: paper(), locked, published });
     }
     let needs = |locked: &LockedPlugin| {
         let release = project_of(locked, catalog)?.releases.iter().find(|release| release.id == locked.release_id)?;
-        let comes = |file: &Artifact| locked.files().any(|locked| is_file(locked, file));
-        let jars = release.jars().filter(|jar| lock.software.is_minecraft() && comes(jar.file));
+        let is_locked = |file: &Artifact| locked.files().any(|locked| is_same_file(locked, file));
+        let jars = release.jars().filter(|jar| lock.software.is_minecraft() && is_locked(jar.file));
         jars.filter_map(|jar| jar.java).max()
     };
-    let paper = version.java.unwrap_or_else(|| lock.software.java_of(&version.minecraft));
+    let paper = version.java.unwrap_or_else(|| lock.software.default_java(&version.minecraft));
     let published = lock.plugins.iter().filter_map(needs).fold(paper, u32::max);
     if published != lock.java {
-        broken.push(StaleFact::Java { locked: lock.java, published });
+        stale.push(StaleFact::Java { locked: lock.java, published });
     }
-    broken
+    stale
 }
 
 /// The parts of the request that the lock does not meet on this catalog as of `now`: the server first, then plugins.
@@ -306,37 +306,37 @@ pub fn unmet(
     for version in versions.filter(|version| version.minecraft == lock.minecraft) {
         version.builds.retain(|build| build.number == lock.build);
     }
-    let world = world(&catalog, request, now)?;
+    let candidates = build_index(&catalog, request, now)?;
     if request.software != lock.software {
         return Ok(vec![Unmet::Software { software: request.software }]);
     }
-    let mut unmet = server(lock, &world);
-    let Some(paper) = world.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
+    let mut unmet = unmet_server_requirements(lock, &candidates);
+    let Some(paper) = candidates.papers.iter().position(|paper| paper.version.minecraft == lock.minecraft) else {
         // There is no such Paper version, which is a stale fact. The plugins on it cannot be checked.
         return Ok(unmet);
     };
-    let check = Check { lock, catalog: &catalog, world: &world, paper };
-    for (at, stock) in world.shelves.iter().enumerate() {
-        check.stock(at, stock, &mut unmet);
+    let check = Check { lock, catalog: &catalog, candidates: &candidates, paper };
+    for (at, plugin) in candidates.plugins.iter().enumerate() {
+        check.check_plugin(at, plugin, &mut unmet);
     }
-    let strangers = lock.plugins.iter().filter(|locked| check.is_stranger(locked));
+    let unneeded = lock.plugins.iter().filter(|locked| check.is_unneeded(locked));
     unmet.extend(
-        strangers.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
+        unneeded.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
     );
     Ok(unmet)
 }
 
 /// The catalog as the server sees it, if no data is missing.
-fn world<'a>(
+fn build_index<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
     now: Timestamp,
 ) -> Result<CandidateIndex<'a>, Box<Unanswerable>> {
-    CandidateIndex::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::lacking(catalog, request, gap)))
+    CandidateIndex::build(catalog, request, now).map_err(|gap| Box::new(Unanswerable::from_gap(catalog, request, gap)))
 }
 
-fn server(lock: &Lock, world: &CandidateIndex<'_>) -> Vec<Unmet> {
-    let request = world.request;
+fn unmet_server_requirements(lock: &Lock, candidates: &CandidateIndex<'_>) -> Vec<Unmet> {
+    let request = candidates.request;
     let mut unmet = Vec::new();
     let pin = match &request.paper {
         PaperRequest::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
@@ -347,7 +347,7 @@ fn server(lock: &Lock, world: &CandidateIndex<'_>) -> Vec<Unmet> {
         pin.filter(|pin| pin.version != lock.minecraft || pin.build.is_some_and(|build| build != lock.build))
             .map(|pin| Unmet::PaperPin { pin }),
     );
-    let candidate = world.papers.iter().find(|paper| paper.version.minecraft == lock.minecraft);
+    let candidate = candidates.papers.iter().find(|paper| paper.version.minecraft == lock.minecraft);
     unmet.extend(candidate.and_then(|paper| paper.unusable.clone()).map(|unusable| Unmet::Paper { unusable }));
     let image = request.image.as_ref().filter(|pinned| lock.image.as_ref() != Some(pinned));
     unmet.extend(image.map(|pinned| Unmet::Image { pinned: pinned.clone() }));
@@ -357,74 +357,78 @@ fn server(lock: &Lock, world: &CandidateIndex<'_>) -> Vec<Unmet> {
 struct Check<'x, 'a> {
     lock: &'x Lock,
     catalog: &'x Catalog,
-    world: &'x CandidateIndex<'a>,
+    candidates: &'x CandidateIndex<'a>,
     /// Its position.
     paper: usize,
 }
 
 impl Check<'_, '_> {
     fn locked(&self, at: usize) -> Option<&LockedPlugin> {
-        let project = self.world.shelves[at].project;
-        self.lock.plugins.iter().find(|locked| is_project(locked, &project.key, &project.id))
+        let project = self.candidates.plugins[at].project;
+        self.lock.plugins.iter().find(|locked| is_same_project(locked, &project.key, &project.id))
     }
 
     /// The position of the locked release among the candidates.
-    fn place(&self, at: usize) -> Option<usize> {
+    fn locked_position(&self, at: usize) -> Option<usize> {
         let locked = self.locked(at)?;
-        self.world.shelves[at].releases.iter().position(|stocked| stocked.release.id == locked.release_id)
+        self.candidates.plugins[at].releases.iter().position(|candidate| candidate.release.id == locked.release_id)
     }
 
-    fn stock(&self, at: usize, stock: &PluginCandidates<'_>, unmet: &mut Vec<Unmet>) {
-        let plugin = stock.name().to_owned();
+    fn check_plugin(&self, at: usize, plugin_candidates: &PluginCandidates<'_>, unmet: &mut Vec<Unmet>) {
+        let plugin = plugin_candidates.name().to_owned();
         let Some(locked) = self.locked(at) else {
             // Strategy `latest` continues without plugins that cannot follow. Only the solver can decide whether they
             // can.
-            let may_stay_behind = matches!(self.world.request.paper, PaperRequest::Latest);
-            if let Some(asked) = stock.asked.as_ref().filter(|_| !may_stay_behind) {
-                let objects = asked.objects.iter().map(|&object| object.to_owned()).collect();
+            let may_stay_behind = matches!(self.candidates.request.paper, PaperRequest::Latest);
+            if let Some(requested_by) = plugin_candidates.requested_by.as_ref().filter(|_| !may_stay_behind) {
+                let objects = requested_by.objects.iter().map(|&object| object.to_owned()).collect();
                 unmet.push(Unmet::Missing { plugin, objects });
-            } else if !stock.kept_for.is_empty() && !may_stay_behind {
-                unmet.push(Unmet::MissingForFiles { plugin, files: stock.kept_for.clone() });
+            } else if !plugin_candidates.unmanaged_dependents.is_empty() && !may_stay_behind {
+                unmet.push(Unmet::MissingForFiles { plugin, files: plugin_candidates.unmanaged_dependents.clone() });
             }
             return;
         };
         let version = locked.version.clone();
-        if !stock.is_wanted() && !self.is_needed(at) {
+        if !plugin_candidates.is_wanted() && !self.is_needed(at) {
             unmet.push(Unmet::NotAskedFor { plugin, version });
             return;
         }
         // A missing release is a stale fact.
-        let Some(place) = self.place(at) else { return };
-        let stocked = &stock.releases[place];
-        let pin = stock.rules.pin.filter(|_| stock.asked.is_some() && !stock.allowed.has(place + 1));
+        let Some(position) = self.locked_position(at) else { return };
+        let candidate = &plugin_candidates.releases[position];
+        let pin = plugin_candidates
+            .rules
+            .pin
+            .filter(|_| plugin_candidates.requested_by.is_some() && !plugin_candidates.allowed.has(position + 1));
         if let Some(pin) = pin {
             unmet.push(Unmet::Pinned { plugin: plugin.clone(), version: version.clone(), pin: pin.to_owned() });
         }
-        if let Some(unusable) = stocked.unusable.clone() {
+        if let Some(unusable) = candidate.unusable.clone() {
             unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
         }
-        let jars = stock.rules.jars.pick(stocked.release).unwrap_or_default();
-        let lacks = jars.iter().any(|jar| !locked.files().any(|file| is_file(file, jar.file)));
+        let jars = plugin_candidates.rules.jars.select(candidate.release).unwrap_or_default();
+        let lacks = jars.iter().any(|jar| !locked.files().any(|file| is_same_file(file, jar.file)));
         // If the release is unusable anyway, no other files can be requested.
-        if stocked.unusable.is_none() && (lacks || jars.len() != locked.files().count()) {
+        if candidate.unusable.is_none() && (lacks || jars.len() != locked.files().count()) {
             let wanted = jars.iter().map(|jar| jar.file.name.clone()).collect();
             unmet.push(Unmet::Files { plugin: plugin.clone(), version: version.clone(), wanted });
         }
         // Strategy `latest` keeps the running releases.
-        let stays = matches!(self.world.request.paper, PaperRequest::Latest) && self.world.runs(stocked.release);
-        if let Some(unusable) = self.world.refuses(at, place, self.paper) {
+        let stays = matches!(self.candidates.request.paper, PaperRequest::Latest)
+            && self.candidates.is_running(candidate.release);
+        if let Some(unusable) = self.candidates.refusal(at, position, self.paper) {
             unmet.push(Unmet::Release { plugin: plugin.clone(), version: version.clone(), unusable });
-        } else if !stays && self.world.known(at, place, self.paper).is_none() {
-            let up_to = crate::explain::up_to(stocked.release);
-            let by_override = self.world.known_by_page(at, place, self.paper).is_some();
+        } else if !stays && self.candidates.listing_evidence(at, position, self.paper).is_none() {
+            let up_to = crate::explain::newest_listed(candidate.release);
+            let by_override = self.candidates.page_evidence(at, position, self.paper).is_some();
             unmet.push(Unmet::NotListed { plugin: plugin.clone(), version: version.clone(), up_to, by_override });
         }
-        for link in &stock.links[place] {
-            let (other, place) = (self.locked(link.to), self.place(link.to));
+        for edge in &plugin_candidates.edges[position] {
+            let (other, position) = (self.locked(edge.to), self.locked_position(edge.to));
             // For a missing release, which is a stale fact, the requirement cannot be checked. 0 stands for "not
             // installed".
-            if (other.is_none() || place.is_some()) && !link.set.has(place.map_or(0, |place| place + 1)) {
-                let with = self.world.shelves[link.to].name().to_owned();
+            if (other.is_none() || position.is_some()) && !edge.set.has(position.map_or(0, |position| position + 1)) {
+                let with = self.candidates.plugins[edge.to].name().to_owned();
                 let locked = other.map(|other| other.version.clone());
                 let (plugin, version) = (plugin.clone(), version.clone());
                 unmet.push(Unmet::Together { plugin, version, with, locked });
@@ -433,33 +437,35 @@ impl Check<'_, '_> {
     }
 
     /// The locked releases with candidates, by plugin and position. `None` if the plugin has no such release.
-    fn stocked(&self) -> impl Iterator<Item = Option<(&PluginCandidates<'_>, usize)>> {
-        let locked = (0..self.world.shelves.len()).filter(|&at| self.locked(at).is_some());
-        locked.map(|at| Some((&*self.world.shelves[at], self.place(at)?)))
+    fn locked_candidates(&self) -> impl Iterator<Item = Option<(&PluginCandidates<'_>, usize)>> {
+        let locked = (0..self.candidates.plugins.len()).filter(|&at| self.locked(at).is_some());
+        locked.map(|at| Some((&*self.candidates.plugins[at], self.locked_position(at)?)))
     }
 
     /// Whether the dependencies of a locked release are unknown, because it is unusable or missing.
-    fn is_unclear(&self) -> bool {
-        self.stocked().any(|stocked| stocked.is_none_or(|(stock, place)| stock.releases[place].unusable.is_some()))
+    fn has_unknown_dependencies(&self) -> bool {
+        self.locked_candidates()
+            .any(|candidate| candidate.is_none_or(|(plugin, position)| plugin.releases[position].unusable.is_some()))
     }
 
     /// Whether any plugin in the lock needs this plugin, or may need it.
     fn is_needed(&self, wanted: usize) -> bool {
-        let needs = |link: &Edge| link.to == wanted && link.kind == EdgeKind::Required;
-        self.is_unclear() || self.stocked().flatten().any(|(stock, place)| stock.links[place].iter().any(needs))
+        let needs = |edge: &Edge| edge.to == wanted && edge.kind == EdgeKind::Required;
+        self.has_unknown_dependencies()
+            || self.locked_candidates().flatten().any(|(plugin, position)| plugin.edges[position].iter().any(needs))
     }
 
     /// Whether a locked plugin has no candidates and is unnecessary: it was requested, or no plugin can need it.
-    fn is_stranger(&self, locked: &LockedPlugin) -> bool {
-        let mut shelves = self.world.shelves.iter();
-        let has_shelf = shelves.any(|shelf| is_project(locked, &shelf.project.key, &shelf.project.id));
-        let nothing_needs_it = || !self.is_unclear() && !self.is_lost(locked);
-        !has_shelf && (matches!(locked.reason, LockReason::RequestedBy(_)) || nothing_needs_it())
+    fn is_unneeded(&self, locked: &LockedPlugin) -> bool {
+        let mut plugins = self.candidates.plugins.iter();
+        let has_candidates = plugins.any(|plugin| is_same_project(locked, &plugin.project.key, &plugin.project.id));
+        let is_unnecessary = || !self.has_unknown_dependencies() && !self.is_delisted(locked);
+        !has_candidates && (matches!(locked.reason, LockReason::RequestedBy(_)) || is_unnecessary())
     }
 
     /// Whether a locked plugin is delisted, with all other releases for such servers. Then dependencies no longer lead
     /// to it, so its dependents are unknown. That it is missing is a stale fact.
-    fn is_lost(&self, locked: &LockedPlugin) -> bool {
-        project_of(locked, self.catalog).is_some_and(|project| !project.has(&locked.release_id))
+    fn is_delisted(&self, locked: &LockedPlugin) -> bool {
+        project_of(locked, self.catalog).is_some_and(|project| !project.has_release(&locked.release_id))
     }
 }

@@ -13,10 +13,10 @@ use crate::request::Request;
 /// is empty: a fetched project may need further ones. Delays are ignored, so that a release which becomes usable
 /// tomorrow does not cause another fetch. In rare cases (a past `now` at which a project had no stable release yet)
 /// [`crate::resolve`] names further projects, in [`crate::Unsolvable::projects_to_fetch`].
-pub fn needed_projects(catalog: &Catalog, request: &Request) -> Vec<ProjectKey> {
+pub fn missing_projects(catalog: &Catalog, request: &Request) -> Vec<ProjectKey> {
     let mut request = request.clone();
-    for wish in &mut request.plugins {
-        wish.delay = SignedDuration::ZERO;
+    for plugin_request in &mut request.plugins {
+        plugin_request.delay = SignedDuration::ZERO;
     }
-    index::gap(catalog, &request, Timestamp::MAX).fetch.into_iter().collect()
+    index::find_gap(catalog, &request, Timestamp::MAX).fetch.into_iter().collect()
 }

@@ -17,7 +17,7 @@ pub struct JarNameConflict {
 ///
 /// Source: Paper refuses the second of two plugins with one name ("Ambiguous plugin name"). A `depend` on a name that
 /// two plugins provide is satisfied by either.
-pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<JarNameConflict> {
+pub fn find_conflicts<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> Vec<JarNameConflict> {
     let mut files: Vec<_> = files.into_iter().collect();
     files.sort();
     let mut by_name: BTreeMap<String, (&str, BTreeSet<&str>)> = BTreeMap::new();
@@ -35,15 +35,18 @@ pub fn clashes<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>) -> 
         .collect()
 }
 
-/// The [`clashes`] between unmanaged files (`own`) and the files of a version set: files with the names that they
+/// The [`find_conflicts`] between unmanaged files (`own`) and the files of a version set: files with the names that they
 /// declare or provide, the declared one first. An unmanaged file with the same declared name as a file of the version
 /// set is left out, because it is displaced when that file is installed.
-pub fn clashes_of_own<'a>(set: &[(&'a str, Vec<&'a str>)], own: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
+pub fn find_unmanaged_conflicts<'a>(
+    managed: &[(&'a str, Vec<&'a str>)],
+    unmanaged: &[(&'a str, Vec<&'a str>)],
+) -> Vec<JarNameConflict> {
     let declared = |names: &[&str]| names.first().map(|name| folded(name));
-    let taken: BTreeSet<Option<String>> = set.iter().map(|(_, names)| declared(names)).collect();
-    let own: Vec<_> = own.iter().filter(|(_, names)| !taken.contains(&declared(names))).cloned().collect();
-    let mut found = clashes(set.iter().chain(&own).cloned());
-    found.retain(|clash| clash.files.iter().any(|file| own.iter().any(|(own, _)| own == file)));
+    let taken: BTreeSet<Option<String>> = managed.iter().map(|(_, names)| declared(names)).collect();
+    let unmanaged: Vec<_> = unmanaged.iter().filter(|(_, names)| !taken.contains(&declared(names))).cloned().collect();
+    let mut found = find_conflicts(managed.iter().chain(&unmanaged).cloned());
+    found.retain(|conflict| conflict.files.iter().any(|file| unmanaged.iter().any(|(unmanaged, _)| unmanaged == file)));
     found
 }
 
@@ -58,7 +61,7 @@ mod tests {
 
     #[test]
     fn name_conflict_ignores_case_of_declared_and_provided_names() {
-        let found = clashes([
+        let found = find_conflicts([
             ("FAWE.jar", vec!["FastAsyncWorldEdit", "WorldEdit"]),
             ("worldedit-7.3.jar", vec!["worldedit"]),
             ("LuckPerms.jar", vec!["Luck Perms", "luck_perms"]),

@@ -9,7 +9,7 @@ use crate::request::Request;
 
 mod restrict;
 
-pub use restrict::{Delays, Narrowed, Present, PresentPlugin, narrow};
+pub use restrict::{Delays, Present, PresentPlugin, RestrictedRequest, restrict};
 
 /// The parts that may change. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -22,18 +22,18 @@ pub struct Scope {
 
 impl Scope {
     /// A scope of these Plugins. `None` if there are none.
-    pub fn of_plugins(plugins: BTreeSet<String>) -> Option<Self> {
+    pub fn from_plugins(plugins: BTreeSet<String>) -> Option<Self> {
         (!plugins.is_empty()).then_some(Self { paper: false, plugins })
     }
 
     /// Everything that a request names, and every Plugin object that requested a running plugin.
     pub fn everything(request: &Request, runs: &Lock) -> Self {
-        let wishes = request.plugins.iter().map(|wish| &wish.object);
-        Self { paper: true, plugins: wishes.chain(asked_of(runs)).cloned().collect() }
+        let objects = request.plugins.iter().map(|plugin_request| &plugin_request.object);
+        Self { paper: true, plugins: objects.chain(requested_objects(runs)).cloned().collect() }
     }
 
     /// Whether this Plugin may change.
-    pub fn has(&self, object: &str) -> bool {
+    pub fn contains(&self, object: &str) -> bool {
         self.plugins.contains(object)
     }
 
@@ -46,13 +46,13 @@ impl Scope {
 
     /// The union of both.
     #[must_use]
-    pub fn and(&self, other: &Self) -> Self {
+    pub fn union(&self, other: &Self) -> Self {
         Self { paper: self.paper || other.paper, plugins: self.plugins.union(&other.plugins).cloned().collect() }
     }
 
     /// The parts that are not in the other scope.
     #[must_use]
-    pub fn without(&self, other: &Self) -> Self {
+    pub fn difference(&self, other: &Self) -> Self {
         Self { paper: self.paper && !other.paper, plugins: self.plugins.difference(&other.plugins).cloned().collect() }
     }
 
@@ -60,7 +60,7 @@ impl Scope {
     pub fn differs(&self, a: &Lock, b: &Lock) -> bool {
         let named = |lock: &Lock| -> BTreeSet<(String, String)> {
             let plugins = lock.plugins.iter().filter(|plugin| match &plugin.reason {
-                LockReason::RequestedBy(objects) => objects.iter().any(|object| self.has(object)),
+                LockReason::RequestedBy(objects) => objects.iter().any(|object| self.contains(object)),
                 LockReason::NeededBy(_) => false,
             });
             plugins.map(|plugin| (plugin.project_id.clone(), plugin.release_id.clone())).collect()
@@ -79,7 +79,7 @@ impl fmt::Display for Scope {
 }
 
 /// The names of the Plugins that requested the running plugins.
-fn asked_of(runs: &Lock) -> impl Iterator<Item = &String> {
+fn requested_objects(runs: &Lock) -> impl Iterator<Item = &String> {
     runs.plugins.iter().flat_map(|plugin| match &plugin.reason {
         LockReason::RequestedBy(objects) => objects.as_slice(),
         LockReason::NeededBy(_) => &[],

@@ -15,8 +15,8 @@ use crate::version::range::Range;
 
 mod delisted;
 
-pub(crate) use delisted::has_any;
-pub use delisted::{DelistedRelease, RunsOn};
+pub(crate) use delisted::has_any_release;
+pub use delisted::{DelistedRelease, RunningEvidence};
 
 /// The wanted versions of one server, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -190,9 +190,10 @@ pub struct CompatibilityOverride {
 impl CompatibilityOverride {
     /// Whether it applies to the release of this version.
     pub(crate) fn is_about(&self, version: &str) -> bool {
-        let of_line =
-            |named: &String| named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.has(version));
-        self.releases.is_empty() || self.releases.iter().any(|named| named == version || of_line(named))
+        let matches_line = |named: &String| {
+            named.ends_with(['x', '*']) && named.parse().is_ok_and(|line: Range| line.contains(version))
+        };
+        self.releases.is_empty() || self.releases.iter().any(|named| named == version || matches_line(named))
     }
 }
 
@@ -286,9 +287,9 @@ pub struct RunningVersion {
 
 impl Running {
     /// The running version of a project whose page no longer lists it.
-    pub(crate) fn lost(&self, project: &Project) -> Option<&str> {
+    pub(crate) fn delisted_version(&self, project: &Project) -> Option<&str> {
         let runs = self.versions.iter().find(|runs| runs.project == project.key)?;
-        let has = project.releases.iter().any(|release| self.has(release));
+        let has = project.releases.iter().any(|release| self.runs_release(release));
         (!has).then_some(runs.version.as_str())
     }
 
@@ -298,7 +299,7 @@ impl Running {
     }
 
     /// Whether this build of the software runs.
-    pub(crate) fn is(&self, software: Software, minecraft: &Minecraft, build: u32) -> bool {
+    pub(crate) fn is_build(&self, software: Software, minecraft: &Minecraft, build: u32) -> bool {
         self.has_version(software, minecraft) && self.build == build
     }
 
@@ -308,20 +309,20 @@ impl Running {
     }
 
     /// Whether a release runs.
-    pub(crate) fn has(&self, release: &Release) -> bool {
+    pub(crate) fn runs_release(&self, release: &Release) -> bool {
         self.releases.contains(&release.id)
     }
 
     /// The running versions of a lock. The image's Java version may be newer than the required one. Only
-    /// [`Self::with_lost`] adds delisted releases.
-    pub fn of(lock: &Lock) -> Self {
+    /// [`Self::with_delisted`] adds delisted releases.
+    pub fn from_lock(lock: &Lock) -> Self {
         let image_has = lock.image.as_deref().and_then(java_of_image);
         Self {
             software: lock.software,
             minecraft: lock.minecraft.clone(),
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
-            unasked: lock.unasked().cloned().collect(),
+            unasked: lock.unrequested().cloned().collect(),
             // A file that is given by URL has no page.
             versions: lock
                 .plugins

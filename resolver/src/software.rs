@@ -24,13 +24,13 @@ pub enum Software {
 }
 
 /// The loaders that a Paper server supports. Releases for Purpur or Folia only are not included.
-const PAPER_LOADS: [&str; 3] = ["bukkit", "paper", "spigot"];
+const PAPER_LOADERS: [&str; 3] = ["bukkit", "paper", "spigot"];
 
 /// The loaders that a Purpur server supports: all of Paper's, because it is Paper with patches on top.
-const PURPUR_LOADS: [&str; 4] = ["bukkit", "paper", "purpur", "spigot"];
+const PURPUR_LOADERS: [&str; 4] = ["bukkit", "paper", "purpur", "spigot"];
 
-fn names(release: &Release, known: &[&str]) -> bool {
-    release.loaders.iter().any(|loader| known.iter().any(|known| loader.eq_ignore_ascii_case(known)))
+fn names_loader(release: &Release, loaders: &[&str]) -> bool {
+    release.loaders.iter().any(|loader| loaders.iter().any(|loaders| loader.eq_ignore_ascii_case(loaders)))
 }
 
 impl Software {
@@ -39,7 +39,7 @@ impl Software {
 
     /// The software whose builds are needed to resolve these requests, Paper first. Lists for Purpur and Folia are
     /// interpreted by the versions that Paper has built, and the Java version of Purpur is Paper's.
-    pub fn all_of(requests: &[Request]) -> Vec<Self> {
+    pub fn needed_for(requests: &[Request]) -> Vec<Self> {
         let runs = |software: &Self| requests.iter().any(|request| request.software == *software);
         let needed = |software: &Self| match software {
             Self::Paper => runs(&Self::Paper) || runs(&Self::Purpur) || runs(&Self::Folia),
@@ -50,7 +50,7 @@ impl Software {
 
     /// The name of the list of its builds, used if that could not be read ([`crate::catalog::Catalog::unread`]):
     /// `fill/paper`.
-    pub(crate) fn list(self) -> String {
+    pub(crate) fn list_name(self) -> String {
         let site = match self {
             Self::Purpur => "purpur",
             Self::Paper | Self::Folia | Self::Velocity => "fill",
@@ -73,7 +73,7 @@ impl Software {
     }
 
     /// The minimum Java version of a version for which no source states one.
-    pub(crate) fn java_of(self, version: &Minecraft) -> u32 {
+    pub(crate) fn default_java(self, version: &Minecraft) -> u32 {
         match self {
             Self::Paper | Self::Purpur | Self::Folia => version.vanilla_java(),
             // The requirement of its newest lines: with less, a server could be started on a Java version that refuses
@@ -83,7 +83,7 @@ impl Software {
     }
 
     /// The origin of its version numbers: Minecraft, or the software itself.
-    pub(crate) fn numbered_as(self) -> String {
+    pub(crate) fn version_scheme(self) -> String {
         if self.is_minecraft() { "Minecraft".to_owned() } else { self.to_string() }
     }
 
@@ -101,14 +101,14 @@ impl Software {
     pub(crate) fn is_named_by(self, release: &Release) -> bool {
         release.loaders.is_empty()
             || match self {
-                Self::Paper => names(release, &PAPER_LOADS),
-                Self::Purpur => names(release, &PURPUR_LOADS),
-                Self::Folia | Self::Velocity => names(release, &[self.project()]),
+                Self::Paper => names_loader(release, &PAPER_LOADERS),
+                Self::Purpur => names_loader(release, &PURPUR_LOADERS),
+                Self::Folia | Self::Velocity => names_loader(release, &[self.project()]),
             }
     }
 
     /// Whether a release is made for servers of its kind. The software may still refuse to load it.
-    pub(crate) fn is_kin_of(self, release: &Release) -> bool {
+    pub(crate) fn accepts_kind_of(self, release: &Release) -> bool {
         match self {
             Self::Paper | Self::Purpur | Self::Velocity => self.is_named_by(release),
             Self::Folia => self.is_named_by(release) || Self::Paper.is_named_by(release),
@@ -122,7 +122,7 @@ impl Software {
     }
 
     /// The list on a page that applies to it.
-    pub(crate) fn list_of(self, source: Source, release: &Release) -> &[Minecraft] {
+    pub(crate) fn listed_versions(self, source: Source, release: &Release) -> &[Minecraft] {
         if self.is_listed_at(source) { &release.minecraft } else { &[] }
     }
 }

@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{self, Conflict, Explanation, PaperName, Unanswerable, WhyNot};
-use crate::index::paper_candidates::wished;
+use crate::index::paper_candidates::requested_indexes;
 use crate::index::{CandidateIndex, Gap};
 use crate::lock::Lock;
 use crate::request::{PaperRequest, Request};
-use crate::unverified_build::refuse_unseen;
+use crate::unverified_build::reject_unverified;
 use crate::version::Minecraft;
 
 pub(crate) mod budget;
@@ -26,7 +26,7 @@ mod thread_cpu_time;
 use budget::BudgetMeter;
 use group::group_context::GroupContext;
 use index_set::IndexSet;
-use provider::{Chosen, SolverProblem, find, prove};
+use provider::{Chosen, SolverProblem, find_solution, prove_unsolvable};
 
 /// The chosen version set and the explanation of the choice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Unsolvable {
     }
 
     /// The builds that have to be downloaded for verification before the next attempt, if those are missing.
-    pub fn builds_to_see(&self) -> &[PaperName] {
+    pub fn builds_to_verify(&self) -> &[PaperName] {
         match self {
             Self::Unanswerable(unanswerable) => &unanswerable.unseen,
             Self::NoSolution(_) | Self::GaveUp(_) => &[],
@@ -135,7 +135,7 @@ impl Budget {
     /// The budget for servers that are solved together: for each further one 2,000 steps, 16,000 words and 20 ms of the
     /// default. A group of 1,000 on invented projects took 11,030 steps and 5.5 million words at most. So this leaves
     /// room, and a group of ten that is too hard ends as early as a single server.
-    pub(crate) fn of_a_group(self, servers: usize) -> Self {
+    pub(crate) fn for_group(self, servers: usize) -> Self {
         let further = u64::try_from(servers.saturating_sub(1)).unwrap_or(u64::MAX);
         let more = |budget: u64, part: u64| budget.saturating_add((budget / part).saturating_mul(further));
         let time = (self.time / 100).saturating_mul(u32::try_from(further).unwrap_or(u32::MAX));
@@ -163,33 +163,33 @@ pub fn resolve_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<Resolution, Unsolvable> {
-    resolve_beside(catalog, request, now, budget, None)
+    resolve_in_group(catalog, request, now, budget, None)
 }
 
 /// Like [`resolve_within`], for a member of a group that has no solution alone. A hint is tried with the whole group,
 /// because the server joins it again after the hint is applied.
-pub(crate) fn resolve_beside(
+pub(crate) fn resolve_in_group(
     catalog: &Catalog,
     request: &Request,
     now: Timestamp,
     budget: Budget,
-    company: Option<&GroupContext<'_, '_>>,
+    group: Option<&GroupContext<'_, '_>>,
 ) -> Result<Resolution, Unsolvable> {
-    let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+    let candidates = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = BudgetMeter::new(budget);
-    let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: None };
-    if let Some(decision) = decide(&world, &meter).map_err(Unsolvable::GaveUp)? {
-        refuse_unseen(catalog, &world, &decision)?;
+    let context = explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: None };
+    if let Some(decision) = decide(&candidates, &meter).map_err(Unsolvable::GaveUp)? {
+        reject_unverified(catalog, &candidates, &decision)?;
         return Ok(Resolution {
-            lock: build_lock::lock(catalog, &world, &decision),
-            explanation: Explanation::Solved(explain::solved::explain(&asked, &decision)),
+            lock: build_lock::build_lock(catalog, &candidates, &decision),
+            explanation: Explanation::Solved(explain::solved::explain(&context, &decision)),
         });
     }
     // Also with strategy `latest`: the proof of the whole request explains more than that of Paper alone.
-    let question = SolverProblem::whole(&world, papers(&world));
-    let proof = prove(&world, &question, &meter).map_err(Unsolvable::GaveUp)?;
-    let asked = explain::ExplainContext { company, ..asked };
-    Err(Unsolvable::NoSolution(Box::new(explain::unsolvable::explain(&asked, &question, &proof))))
+    let problem = SolverProblem::new(&candidates, allowed_papers(&candidates));
+    let proof = prove_unsolvable(&candidates, &problem, &meter).map_err(Unsolvable::GaveUp)?;
+    let context = explain::ExplainContext { group, ..context };
+    Err(Unsolvable::NoSolution(Box::new(explain::unsolvable::explain(&context, &problem, &proof))))
 }
 
 /// A request whose tables are built, so that benchmarks can measure the solver without them.
@@ -198,19 +198,19 @@ pub struct PreparedTables<'a>(CandidateIndex<'a>);
 
 impl<'a> PreparedTables<'a> {
     /// Reads the same data as [`resolve`].
-    pub fn of(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
+    pub fn new(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unsolvable> {
         CandidateIndex::build(catalog, request, now).map(Self).map_err(|gap| unanswerable(catalog, request, gap))
     }
 
     /// The Paper version that [`resolve`] would choose. Without one, the proof that there is none is still computed,
     /// but not explained.
     pub fn paper(&self) -> Result<Option<&'a Minecraft>, BudgetExceeded> {
-        let Self(world) = self;
+        let Self(candidates) = self;
         let meter = BudgetMeter::new(Budget::default());
-        if let Some(decision) = decide(world, &meter)? {
-            return Ok(Some(&world.papers[decision.chosen.paper].version.minecraft));
+        if let Some(decision) = decide(candidates, &meter)? {
+            return Ok(Some(&candidates.papers[decision.chosen.paper].version.minecraft));
         }
-        prove(world, &SolverProblem::whole(world, papers(world)), &meter)?;
+        prove_unsolvable(candidates, &SolverProblem::new(candidates, allowed_papers(candidates)), &meter)?;
         Ok(None)
     }
 }
@@ -228,10 +228,10 @@ pub fn why_not_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<WhyNot, Unsolvable> {
-    let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+    let candidates = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = BudgetMeter::new(budget);
-    let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: None };
-    explain::why_not_version::explain(&asked, target).map_err(Unsolvable::GaveUp)
+    let context = explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: None };
+    explain::why_not_version::explain(&context, target).map_err(Unsolvable::GaveUp)
 }
 
 /// The result for a request without its explanation, for verifying hints.
@@ -245,99 +245,102 @@ pub(crate) struct SolveOutcome {
 
 /// The result for a request. `None` if there is no solution. The index is only built if the budget has steps left.
 pub(crate) fn outcome<'w>(
-    world: impl FnOnce() -> Result<CandidateIndex<'w>, Gap>,
+    candidates: impl FnOnce() -> Result<CandidateIndex<'w>, Gap>,
     meter: &BudgetMeter,
 ) -> Result<Option<SolveOutcome>, BudgetExceeded> {
     if meter.is_spent() {
-        return Err(meter.gave_up());
+        return Err(meter.exceeded());
     }
-    let Ok(world) = world() else { return Ok(None) };
-    let Some(decision) = decide(&world, meter)? else { return Ok(None) };
-    let unfollowed = decision.unfollowed.iter().map(|&(shelf, _)| world.shelves[shelf].name().to_owned()).collect();
-    let answer = |paper| SolveOutcome { paper, plugins: decision.plugins(&world), unfollowed };
-    Ok(world.paper_name(decision.chosen.paper).map(answer))
+    let Ok(candidates) = candidates() else { return Ok(None) };
+    let Some(decision) = decide(&candidates, meter)? else { return Ok(None) };
+    let unfollowed =
+        decision.unfollowed.iter().map(|&(plugin, _)| candidates.plugins[plugin].name().to_owned()).collect();
+    let to_outcome = |paper| SolveOutcome { paper, plugins: decision.plugins(&candidates), unfollowed };
+    Ok(candidates.paper_name(decision.chosen.paper).map(to_outcome))
 }
 
 fn unanswerable(catalog: &Catalog, request: &Request, gap: Gap) -> Unsolvable {
-    Unsolvable::Unanswerable(Box::new(Unanswerable::lacking(catalog, request, gap)))
+    Unsolvable::Unanswerable(Box::new(Unanswerable::from_gap(catalog, request, gap)))
 }
 
 /// The solution of a request.
 pub(crate) struct Decision {
     pub(crate) chosen: Chosen,
     /// The problem that it solves. With `latest`, the remaining part of the whole problem.
-    pub(crate) question: SolverProblem,
+    pub(crate) problem: SolverProblem,
     /// Plugins that strategy `latest` left behind, with the position of the release that stays.
     pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
 }
 
 impl Decision {
     /// Names and versions of the chosen plugins.
-    pub(crate) fn plugins(&self, world: &CandidateIndex<'_>) -> Vec<(String, String)> {
-        let chosen = world.shelves.iter().zip(&self.chosen.releases);
-        let named = chosen.filter_map(|(shelf, release)| {
-            let release = shelf.releases[(*release)?].release;
-            Some((shelf.name().to_owned(), release.version.clone()))
+    pub(crate) fn plugins(&self, candidates: &CandidateIndex<'_>) -> Vec<(String, String)> {
+        let chosen = candidates.plugins.iter().zip(&self.chosen.releases);
+        let named = chosen.filter_map(|(plugin, release)| {
+            let release = plugin.releases[(*release)?].release;
+            Some((plugin.name().to_owned(), release.version.clone()))
         });
         named.collect()
     }
 }
 
 /// Solves the request with its strategy. `None` if there is no solution.
-pub(crate) fn decide(world: &CandidateIndex<'_>, meter: &BudgetMeter) -> Result<Option<Decision>, BudgetExceeded> {
-    let question = SolverProblem::whole(world, papers(world));
-    let follows = matches!(world.request.paper, PaperRequest::Latest);
-    match find(world, &question, meter)? {
-        Some(chosen) => Ok(Some(Decision { chosen, question, unfollowed: Vec::new() })),
-        None if follows => follow(world, &question, meter),
+pub(crate) fn decide(candidates: &CandidateIndex<'_>, meter: &BudgetMeter) -> Result<Option<Decision>, BudgetExceeded> {
+    let problem = SolverProblem::new(candidates, allowed_papers(candidates));
+    let is_latest = matches!(candidates.request.paper, PaperRequest::Latest);
+    match find_solution(candidates, &problem, meter)? {
+        Some(chosen) => Ok(Some(Decision { chosen, problem, unfollowed: Vec::new() })),
+        None if is_latest => solve_latest(candidates, &problem, meter),
         None => Ok(None),
     }
 }
 
 /// The Paper versions that the strategy allows.
-pub(crate) fn papers(world: &CandidateIndex<'_>) -> IndexSet {
-    wished(&world.papers, &world.request.paper)
+pub(crate) fn allowed_papers(candidates: &CandidateIndex<'_>) -> IndexSet {
+    requested_indexes(&candidates.papers, &candidates.request.paper)
 }
 
 /// Strategy `latest`: updates as many plugins as possible, in the order of their names. Other running plugins stay
 /// (with their dependencies), and the rest is left out.
-fn follow(
-    world: &CandidateIndex<'_>,
+fn solve_latest(
+    candidates: &CandidateIndex<'_>,
     whole: &SolverProblem,
     meter: &BudgetMeter,
 ) -> Result<Option<Decision>, BudgetExceeded> {
-    let mut question = whole.clone();
-    let asked = whole.insisted();
-    for &shelf in &asked {
+    let mut problem = whole.clone();
+    let mandatory = whole.mandatory_plugins();
+    for &plugin in &mandatory {
         // Not installed at first, but never a release other than the pinned one.
-        question.root[shelf] = whole.root[shelf].union(&IndexSet::absent());
+        problem.root[plugin] = whole.root[plugin].union(&IndexSet::absent());
     }
-    question.keep_running_needs(world);
+    problem.retain_running_dependencies(candidates);
     // `None` means that Paper alone has no solution either.
-    let Some(mut chosen) = find(world, &question, meter)? else { return Ok(None) };
+    let Some(mut chosen) = find_solution(candidates, &problem, meter)? else { return Ok(None) };
     let mut unfollowed = Vec::new();
-    for &shelf in &asked {
-        let mut with = question.clone();
-        with.root[shelf] = whole.root[shelf].clone();
-        if let Some(better) = find(world, &with, meter)? {
-            (question, chosen) = (with, better);
+    for &plugin in &mandatory {
+        let mut with = problem.clone();
+        with.root[plugin] = whole.root[plugin].clone();
+        if let Some(better) = find_solution(candidates, &with, meter)? {
+            (problem, chosen) = (with, better);
             continue;
         }
-        let runs = world.shelves[shelf].runs(world).filter(|&runs| question.may_stay(world, shelf, runs));
-        let stays = match runs {
+        let runs = candidates.plugins[plugin]
+            .running_release(candidates)
+            .filter(|&runs| problem.can_stay(candidates, plugin, runs));
+        let retained = match runs {
             None => None,
             Some(runs) => {
-                with.stays[shelf] = IndexSet::of([runs + 1]);
-                with.root[shelf] = IndexSet::of([runs + 1]);
-                find(world, &with, meter)?.map(|better| {
-                    (question, chosen) = (with, better);
+                with.retained[plugin] = IndexSet::from_indexes([runs + 1]);
+                with.root[plugin] = IndexSet::from_indexes([runs + 1]);
+                find_solution(candidates, &with, meter)?.map(|better| {
+                    (problem, chosen) = (with, better);
                     runs
                 })
             }
         };
-        unfollowed.push((shelf, stays));
+        unfollowed.push((plugin, retained));
     }
-    Ok(Some(Decision { chosen, question, unfollowed }))
+    Ok(Some(Decision { chosen, problem, unfollowed }))
 }
 
 #[cfg(test)]

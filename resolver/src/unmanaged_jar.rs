@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::name_conflict::{JarNameConflict, clashes_of_own, folded};
+use crate::name_conflict::{JarNameConflict, find_unmanaged_conflicts, folded};
 use crate::request::Request;
 use crate::version::{Minecraft, glob};
 
@@ -61,8 +61,8 @@ impl UnmanagedPlugins {
 
 impl UnmanagedJar {
     /// Whether other plugins find it under this name.
-    pub(crate) fn is_called(&self, name: &str) -> bool {
-        self.names().any(|own| folded(own) == folded(name))
+    pub(crate) fn is_named(&self, name: &str) -> bool {
+        self.names().any(|declared| folded(declared) == folded(name))
     }
 
     /// The names under which other plugins find it, its own name first.
@@ -78,10 +78,13 @@ impl UnmanagedJar {
 
 /// Names that an unmanaged file and another file in `plugins/` would both declare or provide. The files of `managed`
 /// are among the others.
-pub(crate) fn shared_names<'a>(request: &'a Request, managed: &[(&'a str, Vec<&'a str>)]) -> Vec<JarNameConflict> {
-    let own = request.unmanaged.iter().filter_map(|jar| {
+pub(crate) fn unmanaged_conflicts<'a>(
+    request: &'a Request,
+    managed: &[(&'a str, Vec<&'a str>)],
+) -> Vec<JarNameConflict> {
+    let unmanaged = request.unmanaged.iter().filter_map(|jar| {
         jar.name.as_ref()?;
         Some((jar.file.as_str(), jar.names().collect()))
     });
-    clashes_of_own(managed, &own.collect::<Vec<_>>())
+    find_unmanaged_conflicts(managed, &unmanaged.collect::<Vec<_>>())
 }

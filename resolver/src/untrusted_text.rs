@@ -10,21 +10,21 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let tail = most / 4;
-    let place = |(at, _)| at;
-    let head = text.char_indices().nth(most - tail).map_or(text.len(), place);
-    let tail = text.char_indices().rev().nth(tail.saturating_sub(1)).map_or(text.len(), place);
+    let offset = |(at, _)| at;
+    let head = text.char_indices().nth(most - tail).map_or(text.len(), offset);
+    let tail = text.char_indices().rev().nth(tail.saturating_sub(1)).map_or(text.len(), offset);
     Cow::Owned(format!("{}…{}", &text[..head], &text[tail..]))
 }
 
 /// Removes terminal control characters and Unicode direction marks from a line. Titles and versions come from upstream,
 /// and their authors may write anything into them.
-pub(crate) fn visible(line: &str) -> Cow<'_, str> {
+pub(crate) fn sanitize_line(line: &str) -> Cow<'_, str> {
     if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
 }
 
 /// The same for a text of several lines.
 #[cfg(feature = "cli")]
-pub(crate) fn visible_lines(text: &str) -> Cow<'_, str> {
+pub(crate) fn sanitize_text(text: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| c != '\n' && is_hidden(c);
     if text.contains(is_hidden) { Cow::Owned(text.replace(is_hidden, "")) } else { Cow::Borrowed(text) }
 }
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn terminal_control_characters_are_removed() {
-        assert_eq!(visible("Via\u{1b}[2JVersion\n5\u{202e}"), "Via[2JVersion5");
-        assert_eq!(visible("Grüße, 世界 ✓"), "Grüße, 世界 ✓");
+        assert_eq!(sanitize_line("Via\u{1b}[2JVersion\n5\u{202e}"), "Via[2JVersion5");
+        assert_eq!(sanitize_line("Grüße, 世界 ✓"), "Grüße, 世界 ✓");
     }
 }

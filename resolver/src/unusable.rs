@@ -261,7 +261,7 @@ impl Unusable {
     /// Whether the reason lies in the release itself, on every server and permanently. If such a release runs, the
     /// plugin may be downgraded. All other reasons (a Paper version, a Java version, a dependency, a date) depend on
     /// the server or end.
-    pub fn is_its_own(&self) -> bool {
+    pub fn is_inherent(&self) -> bool {
         match self {
             Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } => true,
             // The request may name files that do not exist.
@@ -296,12 +296,12 @@ impl Unusable {
     }
 
     /// Whether the release only waits for a date.
-    pub(crate) fn only_waits(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         matches!(self, Self::HeldBack { .. } | Self::HeldBackTogether { .. })
     }
 
     /// The unmanaged JARs that it is about, by their names in `plugins/`.
-    pub(crate) fn own_files(&self) -> &[String] {
+    pub(crate) fn unmanaged_files(&self) -> &[String] {
         if let Self::Unmanaged { files } = self {
             files
         } else if let Self::UnmanagedRefused { file, because: _ } = self {

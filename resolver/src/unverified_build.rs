@@ -16,33 +16,33 @@ pub(crate) fn announced_md5(file: &Artifact) -> Option<&str> {
 }
 
 /// The key in [`Catalog::unread`] of a build that could not be downloaded.
-pub(crate) fn subject(PaperName { software, minecraft, build }: &PaperName) -> String {
+pub(crate) fn catalog_key(PaperName { software, minecraft, build }: &PaperName) -> String {
     let project = software.project();
     format!("{project}/{project}/{minecraft}/{build}")
 }
 
 /// Whether a build is published and was not downloaded for verification yet.
 #[cfg(feature = "cli")]
-pub(crate) fn is_unseen(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> bool {
+pub(crate) fn is_unverified(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> bool {
     let versions = catalog.versions(*software).iter().filter(|version| version.minecraft == *minecraft);
     let mut builds = versions.flat_map(|version| &version.builds).filter(|other| other.number == *build);
     builds.any(|build| announced_md5(&build.file).is_some())
 }
 
 /// Refuses a version set with an unverified build.
-pub(crate) fn refuse_unseen(
+pub(crate) fn reject_unverified(
     catalog: &Catalog,
-    world: &CandidateIndex<'_>,
+    candidates: &CandidateIndex<'_>,
     decision: &Decision,
 ) -> Result<(), Unsolvable> {
-    let place = decision.chosen.paper;
-    let unseen = world.papers[place].build.filter(|build| announced_md5(&build.file).is_some());
-    let Some(name) = unseen.and_then(|_| world.paper_name(place)) else { return Ok(()) };
-    let (mut gap, mut unseen) = (Gap::default(), Vec::new());
-    match catalog.unread.get(&subject(&name)) {
+    let position = decision.chosen.paper;
+    let unverified = candidates.papers[position].build.filter(|build| announced_md5(&build.file).is_some());
+    let Some(name) = unverified.and_then(|_| candidates.paper_name(position)) else { return Ok(()) };
+    let (mut gap, mut unverified) = (Gap::default(), Vec::new());
+    match catalog.unread.get(&catalog_key(&name)) {
         Some(because) => drop(gap.unread.insert((named(&name), because.clone()))),
-        None => unseen.push(name),
+        None => unverified.push(name),
     }
-    let unanswerable = Unanswerable { unseen, ..Unanswerable::lacking(catalog, world.request, gap) };
+    let unanswerable = Unanswerable { unseen: unverified, ..Unanswerable::from_gap(catalog, candidates.request, gap) };
     Err(Unsolvable::Unanswerable(Box::new(unanswerable)))
 }

@@ -50,7 +50,7 @@ use reqwest::Url;
 use crate::software::Software;
 
 pub use catalog_builder::{CatalogBuild, ReadError};
-pub use error::{Blame, FetchError, StartError, in_words};
+pub use error::{Blame, FetchError, StartError, format_chain};
 pub use fetcher::{CatalogQuery, Fetcher, Settings, Ttl};
 pub use http::{RetryPolicy, client};
 
@@ -101,7 +101,7 @@ impl Upstreams {
     }
 
     /// The URL of a path below an upstream's base. Each segment is escaped, so a name cannot add path segments.
-    fn at(&self, upstream: Upstream, segments: &[&str], query: &[(&str, &str)]) -> Url {
+    fn url(&self, upstream: Upstream, segments: &[&str], query: &[(&str, &str)]) -> Url {
         let mut url = self.base(upstream).clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(segments);
@@ -133,7 +133,7 @@ impl Upstream {
     pub const ALL: [Self; 5] = [Self::Fill, Self::Purpur, Self::Hangar, Self::Modrinth, Self::DockerHub];
 
     /// The upstream that publishes the builds of a server software.
-    pub(crate) fn of_builds(software: Software) -> Self {
+    pub(crate) fn for_builds(software: Software) -> Self {
         match software {
             Software::Purpur => Self::Purpur,
             Software::Paper | Software::Folia | Software::Velocity => Self::Fill,

@@ -47,11 +47,11 @@ enum ReleaseStage {
 
 /// Text that cannot be a Minecraft version.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not a Minecraft version; write it as in `1.21.10` or `26.1`")]
+#[error("`{0}` is not a Minecraft version: write it as in `1.21.10` or `26.1`")]
 pub struct NotAMinecraftVersion(String);
 
 /// Limit of characters: real names are at most half as long, and versions are used in names and labels.
-const LONGEST: usize = 48;
+const MAX_LENGTH: usize = 48;
 
 impl Minecraft {
     /// Whether it is a release: not a snapshot, pre-release or release candidate.
@@ -93,11 +93,11 @@ impl FromStr for Minecraft {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let bad = text.is_empty()
-            || text.len() > LONGEST
+            || text.len() > MAX_LENGTH
             || text.trim() != text
             || !text.chars().all(|c| c == ' ' || c.is_ascii_graphic());
         if bad {
-            return Err(NotAMinecraftVersion(text.chars().take(LONGEST).collect()));
+            return Err(NotAMinecraftVersion(text.chars().take(MAX_LENGTH).collect()));
         }
         Ok(Self { written: text.into(), key: weekly(text).or_else(|| numbered(text)).unwrap_or(Key::Other) })
     }

@@ -18,22 +18,24 @@ use tokio::runtime::Runtime;
 mod adopt;
 #[path = "cli/answers.rs"]
 mod answers;
-#[path = "cli/boards.rs"]
-mod boards;
 #[path = "cli/cluster.rs"]
 mod cluster;
+#[path = "cli/completions.rs"]
+mod completions;
 #[path = "cli/downgrades.rs"]
 mod downgrades;
 #[path = "cli/facts.rs"]
 mod facts;
 #[path = "cli/files.rs"]
 mod files;
+#[path = "cli/invalid_input.rs"]
+mod invalid_input;
 #[path = "cli/locks.rs"]
 mod locks;
-#[path = "cli/mistakes.rs"]
-mod mistakes;
-#[path = "cli/pictures.rs"]
-mod pictures;
+#[path = "cli/offline_catalog.rs"]
+mod offline_catalog;
+#[path = "cli/overview.rs"]
+mod overview;
 #[path = "cli/plans.rs"]
 mod plans;
 #[path = "cli/purpur.rs"]
@@ -42,14 +44,12 @@ mod purpur;
 mod readme;
 #[path = "cli/schemas.rs"]
 mod schemas;
-#[path = "cli/shell.rs"]
-mod shell;
+#[path = "cli/svg.rs"]
+mod svg;
 #[path = "cli/terminal.rs"]
 mod terminal;
 #[path = "cli/trust.rs"]
 mod trust;
-#[path = "cli/unknowns.rs"]
-mod unknowns;
 #[path = "cli/verify.rs"]
 mod verify;
 #[path = "cli/what_if.rs"]
@@ -67,7 +67,7 @@ struct World {
     cache: TempDir,
 }
 
-static WORLD: LazyLock<World> = LazyLock::new(|| {
+static REPLAY: LazyLock<World> = LazyLock::new(|| {
     // With its own threads, because the tests block in the commands they run.
     let runtime = Runtime::new().unwrap();
     let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
@@ -75,24 +75,24 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 /// A directory with manifests, in which commands are run.
-struct Desk(TempDir);
+struct Workspace(TempDir);
 
-impl Desk {
+impl Workspace {
     fn new(files: &[(&str, &str)]) -> Self {
-        let desk = Self(tempfile::tempdir().unwrap());
+        let workspace = Self(tempfile::tempdir().unwrap());
         for (name, text) in files {
-            let path = desk.0.path().join(name);
+            let path = workspace.0.path().join(name);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
-        desk
+        workspace
     }
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
         command.current_dir(self.0.path()).env_clear().args(arguments).stdin(Stdio::null());
-        command.env("NIGHTSHIFT_NOW", NOW).env("XDG_CACHE_HOME", WORLD.cache.path());
-        let base = WORLD.upstream.public_url();
+        command.env("NIGHTSHIFT_NOW", NOW).env("XDG_CACHE_HOME", REPLAY.cache.path());
+        let base = REPLAY.upstream.public_url();
         for (name, path) in [
             ("FILL", "fill/v3"),
             ("PURPUR", "purpur/v2"),
@@ -107,7 +107,7 @@ impl Desk {
 
     /// Exit code, stdout and stderr, as they are compared.
     fn run(&self, arguments: &[&str]) -> String {
-        shown(&self.command(arguments).output().unwrap())
+        output_text(&self.command(arguments).output().unwrap())
     }
 
     fn run_with_stdin(&self, arguments: &[&str], stdin: &str) -> String {
@@ -119,7 +119,7 @@ impl Desk {
             .spawn()
             .unwrap();
         child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
-        shown(&child.wait_with_output().unwrap())
+        output_text(&child.wait_with_output().unwrap())
     }
 
     fn path(&self) -> &Path {
@@ -127,7 +127,7 @@ impl Desk {
     }
 }
 
-fn shown(output: &Output) -> String {
+fn output_text(output: &Output) -> String {
     let mut shown = format!("exit {}\n", output.status.code().unwrap());
     for (name, bytes) in [("stdout", &output.stdout), ("stderr", &output.stderr)] {
         let text = std::str::from_utf8(bytes).unwrap();
@@ -163,7 +163,7 @@ fn lobby() -> String {
 }
 
 /// Compares with the snapshot. Addresses are replaced, because they differ from run to run.
-fn assert_shown(name: &str, shown: &str) {
+fn assert_snapshot(name: &str, shown: &str) {
     let mut settings = insta::Settings::clone_current();
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);

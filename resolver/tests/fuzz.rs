@@ -7,25 +7,25 @@ use std::cell::Cell;
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use fixtures::fuzz::mutated;
+use fixtures::fuzz::mutate;
 use jiff::Timestamp;
 use proptest::prelude::*;
 use resolver::catalog::{Catalog, Channel, ProjectKey};
 use resolver::explain::{Explanation, text};
 use resolver::lock::Lock;
-use resolver::lock_check::{broken_facts, unmet};
+use resolver::lock_check::{stale_file_facts, unmet};
 use resolver::request::{PaperRequest, Request, Running};
 use resolver::version::{Minecraft, glob, hotfix, lenient};
 use resolver::{Budget, resolve_within, why_not};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-#[path = "support/fuzzed.rs"]
-mod fuzzed;
+#[path = "support/mutate.rs"]
+mod mutate;
 #[path = "support/recorded.rs"]
 mod recorded;
 
-use fuzzed::{LONGEST_ERROR, always, edits, in_time, text};
+use mutate::{MAX_ERROR_LENGTH, edits, for_all, text, within_time_limit};
 
 const NAMES: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
@@ -34,7 +34,7 @@ fn now() -> Timestamp {
 }
 
 /// A small part of the recorded metadata, so that most changes affect the answer.
-fn small() -> Catalog {
+fn small_catalog() -> Catalog {
     let mut catalog = recorded::catalog();
     catalog.paper.retain(|paper| paper.minecraft.is_release());
     catalog.paper.drain(..catalog.paper.len() - 6);
@@ -53,7 +53,7 @@ fn request() -> Request {
 }
 
 /// Reads a text as JSON: an error contains its position, and a value is unchanged after it is written and read.
-fn json<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
+fn round_trip<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[u8]) -> Option<T> {
     match serde_json::from_slice::<T>(bytes) {
         Ok(value) => {
             let text = serde_json::to_string(&value).unwrap();
@@ -63,7 +63,7 @@ fn json<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[
         }
         Err(error) => {
             assert!(error.line() > 0 || bytes.is_empty(), "no place: {error}");
-            assert!(error.to_string().len() < bytes.len() + LONGEST_ERROR, "{error}");
+            assert!(error.to_string().len() < bytes.len() + MAX_ERROR_LENGTH, "{error}");
             None
         }
     }
@@ -73,7 +73,7 @@ fn json<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(bytes: &[
 fn version_text_round_trips_and_orders_are_consistent() {
     let versions = "[0-9]{1,6}[.wvx-][0-9]{0,3}[a-z.-]{0,4}[0-9]{0,6}";
     let texts = prop_oneof![text(), versions];
-    always(1_500, &(texts.clone(), texts.clone(), texts), |(a, b, c)| {
+    for_all(1_500, &(texts.clone(), texts.clone(), texts), |(a, b, c)| {
         for (a, b) in [(&a, &b), (&b, &c)] {
             prop_assert_eq!(lenient::compare(a, b), lenient::compare(b, a).reverse());
             prop_assert!(!lenient::is_patch_of(a, b) || !lenient::is_patch_of(b, a));
@@ -89,7 +89,9 @@ fn version_text_round_trips_and_orders_are_consistent() {
             prop_assert!(glob::matches("*", version) == version.is_release());
             glob::matches(&a, version);
             // Being hotfix siblings is symmetric.
-            prop_assert!(hotfix::siblings(version).all(|other| hotfix::siblings(other).any(|back| back == version)));
+            prop_assert!(
+                hotfix::siblings(version).all(|other| hotfix::siblings(other).any(|sibling| sibling == version))
+            );
             version.vanilla_java();
         }
         if let [a, b, c] = &read[..] {
@@ -104,9 +106,9 @@ fn version_text_round_trips_and_orders_are_consistent() {
 fn endless_version_is_read_in_time_and_not_repeated() {
     for part in ["1", "1.", "-", "a-", "+1.", "é", "24w05b"] {
         let long = part.repeat((1 << 18) / part.len());
-        in_time(part, || {
+        within_time_limit(part, || {
             let error = long.parse::<Minecraft>().unwrap_err();
-            assert!(error.to_string().len() < LONGEST_ERROR);
+            assert!(error.to_string().len() < MAX_ERROR_LENGTH);
             assert_eq!(lenient::compare(&long, &long), Ordering::Equal);
             lenient::compare(&long, &format!("{long}1"));
             lenient::names_a_snapshot(&long);
@@ -118,38 +120,40 @@ fn endless_version_is_read_in_time_and_not_repeated() {
 
 #[test]
 fn mutated_lock_is_read_or_refused_with_place() {
-    let catalog = small();
+    let catalog = small_catalog();
     let lock = resolve_within(&catalog, &request(), now(), Budget::default()).unwrap().lock;
     let good = lock.to_json();
     let read = Cell::new(0_u32);
-    always(800, &edits(), |edits| {
-        let Some(changed) = json::<Lock>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+    for_all(800, &edits(), |edits| {
+        let Some(changed) = round_trip::<Lock>(&mutate(good.as_bytes(), good.as_bytes(), &edits)) else {
+            return Ok(());
+        };
         read.set(read.get() + 1);
-        prop_assert_eq!(&changed.digest(), &json::<Lock>(changed.to_json().as_bytes()).unwrap().digest());
+        prop_assert_eq!(&changed.digest(), &round_trip::<Lock>(changed.to_json().as_bytes()).unwrap().digest());
         prop_assert!(changed.digest().short().len() == 16);
         prop_assert!(lock.difference(&changed).equal == (lock.digest() == changed.digest()));
         let unmet = unmet(&changed, &catalog, &request(), now()).unwrap();
         prop_assert!(unmet.is_empty() || changed != lock);
-        broken_facts(&changed, &catalog, now());
+        stale_file_facts(&changed, &catalog, now());
         Ok(())
     });
     assert!(read.get() > 40, "only {} were read", read.get());
-    always(500, &fuzzed::bytes(), |bytes| {
-        prop_assert!(json::<Lock>(&bytes).is_none());
+    for_all(500, &mutate::bytes(), |bytes| {
+        prop_assert!(round_trip::<Lock>(&bytes).is_none());
         Ok(())
     });
 }
 
 /// All answers to a query, as text and as JSON.
-fn answers(catalog: &Catalog, request: &Request) {
+fn check_answers(catalog: &Catalog, request: &Request) {
     let steps = Budget { steps: 400, ..Budget::default() };
-    let answer = resolve_within(catalog, request, now(), steps);
-    let explanation = match &answer {
+    let result = resolve_within(catalog, request, now(), steps);
+    let explanation = match &result {
         Ok(resolution) => {
             let files: BTreeSet<String> =
                 resolution.lock.plugins.iter().map(|plugin| plugin.file.name.to_lowercase()).collect();
             assert_eq!(files.len(), resolution.lock.plugins.len(), "two plugins in one file");
-            assert_eq!(json::<Lock>(resolution.lock.to_json().as_bytes()).as_ref(), Some(&resolution.lock));
+            assert_eq!(round_trip::<Lock>(resolution.lock.to_json().as_bytes()).as_ref(), Some(&resolution.lock));
             resolution.explanation.clone()
         }
         Err(unsolvable) => unsolvable.explanation(),
@@ -160,18 +164,20 @@ fn answers(catalog: &Catalog, request: &Request) {
     }
     for explanation in &explanations {
         assert!(!text::render(explanation, now()).trim().is_empty());
-        json::<Explanation>(serde_json::to_string(explanation).unwrap().as_bytes());
+        round_trip::<Explanation>(serde_json::to_string(explanation).unwrap().as_bytes());
     }
 }
 
 #[test]
 fn mutated_catalog_is_read_or_refused_and_answered() {
-    let good = serde_json::to_string(&small()).unwrap();
+    let good = serde_json::to_string(&small_catalog()).unwrap();
     let read = Cell::new(0_u32);
-    always(400, &edits(), |edits| {
-        let Some(catalog) = json::<Catalog>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+    for_all(400, &edits(), |edits| {
+        let Some(catalog) = round_trip::<Catalog>(&mutate(good.as_bytes(), good.as_bytes(), &edits)) else {
+            return Ok(());
+        };
         read.set(read.get() + 1);
-        answers(&catalog, &request());
+        check_answers(&catalog, &request());
         Ok(())
     });
     assert!(read.get() > 20, "only {} were read", read.get());
@@ -179,18 +185,20 @@ fn mutated_catalog_is_read_or_refused_and_answered() {
 
 #[test]
 fn mutated_request_is_read_or_refused_and_answered() {
-    let catalog = small();
+    let catalog = small_catalog();
     let mut request = request();
     request.delay = "72h".parse().unwrap();
     request.floor = Some("1.21.9".parse().unwrap());
     request.running =
-        resolve_within(&catalog, &request, now(), Budget::default()).ok().map(|old| Running::of(&old.lock));
+        resolve_within(&catalog, &request, now(), Budget::default()).ok().map(|old| Running::from_lock(&old.lock));
     let good = serde_json::to_string(&request).unwrap();
     let read = Cell::new(0_u32);
-    always(400, &edits(), |edits| {
-        let Some(request) = json::<Request>(&mutated(good.as_bytes(), good.as_bytes(), &edits)) else { return Ok(()) };
+    for_all(400, &edits(), |edits| {
+        let Some(request) = round_trip::<Request>(&mutate(good.as_bytes(), good.as_bytes(), &edits)) else {
+            return Ok(());
+        };
         read.set(read.get() + 1);
-        answers(&catalog, &request);
+        check_answers(&catalog, &request);
         Ok(())
     });
     assert!(read.get() > 15, "only {} were read", read.get());
@@ -200,11 +208,11 @@ fn mutated_request_is_read_or_refused_and_answered() {
 fn endless_nesting_is_refused() {
     for open in ["[", "{\"a\":", "{\"paper\":["] {
         let deep = open.repeat(200_000);
-        in_time(open, || {
-            assert!(json::<Lock>(deep.as_bytes()).is_none());
-            assert!(json::<Catalog>(deep.as_bytes()).is_none());
-            assert!(json::<Request>(deep.as_bytes()).is_none());
-            assert!(json::<ProjectKey>(deep.as_bytes()).is_none());
+        within_time_limit(open, || {
+            assert!(round_trip::<Lock>(deep.as_bytes()).is_none());
+            assert!(round_trip::<Catalog>(deep.as_bytes()).is_none());
+            assert!(round_trip::<Request>(deep.as_bytes()).is_none());
+            assert!(round_trip::<ProjectKey>(deep.as_bytes()).is_none());
         });
     }
 }
@@ -219,15 +227,15 @@ fn extreme_instants_and_delays_are_answered() {
         ("2026-01-01T00:00:00Z", "PT2562047788015215H"),
         ("2026-01-01T00:00:00Z", "-PT2562047788015215H"),
     ] {
-        let (mut catalog, mut request) = (small(), request());
+        let (mut catalog, mut request) = (small_catalog(), request());
         let (published, Ok(delay)) = (published.parse::<Timestamp>().unwrap(), delay.parse()) else { continue };
         request.delay = delay;
-        request.plugins.iter_mut().for_each(|wish| wish.delay = delay);
-        answers(&catalog, &request);
+        request.plugins.iter_mut().for_each(|plugin_request| plugin_request.delay = delay);
+        check_answers(&catalog, &request);
         catalog.projects.iter_mut().flat_map(|project| &mut project.releases).for_each(|release| {
             release.published = Some(published);
         });
         catalog.paper.iter_mut().flat_map(|paper| &mut paper.builds).for_each(|build| build.published = published);
-        answers(&catalog, &request);
+        check_answers(&catalog, &request);
     }
 }

@@ -6,22 +6,22 @@ use std::cell::Cell;
 use std::error::Error;
 use std::path::Path;
 
-use fixtures::fuzz::mutated;
+use fixtures::fuzz::mutate;
 use fixtures::jar::{Entry, PluginYml, archive, plugin_with};
 use proptest::prelude::*;
 use resolver::jar::Jar;
 use resolver::jar::plugin_descriptor::{PluginFacts, facts};
 
-#[path = "support/fuzzed.rs"]
-mod fuzzed;
+#[path = "support/mutate.rs"]
+mod mutate;
 
-use fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
+use mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, text, within_time_limit};
 
 const BUKKIT: &str = "name: ViaBackwards\nversion: 5.7.1\nmain: a.b.Main\napi-version: '1.20'\ndepend: [ViaVersion]\nsoftdepend:\n- Geyser\nloadbefore: ProtocolLib\nprovides: [Old]\nlibraries: ['org.x:y:1']\nfolia-supported: true\ncommands:\n  via: {aliases: [v], description: \"it: does\"}\n";
 const PAPER: &str = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    Hard: {load: BEFORE, required: true}\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
 
 /// The metadata of a file. Errors are short enough to be displayed.
-fn read(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
+fn read_facts(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
     std::fs::write(path, bytes).unwrap();
     match facts(path) {
         Ok(facts) => {
@@ -31,12 +31,16 @@ fn read(path: &Path, bytes: &[u8]) -> Option<PluginFacts> {
             Some(facts)
         }
         Err(error) => {
-            let (mut said, mut cause) = (error.to_string(), error.source());
+            let (mut message, mut cause) = (error.to_string(), error.source());
             while let Some(inner) = cause {
-                said = format!("{said}: {inner}");
+                message = format!("{message}: {inner}");
                 cause = inner.source();
             }
-            assert!(said.len() < LONGEST_ERROR && said.lines().count() == 1, "{} bytes: {said}", said.len());
+            assert!(
+                message.len() < MAX_ERROR_LENGTH && message.lines().count() == 1,
+                "{} bytes: {message}",
+                message.len()
+            );
             None
         }
     }
@@ -48,12 +52,12 @@ fn mutated_descriptor_is_read_or_refused() {
     let path = directory.path().join("x.jar");
     for (entry, good) in [("plugin.yml", BUKKIT), ("paper-plugin.yml", PAPER)] {
         let jar = |content: Vec<u8>| archive(&[Entry::new(entry, content)]);
-        assert!(read(&path, &jar(good.into())).is_some());
+        assert!(read_facts(&path, &jar(good.into())).is_some());
         let accepted = Cell::new(0_u32);
-        always(300, &(edits(), text(), bytes()), |(edits, other, noise)| {
-            let changed = mutated(good.as_bytes(), other.as_bytes(), &edits);
-            accepted.set(accepted.get() + u32::from(read(&path, &jar(changed)).is_some()));
-            read(&path, &jar(noise));
+        for_all(300, &(edits(), text(), bytes()), |(edits, other, noise)| {
+            let changed = mutate(good.as_bytes(), other.as_bytes(), &edits);
+            accepted.set(accepted.get() + u32::from(read_facts(&path, &jar(changed)).is_some()));
+            read_facts(&path, &jar(noise));
             Ok(())
         });
         assert!(accepted.get() > 50, "{entry}: only {} were read", accepted.get());
@@ -68,12 +72,12 @@ fn mutated_jar_is_read_or_refused() {
     yml.depend = vec!["ViaVersion".to_owned()];
     let good = plugin_with(&yml, 21, &[]);
     let other = archive(&[Entry::new("paper-plugin.yml", PAPER), Entry::new("plugin.yml", BUKKIT.repeat(9))]);
-    assert!(read(&path, &good).is_some() && read(&path, &other).is_some());
+    assert!(read_facts(&path, &good).is_some() && read_facts(&path, &other).is_some());
     let accepted = Cell::new(0_u32);
-    always(400, &(edits(), bytes(), any::<bool>()), |(edits, noise, first)| {
+    for_all(400, &(edits(), bytes(), any::<bool>()), |(edits, noise, first)| {
         let (jar, from) = if first { (&good, &other) } else { (&other, &good) };
-        accepted.set(accepted.get() + u32::from(read(&path, &mutated(jar, from, &edits)).is_some()));
-        prop_assert!(read(&path, &noise).is_none());
+        accepted.set(accepted.get() + u32::from(read_facts(&path, &mutate(jar, from, &edits)).is_some()));
+        prop_assert!(read_facts(&path, &noise).is_none());
         Ok(())
     });
     assert!(accepted.get() > 30, "only {} were read", accepted.get());
@@ -110,7 +114,7 @@ fn long_and_deep_descriptors_are_read_in_time() {
     for text in texts {
         for entry in ["plugin.yml", "paper-plugin.yml"] {
             let jar = archive(&[Entry::new(entry, text.as_str())]);
-            in_time(&format!("{entry}: {}", &text[..20]), || read(&path, &jar));
+            within_time_limit(&format!("{entry}: {}", &text[..20]), || read_facts(&path, &jar));
         }
     }
 }
@@ -120,8 +124,8 @@ fn endless_plugin_name_is_not_repeated_in_error() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x.jar");
     std::fs::write(&path, archive(&[Entry::new("plugin.yml", format!("name: {}\n", "x".repeat(900_000)))])).unwrap();
-    let said = facts(&path).unwrap_err().to_string();
-    assert!(said.ends_with("x` is no name for a plugin") && said.len() < 500, "{} bytes", said.len());
+    let message = facts(&path).unwrap_err().to_string();
+    assert!(message.ends_with("x` is not a valid plugin name") && message.len() < 500, "{} bytes", message.len());
 }
 
 #[test]
@@ -137,8 +141,9 @@ fn crafted_slow_archives_are_read_in_time() {
     let mut many = end.to_vec();
     // The header claims 65,535 entries.
     many[8..12].fill(0xff);
-    for (what, bytes) in [("ends", ends), ("marks", marks), ("large marks", large), ("many", [start, &many].concat())] {
-        in_time(what, || read(&path, &bytes));
-        in_time(what, || Jar::open(&path).is_ok());
+    for (label, bytes) in [("ends", ends), ("marks", marks), ("large marks", large), ("many", [start, &many].concat())]
+    {
+        within_time_limit(label, || read_facts(&path, &bytes));
+        within_time_limit(label, || Jar::open(&path).is_ok());
     }
 }

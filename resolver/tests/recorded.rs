@@ -13,16 +13,16 @@ mod recorded;
 
 use recorded::request;
 
-const THREE: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
+const THREE_PLUGINS: [&str; 3] = ["viabackwards", "discordsrv", "griefprevention"];
 
-fn at(day: &str) -> Timestamp {
+fn time_on(day: &str) -> Timestamp {
     format!("{day}T18:00:00Z").parse().unwrap()
 }
 
-fn answer(catalog: &Catalog, request: &Request, day: &str) -> (String, String) {
-    match resolve(catalog, request, at(day)) {
-        Ok(resolution) => (resolution.lock.minecraft.to_string(), text::render(&resolution.explanation, at(day))),
-        Err(unsolvable) => ("none".to_owned(), text::render(&unsolvable.explanation(), at(day))),
+fn resolve_on(catalog: &Catalog, request: &Request, day: &str) -> (String, String) {
+    match resolve(catalog, request, time_on(day)) {
+        Ok(resolution) => (resolution.lock.minecraft.to_string(), text::render(&resolution.explanation, time_on(day))),
+        Err(unsolvable) => ("none".to_owned(), text::render(&unsolvable.explanation(), time_on(day))),
     }
 }
 
@@ -38,7 +38,7 @@ fn recorded_days_have_expected_answers() {
         (&four, "2026-01-20", "1.21.10"),
         (&["viaversion", "viabackwards", "discordsrv"], "2026-01-20", "1.21.11"),
     ] {
-        let (found, text) = answer(&catalog, &request(PaperRequest::Auto, plugins), day);
+        let (found, text) = resolve_on(&catalog, &request(PaperRequest::Auto, plugins), day);
         assert_eq!(found, paper, "{day}\n{text}");
     }
 }
@@ -46,19 +46,19 @@ fn recorded_days_have_expected_answers() {
 #[test]
 fn griefprevention_alone_blocks_paper_on_20_january() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
-    assert_eq!(resolution.explanation.held_by(), ["GriefPrevention"]);
-    let text = text::render(&resolution.explanation, at("2026-01-20"));
+    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE_PLUGINS), time_on("2026-01-20")).unwrap();
+    assert_eq!(resolution.explanation.blocked_by(), ["GriefPrevention"]);
+    let text = text::render(&resolution.explanation, time_on("2026-01-20"));
     for part in [
-        "lobby can run Paper 1.21.10 (build 129) with four plugins. Everything is at its newest except Paper.",
+        "lobby can run Paper 1.21.10 (build 129) with four plugins. Everything except Paper is up to date.",
         "ViaVersion 5.7.1         of 18 January 2026 (needed by ViaBackwards)",
-        "Paper 1.21.11 has been out since December 2025. One plugin holds it:",
+        "Paper 1.21.11 has been out since December 2025. One plugin blocks it:",
         "newest, of 6 October 2025. Its Modrinth page lists Minecraft up to 1.21.10",
-        "Nobody has said that it fails on 1.21.11.",
+        "No incompatibility with 1.21.11 is known.",
         "The other three are ready for 1.21.11.",
         r#"on Plugin griefprevention:  compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: ["1.21.11"], releases: ["16.18.5"]}"#,
         "lobby would then run Paper 1.21.11 (build 69). One-way: the world cannot return to 1.21.10.",
-        "lists as read on 2026-01-21; older text is not recorded",
+        "version lists as of 2026-01-21: older lists are not recorded",
     ] {
         assert!(text.contains(part), "`{part}` is not in:\n{text}");
     }
@@ -74,10 +74,10 @@ fn override_adding_version_unblocks_paper_without_other_blockers() {
         // The override removes 1.21.10, and DiscordSRV did not list 1.21.11 yet.
         (OverrideMode::Replace, "2025-12-20", "none"),
     ] {
-        let mut request = request(PaperRequest::Auto, &THREE);
+        let mut request = request(PaperRequest::Auto, &THREE_PLUGINS);
         request.plugins[2].compatibility =
             Some(CompatibilityOverride { mode, minecraft: vec!["1.21.11".to_owned()], releases: Vec::new() });
-        let (found, text) = answer(&catalog, &request, day);
+        let (found, text) = resolve_on(&catalog, &request, day);
         assert_eq!(found, paper, "{mode:?} {day}\n{text}");
     }
 }
@@ -85,9 +85,9 @@ fn override_adding_version_unblocks_paper_without_other_blockers() {
 #[test]
 fn unsatisfiable_pin_is_answered_in_few_lines() {
     let catalog = recorded::catalog();
-    let mut request = request(PaperRequest::Auto, &THREE);
+    let mut request = request(PaperRequest::Auto, &THREE_PLUGINS);
     request.paper = PaperRequest::Pin { version: "1.21.11".parse().unwrap() };
-    let (found, text) = answer(&catalog, &request, "2026-01-20");
+    let (found, text) = resolve_on(&catalog, &request, "2026-01-20");
     assert_eq!(found, "none");
     assert!(text.contains("you ask for Paper 1.21.11  on the server, `spec.version`"), "{text}");
     assert!(text.contains("its newest, of 6 October 2025, is listed up to 1.21.10"), "{text}");
@@ -99,7 +99,8 @@ fn unsatisfiable_pin_is_answered_in_few_lines() {
 fn recorded_answer_is_deterministic() {
     let once = || {
         let catalog = recorded::catalog();
-        let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2026-01-20")).unwrap();
+        let resolution =
+            resolve(&catalog, &request(PaperRequest::Auto, &THREE_PLUGINS), time_on("2026-01-20")).unwrap();
         (resolution.lock.to_json(), serde_json::to_string(&resolution.explanation).unwrap())
     };
     assert_eq!(once(), once());
@@ -108,7 +109,7 @@ fn recorded_answer_is_deterministic() {
 #[test]
 fn hints_are_verified_on_recorded_lists() {
     let catalog = recorded::catalog();
-    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE), at("2025-12-20")).unwrap();
+    let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE_PLUGINS), time_on("2025-12-20")).unwrap();
     let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
     // Two plugins block 1.21.11. One override alone would change nothing and is not suggested.
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
@@ -144,14 +145,14 @@ fn viabackwards_releases_refuse_previous_viaversion_in_24_of_28() {
     assert_eq!(backwards.len(), 28);
     // The answer with only the newest ViaVersion of that time.
     let with = |release: &Release, instant: Timestamp| {
-        let out = releases("ViaVersion").into_iter().filter(|via| via.published <= Some(instant));
-        let newest = out.max_by_key(|via| via.published).unwrap();
-        let mut world = catalog.clone();
-        for (name, only) in [("ViaVersion", &newest), ("ViaBackwards", release)] {
-            let project = world.projects.iter_mut().find(|project| project.name == name).unwrap();
-            project.releases = vec![only.clone()];
+        let published = releases("ViaVersion").into_iter().filter(|via| via.published <= Some(instant));
+        let newest = published.max_by_key(|via| via.published).unwrap();
+        let mut reduced = catalog.clone();
+        for (name, only_release) in [("ViaVersion", &newest), ("ViaBackwards", release)] {
+            let project = reduced.projects.iter_mut().find(|project| project.name == name).unwrap();
+            project.releases = vec![only_release.clone()];
         }
-        resolve(&world, &request(PaperRequest::Auto, &["viabackwards"]), at("2026-01-20"))
+        resolve(&reduced, &request(PaperRequest::Auto, &["viabackwards"]), time_on("2026-01-20"))
     };
     let (mut refuse, mut accept) = (0, Vec::new());
     for release in &backwards {
@@ -160,11 +161,11 @@ fn viabackwards_releases_refuse_previous_viaversion_in_24_of_28() {
         match with(release, published - SignedDuration::from_hours(24)) {
             Ok(_) => accept.push(version),
             Err(Unsolvable::NoSolution(no)) => {
-                let says_so = |reason: &Reason| {
+                let names_viaversion = |reason: &Reason| {
                     matches!(reason, Reason::Needs { plugin, needs, fact: Some(_), .. }
                         if plugin == "ViaBackwards" && needs == "ViaVersion")
                 };
-                assert!(no.reasons.iter().any(says_so), "{version}: {:?}", no.reasons);
+                assert!(no.reasons.iter().any(names_viaversion), "{version}: {:?}", no.reasons);
                 refuse += 1;
             }
             Err(other) => panic!("{version}: {other}"),

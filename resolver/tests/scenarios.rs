@@ -7,51 +7,53 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use resolver::catalog::{Catalog, Source};
-use resolver::explain::text::LONGEST_SUMMARY;
+use resolver::explain::text::MAX_SUMMARY_LENGTH;
 use resolver::explain::{Explanation, text};
 use resolver::lock::{Lock, LockedPlugin};
 use resolver::request::{Request, VersionRequest};
-use resolver::{Budget, Fleet, Resolution, Unsolvable, needed_projects, resolve_fleet, resolve_within, why_not_within};
+use resolver::{
+    Budget, Fleet, Resolution, Unsolvable, missing_projects, resolve_fleet, resolve_within, why_not_within,
+};
 
-#[path = "support/called.rs"]
-mod called;
 #[path = "support/checker.rs"]
 mod checker;
+#[path = "support/dependencies.rs"]
+mod dependencies;
 #[path = "support/scenario.rs"]
 mod format;
-#[path = "support/found.rs"]
-mod found;
-#[path = "support/known_files.rs"]
-mod known_files;
+#[path = "support/future_format.rs"]
+mod future_format;
+#[path = "support/jar_identification.rs"]
+mod jar_identification;
 #[path = "support/loading.rs"]
 mod loading;
 #[path = "support/membership.rs"]
 mod membership;
-#[path = "support/needs.rs"]
-mod needs;
-#[path = "support/newer.rs"]
-mod newer;
-#[path = "support/own_jars.rs"]
-mod own_jars;
-#[path = "support/papers.rs"]
-mod papers;
+#[path = "support/name_rules.rs"]
+mod name_rules;
+#[path = "support/paper_rules.rs"]
+mod paper_rules;
 #[path = "support/published.rs"]
 mod published;
+#[path = "support/raw_scenario.rs"]
+mod raw_scenario;
 #[path = "support/reference.rs"]
 mod reference;
 #[path = "support/rules.rs"]
 mod rules;
 #[path = "support/texts.rs"]
 mod texts;
-#[path = "support/verbatim.rs"]
-mod verbatim;
+#[path = "support/unmanaged_jars.rs"]
+mod unmanaged_jars;
+#[path = "support/verify_findings.rs"]
+mod verify_findings;
 
 use format::{Expect, Scenario};
-use verbatim::{Parts, Verbatim};
+use raw_scenario::{Parts, Verbatim};
 
 fn scenario(path: &Path) -> datatest_stable::Result<()> {
-    let asked = Asked::read(path)?;
-    let (name, pages) = (&asked.name, asked.pages());
+    let case = Asked::read(path)?;
+    let (name, pages) = (&case.name, case.pages());
     assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()), "the file is called as the scenario");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("scenarios/answers");
@@ -65,10 +67,10 @@ impl Scenario {
     /// The requests of all servers, the scenario's own server first.
     fn requests(&self) -> Vec<Request> {
         let others = self.server.iter().map(|(name, another)| self.request(name, &another.request));
-        let copies = self.server.iter().flat_map(|(name, another)| {
-            (2..=another.copies).map(move |copy| self.request(&format!("{name}-{copy}"), &another.request))
+        let replicas = self.server.iter().flat_map(|(name, another)| {
+            (2..=another.copies).map(move |number| self.request(&format!("{name}-{number}"), &another.request))
         });
-        std::iter::once(self.request("lobby", &self.request)).chain(others).chain(copies).collect()
+        std::iter::once(self.request("lobby", &self.request)).chain(others).chain(replicas).collect()
     }
 }
 
@@ -105,51 +107,55 @@ impl Asked {
     fn pages(&self) -> Vec<String> {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
         if let ([request], [expect]) = (requests.as_slice(), expected.as_slice()) {
-            let answer = resolve_within(catalog, request, *at, *budget);
-            return vec![check(*at, catalog, request, expect, &answer, self.missed(request, expect))];
+            let result = resolve_within(catalog, request, *at, *budget);
+            return vec![check(*at, catalog, request, expect, &result, self.why_not(request, expect))];
         }
-        let answers = resolve_fleet(catalog, requests, *at, *budget);
+        let results = resolve_fleet(catalog, requests, *at, *budget);
         (requests.iter().zip(expected))
             .map(|(request, expect)| {
-                let (_, answer) = answers.iter().find(|(server, _)| *server == request.server).unwrap();
-                check(*at, catalog, request, expect, answer, self.missed(request, expect))
+                let (_, result) = results.iter().find(|(server, _)| *server == request.server).unwrap();
+                check(*at, catalog, request, expect, result, self.why_not(request, expect))
             })
             .collect()
     }
 
     /// The subject of the why-not query about this server, and its answer.
-    fn missed(&self, request: &Request, expect: &Expect) -> Option<(String, Explanation)> {
+    fn why_not(&self, request: &Request, expect: &Expect) -> Option<(String, Explanation)> {
         let Self { name: _, at, catalog, requests, expected: _, budget } = self;
-        let told = |no: Unsolvable| no.explanation();
+        let explain = |no: Unsolvable| no.explanation();
         if let Some(target) = &expect.why_not {
             let why = if requests.len() == 1 {
                 why_not_within(catalog, request, target, *at, *budget)
             } else {
                 Fleet::read(catalog, requests, *at).decide(*budget).why_not(&request.server, target).unwrap()
             };
-            return Some((target.to_string(), why.map_or_else(told, Explanation::WhyNot)));
+            return Some((target.to_string(), why.map_or_else(explain, Explanation::WhyNot)));
         }
-        let missed = expect.why_not_release.as_ref()?;
-        let (object, version) = missed.split_once('=').unwrap();
+        let why_not = expect.why_not_release.as_ref()?;
+        let (object, version) = why_not.split_once('=').unwrap();
         let mut pinned = requests.clone();
-        for wish in pinned.iter_mut().flat_map(|request| &mut request.plugins).filter(|wish| wish.object == object) {
-            wish.version = VersionRequest::Pin { version: version.to_owned() };
+        for plugin_request in pinned
+            .iter_mut()
+            .flat_map(|request| &mut request.plugins)
+            .filter(|plugin_request| plugin_request.object == object)
+        {
+            plugin_request.version = VersionRequest::Pin { version: version.to_owned() };
         }
-        let (as_it_is, pinned) = (Fleet::read(catalog, requests, *at), Fleet::read(catalog, &pinned, *at));
+        let (unpinned, pinned) = (Fleet::read(catalog, requests, *at), Fleet::read(catalog, &pinned, *at));
         let why = {
             let pinned = pinned.decide(*budget);
-            as_it_is.decide(*budget).why_not_release(&request.server, (object, version), &pinned).unwrap()
+            unpinned.decide(*budget).why_not_release(&request.server, (object, version), &pinned).unwrap()
         };
-        Some((missed.clone(), why.map_or_else(told, Explanation::WhyNotRelease)))
+        Some((why_not.clone(), why.map_or_else(explain, Explanation::WhyNotRelease)))
     }
 
     /// All explanations, each with its time.
     fn explanations(&self) -> Vec<(Explanation, Timestamp)> {
         let Self { name: _, at, catalog, requests, expected, budget } = self;
-        let answers = resolve_fleet(catalog, requests, *at, *budget).into_iter();
-        let said = answers.map(|(_, answer)| answer.map_or_else(|no| no.explanation(), |yes| yes.explanation));
-        let why = self.missed(&requests[0], &expected[0]).map(|(_, why)| why);
-        said.chain(why).map(|explanation| (explanation, *at)).collect()
+        let results = resolve_fleet(catalog, requests, *at, *budget).into_iter();
+        let explanations = results.map(|(_, result)| result.map_or_else(|no| no.explanation(), |yes| yes.explanation));
+        let why = self.why_not(&requests[0], &expected[0]).map(|(_, why)| why);
+        explanations.chain(why).map(|explanation| (explanation, *at)).collect()
     }
 }
 
@@ -159,23 +165,23 @@ fn check(
     catalog: &Catalog,
     request: &Request,
     expect: &Expect,
-    answer: &Result<Resolution, Unsolvable>,
-    missed: Option<(String, Explanation)>,
+    result: &Result<Resolution, Unsolvable>,
+    why_not: Option<(String, Explanation)>,
 ) -> String {
-    let fetch: Vec<String> = needed_projects(catalog, request).iter().map(|key| key.project.clone()).collect();
+    let fetch: Vec<String> = missing_projects(catalog, request).iter().map(|key| key.project.clone()).collect();
     assert_eq!(fetch, expect.fetch, "projects to fetch");
-    let mut text = match answer {
+    let mut text = match result {
         Ok(resolution) => text::render(&resolution.explanation, at),
         Err(unsolvable) => text::render(&unsolvable.explanation(), at),
     };
-    assert_eq!(answer.is_ok(), expect.solvable, "{text}");
-    let explanation = match answer {
+    assert_eq!(result.is_ok(), expect.solvable, "{text}");
+    let explanation = match result {
         Ok(resolution) => resolution.explanation.clone(),
         Err(unsolvable) => unsolvable.explanation(),
     };
-    assert_survives_json(&explanation);
+    assert_round_trips(&explanation);
     text.push_str(&on_one_line(&explanation));
-    if let Ok(resolution) = answer {
+    if let Ok(resolution) = result {
         if let Some(paper) = &expect.paper {
             assert_eq!(resolution.lock.minecraft.as_str(), paper, "{text}");
             let chosen = resolution.lock.plugins.iter().map(|plugin| (plugin.name.clone(), plugin.version.clone()));
@@ -194,23 +200,23 @@ fn check(
             assert_eq!(tag, Some(image.as_str()), "{text}");
         }
         if let Some(held_by) = &expect.held_by {
-            assert_eq!(&resolution.explanation.held_by(), held_by, "{text}");
+            assert_eq!(&resolution.explanation.blocked_by(), held_by, "{text}");
         }
         // The checker supports only the sites, where every release has a date and a list.
-        if request.plugins.iter().all(|wish| wish.key.source != Source::Url) {
-            assert_eq!(checker::complaints(catalog, request, at, &resolution.lock), [""; 0], "{text}");
+        if request.plugins.iter().all(|plugin_request| plugin_request.key.source != Source::Url) {
+            assert_eq!(checker::violations(catalog, request, at, &resolution.lock), [""; 0], "{text}");
         }
     }
-    if let (true, Ok(Resolution { lock, .. })) = (expect.shows_lock, answer) {
+    if let (true, Ok(Resolution { lock, .. })) = (expect.shows_lock, result) {
         let written = lock.to_json();
         assert_eq!(&serde_json::from_str::<Lock>(&written).unwrap(), lock, "{written}");
         text.push_str("\n-- its lock --\n");
         text.push_str(&written);
     }
-    if let Some((missed, why)) = missed {
-        assert_survives_json(&why);
+    if let Some((why_not, why)) = why_not {
+        assert_round_trips(&why);
         text.push_str("\n-- why not ");
-        text.push_str(&missed);
+        text.push_str(&why_not);
         text.push_str("? --\n");
         text.push_str(&text::render(&why, at));
         text.push_str(&on_one_line(&why));
@@ -218,8 +224,8 @@ fn check(
     for mention in &expect.mentions {
         assert!(text.contains(mention.as_str()), "`{mention}` is not in:\n{text}");
     }
-    for never in &expect.never {
-        assert!(!text.contains(never.as_str()), "`{never}` is in:\n{text}");
+    for forbidden in &expect.never {
+        assert!(!text.contains(forbidden.as_str()), "`{forbidden}` is in:\n{text}");
     }
     text
 }
@@ -228,21 +234,23 @@ fn check(
 fn on_one_line(explanation: &Explanation) -> String {
     let line = explanation.summary();
     let is_whole = line.lines().count() == 1 && line.ends_with('.') && !line.contains("..") && !line.contains('…');
-    assert!(line.len() <= LONGEST_SUMMARY && is_whole, "{line}");
-    let mut held_by: Vec<String> = explanation.held_by().into_iter().map(str::to_owned).collect();
+    assert!(line.len() <= MAX_SUMMARY_LENGTH && is_whole, "{line}");
+    let mut held_by: Vec<String> = explanation.blocked_by().into_iter().map(str::to_owned).collect();
     if let Explanation::Impossible(no) = explanation {
         let reasons = serde_json::to_value(&no.reasons).unwrap();
-        held_by.extend(reasons.as_array().unwrap().iter().filter_map(|it| Some(it["plugin"].as_str()?.to_owned())));
+        held_by.extend(
+            reasons.as_array().unwrap().iter().filter_map(|reason| Some(reason["plugin"].as_str()?.to_owned())),
+        );
     }
     assert!(held_by.is_empty() || held_by.iter().any(|name| line.contains(name)), "{held_by:?} hold, says:\n{line}");
     format!("\n-- on one line --\n{line}\n")
 }
 
 /// JSON output is read back unchanged, also with additional fields of a newer version.
-fn assert_survives_json(explanation: &Explanation) {
+fn assert_round_trips(explanation: &Explanation) {
     let text = serde_json::to_string(explanation).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
-    let newer = newer::with_further_fields(&serde_json::from_str(&text).unwrap());
+    let newer = future_format::with_further_fields(&serde_json::from_str(&text).unwrap());
     assert_eq!(serde_json::from_value::<Explanation>(newer).unwrap(), *explanation, "with further fields: {text}");
 }
 
@@ -257,19 +265,20 @@ fn scenario_files() -> std::io::Result<Vec<PathBuf>> {
 /// The page of all reasons and hints consists of the output of the scenarios and of the `verify` tests, which show
 /// every one of them.
 fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
-    let mut answers = Vec::new();
+    let mut results = Vec::new();
     for file in &scenario_files()? {
         let name = file.file_stem().unwrap().to_str().unwrap();
         for (explanation, at) in Asked::read(file)?.explanations() {
             let (data, text) = (serde_json::to_value(&explanation)?, text::render(&explanation, at));
-            answers.push(reference::Answer { scenario: name.to_owned(), data, text });
+            results.push(reference::Answer { scenario: name.to_owned(), data, text });
         }
     }
     let schema = |of: &str| -> datatest_stable::Result<serde_json::Value> {
         let file = format!("../docs/reference/schemas/{of}.schema.json");
         Ok(serde_json::from_str(&std::fs::read_to_string(file)?)?)
     };
-    let (page, missing) = reference::page(&schema("explanation")?, &schema("verify")?, &answers, &found::findings()?);
+    let (page, missing) =
+        reference::page(&schema("explanation")?, &schema("verify")?, &results, &verify_findings::findings()?);
     assert_eq!(missing, [""; 0], "no scenario and no test of `verify` shows these");
     if std::env::var_os("NIGHTSHIFT_GENERATE").is_some() {
         std::fs::write(path, &page)?;

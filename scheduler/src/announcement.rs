@@ -9,14 +9,14 @@ pub mod placeholder;
 
 /// The remaining times, in seconds, at which a line is sent, longest first. The gaps are wide while there is time to finish a fight, and one
 /// second long at the end. The values above five minutes are for countdowns that are configured to be longer.
-const MARKS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+const STATED_SECONDS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
 
 /// A line to send to players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AnnouncementLine {
     /// When to send the line. At once, if this is not later than now.
     pub at: Timestamp,
-    /// The remaining time to state, in whole seconds. See [`in_words`]. Pass it as `last_said` to the next call of [`next_line`].
+    /// The remaining time to state, in whole seconds. See [`format_duration`]. Pass it as `last_said` to the next call of [`next_line`].
     pub left: SignedDuration,
     /// Whether the line is also shown as a title across the screen: the first line, one minute, and each of the last ten seconds. More titles
     /// would hide the game from players who have minutes left to finish.
@@ -41,31 +41,31 @@ const fn is_big(left: i64) -> bool {
 ///
 /// `last_said` is the remaining time that the last line stated, and `None` before the first line. The first line is due at once, however long the
 /// countdown is.
-pub fn next_line(ends: Timestamp, last_said: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
+pub fn next_line(ends: Timestamp, last_announced: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
     let left = whole_seconds(ends.duration_since(now));
     if left <= 0 {
         return None;
     }
-    let Some(last_said) = last_said else {
+    let Some(last_announced) = last_announced else {
         return Some(AnnouncementLine { at: now, left: SignedDuration::from_secs(rounded(left)), is_big: true });
     };
-    let mark = MARKS.into_iter().find(|mark| *mark <= left && *mark < last_said.as_secs())?;
+    let mark = STATED_SECONDS.into_iter().find(|mark| *mark <= left && *mark < last_announced.as_secs())?;
     let left = SignedDuration::from_secs(mark);
     Some(AnnouncementLine { at: ends.checked_sub(left).unwrap_or(now), left, is_big: is_big(mark) })
 }
 
 /// The remaining time in English: `5 minutes`, `1 minute`, `30 seconds`, `4 minutes 50 seconds`, `1 hour 30 minutes`.
-pub fn in_words(left: SignedDuration) -> String {
+pub fn format_duration(left: SignedDuration) -> String {
     let seconds = whole_seconds(left);
     if seconds <= 0 {
         return "a moment".to_owned();
     }
     let parts = [(seconds / 3600, "hour"), (seconds / 60 % 60, "minute"), (seconds % 60, "second")];
-    let words = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, unit)| match count {
+    let parts = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, unit)| match count {
         1 => format!("1 {unit}"),
         _ => format!("{count} {unit}s"),
     });
-    words.collect::<Vec<_>>().join(" ")
+    parts.collect::<Vec<_>>().join(" ")
 }
 
 /// Rounds up to whole seconds: 9.97 s are shown as the ten seconds that were announced.
@@ -89,31 +89,31 @@ mod tests {
     }
 
     /// All remaining times that are stated in a countdown of this length, if each line is sent when it is due.
-    fn said(notice: i64) -> Vec<i64> {
+    fn stated(notice: i64) -> Vec<i64> {
         lines(notice).iter().map(|line| line.left.as_secs()).collect()
     }
 
     fn lines(notice: i64) -> Vec<AnnouncementLine> {
-        let (mut now, mut last, mut said) = (left(notice), None, Vec::new());
+        let (mut now, mut last, mut stated) = (left(notice), None, Vec::new());
         while let Some(line) = next_line(ENDS, last, now) {
             assert!(line.at >= now, "a line in time is never late");
             now = line.at;
             last = Some(line.left);
-            said.push(line);
+            stated.push(line);
         }
-        said
+        stated
     }
 
     #[test]
     fn five_minute_countdown_ends_with_last_ten_seconds() {
-        assert_eq!(said(300), [300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(stated(300), [300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
     }
 
     #[test]
     fn countdown_of_other_length_begins_with_its_own_length() {
-        assert_eq!(said(10), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
-        assert_eq!(said(180)[..3], [180, 60, 30]);
-        assert_eq!(said(1200)[..4], [1200, 900, 600, 300]);
+        assert_eq!(stated(10), [10, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+        assert_eq!(stated(180)[..3], [180, 60, 30]);
+        assert_eq!(stated(1200)[..4], [1200, 900, 600, 300]);
     }
 
     #[test]
@@ -130,9 +130,9 @@ mod tests {
     #[test]
     fn late_first_announcement_shows_actual_remaining_time() {
         let first = |seconds| next_line(ENDS, None, left(seconds)).unwrap().left;
-        assert_eq!(in_words(first(298)), "5 minutes");
-        assert_eq!(in_words(first(245)), "4 minutes 10 seconds");
-        assert_eq!(in_words(first(17)), "17 seconds");
+        assert_eq!(format_duration(first(298)), "5 minutes");
+        assert_eq!(format_duration(first(245)), "4 minutes 10 seconds");
+        assert_eq!(format_duration(first(17)), "17 seconds");
     }
 
     #[test]
@@ -147,8 +147,8 @@ mod tests {
     #[test]
     fn delayed_announcement_shows_time_remaining_when_sent() {
         let line = next_line(ENDS, Some(SignedDuration::from_secs(60)), left(45)).unwrap();
-        let said = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
-        assert_eq!((said(30), said(25), said(0), said(-3)), (Some(30), Some(25), None, None));
+        let stated = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
+        assert_eq!((stated(30), stated(25), stated(0), stated(-3)), (Some(30), Some(25), None, None));
         let first = next_line(ENDS, None, left(298)).unwrap();
         assert_eq!(first.left_at(ENDS, left(298)).unwrap().as_secs(), 300, "a first line may still say five minutes");
     }
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn remaining_times_are_phrased_naturally() {
-        let words = |seconds| in_words(SignedDuration::from_secs(seconds));
-        assert_eq!(words(300), "5 minutes");
-        assert_eq!(words(60), "1 minute");
-        assert_eq!(words(30), "30 seconds");
-        assert_eq!(words(1), "1 second");
-        assert_eq!(words(5400), "1 hour 30 minutes");
-        assert_eq!(words(0), "a moment");
-        assert_eq!(in_words(SignedDuration::from_millis(9_970)), "10 seconds");
+        let english = |seconds| format_duration(SignedDuration::from_secs(seconds));
+        assert_eq!(english(300), "5 minutes");
+        assert_eq!(english(60), "1 minute");
+        assert_eq!(english(30), "30 seconds");
+        assert_eq!(english(1), "1 second");
+        assert_eq!(english(5400), "1 hour 30 minutes");
+        assert_eq!(english(0), "a moment");
+        assert_eq!(format_duration(SignedDuration::from_millis(9_970)), "10 seconds");
     }
 }

@@ -93,11 +93,11 @@ pub struct Backup {
     /// The world folders in it, relative to the server's directory, in order.
     pub folders: Vec<String>,
     /// Items that could not be included: links to nothing, sockets, and on a running server files that disappeared before they were read. The
-    /// first [`LEFT_OUT_NAMED`] of them.
+    /// first [`MAX_NAMED_FILES`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<String>,
     /// Files of a running server that were written to while they were read, so their content in the backup may be inconsistent. The first
-    /// [`LEFT_OUT_NAMED`] of them.
+    /// [`MAX_NAMED_FILES`] of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed: Vec<String>,
     /// Whether the server's log had reported damage to its worlds before the backup. Not written when false, because older agents reject a record
@@ -110,21 +110,21 @@ pub struct Backup {
 
 impl Backup {
     /// Whether an update can be rolled back with it: it contains the worlds, and was taken while no server ran.
-    pub fn is_way_back(&self) -> bool {
+    pub fn is_rollback_backup(&self) -> bool {
         self.contents.has_worlds() && self.trigger == Trigger::BeforeUpdate
     }
 }
 
 /// The maximum number of names in [`Backup::left_out`] and [`Backup::changed`]. It is enough to recognize the kind of file.
-pub const LEFT_OUT_NAMED: usize = 20;
+pub const MAX_NAMED_FILES: usize = 20;
 
 /// Whether files may be written to while they are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LiveReads {
     /// No process writes: a file that changes or disappears is an error.
-    Still,
+    Offline,
     /// The server runs with autosave off, and its plugins may write.
-    Live,
+    Online,
 }
 
 /// The expected checksums of a backup.
@@ -144,7 +144,7 @@ pub struct Checksum {
 }
 
 /// The name of a backup that begins at `at`, of a server that ran `lock`.
-pub fn id_of(at: Timestamp, lock: Option<&str>) -> String {
+pub fn new_id(at: Timestamp, lock: Option<&str>) -> String {
     let digits = lock.and_then(|lock| lock.get(..8)).unwrap_or("none");
     format!("{}-{digits}", at.strftime("%Y%m%dT%H%M%SZ"))
 }

@@ -29,7 +29,7 @@ mod restart_schedule;
 mod time_zone;
 mod window;
 
-pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_copy};
+pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_backup};
 pub use blackout::{Blackout, InvertedRange};
 pub use cron_expr::{Field, FieldProblem};
 pub use restart_schedule::{DueRestart, Restarts};
@@ -37,19 +37,19 @@ pub use window::{Window, WindowError, WindowField};
 
 /// How old a request to apply now, or for a backup, may be when it is first observed. It is longer than a request takes to arrive, also through
 /// git. It is short enough that an annotation found in a restored cluster backup starts nothing.
-const REQUEST_COUNTS: SignedDuration = SignedDuration::from_mins(5);
+const REQUEST_VALID_FOR: SignedDuration = SignedDuration::from_mins(5);
 
 /// How far in the future such a request may seem to be, because the author's clock may differ from the operator's.
-const CLOCKS_DIFFER: SignedDuration = SignedDuration::from_mins(1);
+const MAX_CLOCK_SKEW: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long the gate stays open after a request: countdown (5 minutes), save, stop, and one more try.
-const OPEN_BY_HAND: SignedDuration = SignedDuration::from_mins(30);
+const REQUESTED_OPENING: SignedDuration = SignedDuration::from_mins(30);
 
 const DAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// How many openings and ends of blackouts are examined to find an instant at which an update may begin. Windows that blackouts leave any part of
 /// are found after a few. A schedule whose every window is covered costs this many lookups per call, which takes milliseconds.
-const LOOKS: usize = 500;
+const MAX_EXAMINED: usize = 500;
 
 /// Whether a server may be taken down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,13 +84,13 @@ impl Gate {
     /// A request must be at most 5 minutes old when it is first observed. `accepted` states that it was. The caller keeps the value it accepted,
     /// because the countdown alone takes longer than that. The request outranks the windows, also an open one. Otherwise its `opened_at`, and
     /// with it the countdown, would begin again when a window opens.
-    pub fn by_hand(asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Self> {
-        let age = now.duration_since(asked_at);
-        let counts = if accepted { OPEN_BY_HAND } else { REQUEST_COUNTS };
-        if age < -CLOCKS_DIFFER || age >= counts {
+    pub fn on_request(requested_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Self> {
+        let age = now.duration_since(requested_at);
+        let counts = if accepted { REQUESTED_OPENING } else { REQUEST_VALID_FOR };
+        if age < -MAX_CLOCK_SKEW || age >= counts {
             return None;
         }
-        Some(Self::Open { opened_at: asked_at, until: asked_at + OPEN_BY_HAND })
+        Some(Self::Open { opened_at: requested_at, until: requested_at + REQUESTED_OPENING })
     }
 
     /// When this opening ends. `None`: the gate is shut.
@@ -152,14 +152,14 @@ impl Windows {
         }
     }
 
-    /// The gate that a user opens, as in [`Gate::by_hand`]. `None` also when a blackout is active, or was active since the request. The user must
+    /// The gate that a user opens, as in [`Gate::on_request`]. `None` also when a blackout is active, or was active since the request. The user must
     /// then repeat the request.
-    pub fn by_hand(&self, asked_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Gate> {
-        let Gate::Open { opened_at, until } = Gate::by_hand(asked_at, accepted, now)? else { return None };
-        let came_between = |blackout: &Blackout| {
-            blackout.until(now).is_some() || blackout.ended_by(now).is_some_and(|ended| asked_at < ended)
+    pub fn on_request(&self, requested_at: Timestamp, accepted: bool, now: Timestamp) -> Option<Gate> {
+        let Gate::Open { opened_at, until } = Gate::on_request(requested_at, accepted, now)? else { return None };
+        let is_between = |blackout: &Blackout| {
+            blackout.until(now).is_some() || blackout.ended_by(now).is_some_and(|ended| requested_at < ended)
         };
-        if self.blackouts.iter().any(came_between) {
+        if self.blackouts.iter().any(is_between) {
             return None;
         }
         let until = self.blackouts.iter().filter_map(|blackout| blackout.begins_after(now)).fold(until, Ord::min);
@@ -196,17 +196,17 @@ impl Windows {
 
     /// Whether an update may begin at this instant.
     fn may_begin(&self, now: Timestamp) -> bool {
-        let allowed = self.at_any_time() || self.used().iter().any(|window| window.may_begin(now));
+        let allowed = self.is_always_open() || self.effective_windows().iter().any(|window| window.may_begin(now));
         allowed && self.blackouts.iter().all(|blackout| blackout.until(now).is_none())
     }
 
     /// When an update may begin next, if it may not now. Only the start of a window or the end of a blackout can be that instant.
     fn begins_after(&self, now: Timestamp) -> Option<Timestamp> {
         let mut at = now;
-        for _ in 0..LOOKS {
+        for _ in 0..MAX_EXAMINED {
             at = match self.blackout_at(at) {
                 Some((_, until)) => until,
-                None => self.used().iter().filter_map(|window| window.opens_after(at)).min()?,
+                None => self.effective_windows().iter().filter_map(|window| window.opens_after(at)).min()?,
             };
             if self.may_begin(at) {
                 return Some(at);
@@ -215,28 +215,28 @@ impl Windows {
         None
     }
 
-    fn used(&self) -> &[Window] {
+    fn effective_windows(&self) -> &[Window] {
         if self.enabled { &self.windows } else { &[] }
     }
 
-    fn at_any_time(&self) -> bool {
-        self.used().is_empty()
+    fn is_always_open(&self) -> bool {
+        self.effective_windows().is_empty()
     }
 
     /// When the windows that are open now, and those that they overlap or touch, began. The result may be any instant before `enough` if they
     /// began earlier than that. `None`: no window is open.
     fn run_began(&self, now: Timestamp, enough: Timestamp) -> Option<Timestamp> {
-        if self.at_any_time() {
+        if self.is_always_open() {
             return Some(Timestamp::MIN);
         }
         let open = |window: &Window| window.opened_by(now).filter(|opened| now < *opened + window.length());
-        let mut began = self.used().iter().filter_map(open).min()?;
+        let mut began = self.effective_windows().iter().filter_map(open).min()?;
         loop {
             let earlier = |window: &Window| {
                 // The first opening of this window that lasts until `began` at least.
                 window.opens_at_or_after(began - window.length()).filter(|opened| *opened < began)
             };
-            match self.used().iter().filter_map(earlier).min() {
+            match self.effective_windows().iter().filter_map(earlier).min() {
                 Some(earlier) if began >= enough => began = earlier,
                 _ => return Some(began),
             }
@@ -245,13 +245,13 @@ impl Windows {
 
     /// When the windows that are open now, and those that they overlap or touch, end. The result is `cut` at the latest.
     fn run_ends(&self, now: Timestamp, cut: Timestamp) -> Timestamp {
-        if self.at_any_time() {
+        if self.is_always_open() {
             return cut;
         }
         let mut ends = now;
         loop {
             let later = |window: &Window| Some(window.opened_by(ends)? + window.length());
-            match self.used().iter().filter_map(later).max() {
+            match self.effective_windows().iter().filter_map(later).max() {
                 Some(later) if later > ends && ends < cut => ends = later,
                 _ => return ends.min(cut),
             }
@@ -261,8 +261,8 @@ impl Windows {
 
 /// `at + by`, or the end of time if the sum is beyond it. Facts, specs and answers of servers are external input, so any value must have a
 /// result.
-pub(crate) fn later(at: Timestamp, by: SignedDuration) -> Timestamp {
-    at.checked_add(by).unwrap_or(Timestamp::MAX)
+pub(crate) fn saturating_add(at: Timestamp, duration: SignedDuration) -> Timestamp {
+    at.checked_add(duration).unwrap_or(Timestamp::MAX)
 }
 
 /// The last midnight UTC.

@@ -10,7 +10,7 @@ use jiff::{SignedDuration, Timestamp};
 mod facts;
 
 pub use facts::{
-    Announced, BackupEstimate, DataVersion, Disruption, DrainSeen, ParsePodUidError, ParseRevisionError, PodUid,
+    Announced, BackupEstimate, DataVersion, Disruption, ObservedDrain, ParsePodUidError, ParseRevisionError, PodUid,
     RecordedFacts, RestartStarted, Revision, SavedWorld, StableSet,
 };
 
@@ -32,16 +32,16 @@ pub struct Goal {
     /// pre-stop hook warns players who join after the countdown.
     pub empty_notice: SignedDuration,
     /// `gracefulShutdown.timeout`: how long the operator retries an agent or a server that does not answer.
-    pub patience: SignedDuration,
+    pub stop_timeout: SignedDuration,
     /// The scheduled restart of the running revision, if one is due.
     pub restart: Option<RestartDue>,
     /// Whether the pod may be evicted from a node that is drained.
-    pub eviction: EvictionSeen,
+    pub eviction: EvictionState,
 }
 
 /// Whether a pod may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EvictionSeen {
+pub enum EvictionState {
     /// At any time. The pre-stop hook warns players and saves the world.
     Always,
     /// After players were warned, with the same notice as before an update, and after the world was saved to disk.
@@ -62,7 +62,7 @@ pub struct RestartDue {
     /// The restart begins only while nobody is online, and is left out if that never happens.
     pub only_empty: bool,
     /// An update that begins no later than this replaces the restart. If it is not after `due`, no update does.
-    pub gives_way_until: Timestamp,
+    pub yields_until: Timestamp,
 }
 
 /// How far players can delay a restart of their server.
@@ -87,7 +87,7 @@ pub enum PlayerPolicy {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The `StatefulSet`. `None`: Nightshift's `StatefulSet` does not exist.
-    pub set: Option<StatefulSetView>,
+    pub stateful_set: Option<StatefulSetView>,
     /// The pod. `None`: no pod exists.
     pub pod: Option<PodView>,
     /// The players online, as the agent of this pod reports them.
@@ -95,7 +95,7 @@ pub struct Observation {
     /// Since when the server of this pod has reported, without a gap, that nobody is online. `None`: somebody is, or it is not known.
     pub empty_since: Option<Timestamp>,
     /// The verification of this pod.
-    pub verdict: Verification,
+    pub verification: Verification,
     /// The world on the volume.
     pub world: WorldState,
     /// The node that the pod is on.
@@ -106,10 +106,10 @@ pub struct Observation {
     pub images: ImagesOnNode,
     /// The request that makes the stable revision restore the plugins' data is written. Callers that keep no plugin data set this to true: they
     /// have no request to write and no reason to wait.
-    pub data_ordered: bool,
+    pub data_restore_requested: bool,
     /// A user requested to replace the worlds on the volume with those of a backup. The stable revision can open them, and the restore request is
     /// not written yet.
-    pub copy_asked: bool,
+    pub user_restore_requested: bool,
     /// The process of the stable revision has ended with an error repeatedly, and may do so again.
     pub crash_loop: bool,
     /// Whether the agent of this pod knows the recorded announcement.
@@ -120,20 +120,20 @@ pub struct Observation {
 
 impl Observation {
     /// The announcement of this disruption to the current pod, if any.
-    pub fn told(&self, act: Disruption) -> Option<Announced> {
+    pub fn announced(&self, disruption: Disruption) -> Option<Announced> {
         let pod = self.pod?;
-        self.facts.announced.filter(|it| it.act == act && it.pod == pod.uid)
+        self.facts.announced.filter(|recorded| recorded.act == disruption && recorded.pod == pod.uid)
     }
 
     /// The format that the worlds have, or that the current pod's server may convert them to at any moment. No older Minecraft can open them.
-    pub fn least_world(&self) -> DataVersion {
+    pub fn world_floor(&self) -> DataVersion {
         self.pod.map_or(self.world.floor, |pod| self.world.floor.max(pod.world))
     }
 
     /// Since when the node of the current pod has been marked for draining, if that is recorded.
     pub fn draining_since(&self) -> Option<Timestamp> {
         let pod = self.pod?;
-        self.facts.draining.filter(|it| it.pod == pod.uid).map(|it| it.since)
+        self.facts.draining.filter(|recorded| recorded.pod == pod.uid).map(|recorded| recorded.since)
     }
 
     /// Whether the current pod was created after a scheduled restart and is not verified yet.
@@ -155,9 +155,9 @@ pub struct StatefulSetView {
     /// Whether `status.observedGeneration` is the newest one. Otherwise `current == update` is about the previous template.
     pub observed: bool,
     /// The partition.
-    pub door: Partition,
+    pub partition: Partition,
     /// `replicas: 0`, whoever set it.
-    pub asleep: bool,
+    pub scaled_to_zero: bool,
 }
 
 /// The partition of the rolling update.
@@ -179,7 +179,7 @@ pub struct PodView {
     /// The world format of its Minecraft.
     pub world: DataVersion,
     /// The phase of its server.
-    pub life: PodPhase,
+    pub phase: PodPhase,
 }
 
 /// Whether the node of a pod is to be drained.
@@ -188,27 +188,27 @@ pub enum NodeState {
     /// Nodes cannot be read, or have not been read yet. In this state no drain begins or ends.
     Unknown,
     /// The node is not to be drained, or the pod is not on a node.
-    Stays,
+    NotDraining,
     /// The node is cordoned, or an autoscaler has marked it.
-    Leaves,
+    Draining,
 }
 
 /// Whether the agent of a pod knows the recorded announcement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AgentMemory {
     /// The agent is counting it down, has done so, or cannot be reached. Also when no announcement is recorded.
-    Kept,
+    Known,
     /// The agent is counting down another announcement or none: the agent that received this one has restarted.
-    Lost,
+    Forgotten,
 }
 
 /// Whether the node of the current pod has the images of the goal. A node without them pulls them while the server is down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ImagesOnNode {
     /// The node has them all, or no pod is on a node that would need them.
-    Here,
+    Present,
     /// The node is being asked, or is pulling them.
-    OnTheirWay,
+    Pulling,
     /// The last attempt to pull one failed. This stays until an attempt succeeds.
     Failed,
     /// The node cannot be asked, for a reason unrelated to the images. Missing images are pulled while the server is down.
@@ -221,7 +221,7 @@ pub enum PodPhase {
     /// The pod has never been Ready.
     Starting {
         /// Moves on as long as the log or the world folder changes, because a start with progress is not stuck.
-        gives_up_at: Timestamp,
+        deadline: Timestamp,
     },
     /// The pod has been Ready, and the server process is running.
     Up,
@@ -232,7 +232,7 @@ pub enum PodPhase {
     /// The pod is being deleted.
     Stopping {
         /// The end of the grace period plus one minute. The node of a pod that stops for longer is considered lost.
-        lost_at: Timestamp,
+        overdue_at: Timestamp,
     },
 }
 
@@ -253,8 +253,8 @@ pub enum Players {
 }
 
 impl From<protocol::PlayerCount> for Players {
-    fn from(said: protocol::PlayerCount) -> Self {
-        match said {
+    fn from(count: protocol::PlayerCount) -> Self {
+        match count {
             protocol::PlayerCount::Unknown { since } => Self::Unknown { since },
             protocol::PlayerCount::Nobody | protocol::PlayerCount::Some { count: 0 } => Self::Nobody,
             protocol::PlayerCount::Some { count } => Self::Some(count),
@@ -274,7 +274,7 @@ pub enum Verification {
     /// Version, plugins, worlds and datapacks matched the expectation for the whole settling time.
     Passed,
     /// Some result could not be read. The revision is kept, and the operator reports it.
-    Unproven,
+    Inconclusive,
     /// Some result is worse than before.
     Failed,
 }
@@ -292,5 +292,5 @@ pub struct WorldState {
     pub played_since: bool,
     /// A restore is requested for the stable revision. Callers that take no offline backups set this to true: they have no request to write and
     /// no reason to wait.
-    pub restore_ordered: bool,
+    pub restore_requested: bool,
 }

@@ -22,8 +22,8 @@ use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::Access;
 
-pub use restore::{finish, put_back};
-pub use snapshot::{forget_old, keep, step_is_over};
+pub use restore::{finish, restore_data};
+pub use snapshot::{prune_saved, remove_outdated_record, save_data};
 
 use crate::protocol::FileSet;
 use crate::protocol::plugin_data::{DataPiece, PluginData};
@@ -49,15 +49,13 @@ pub enum Error {
         source: io::Error,
     },
     /// A file was created at this path after the exchange began.
-    #[error("`{path}` lies where something belongs that is put back: move it away")]
-    InTheWay {
+    #[error("`{path}` is at the path of restored data: move it away")]
+    Occupied {
         /// The path.
         path: String,
     },
     /// The journal of an earlier exchange contains a path that is not allowed.
-    #[error(
-        "the journal `.nightshift/plugin-data-back.json` names `{name}`, which is no place of ours: remove the file"
-    )]
+    #[error("the journal `.nightshift/plugin-data-back.json` names `{name}`, which is not allowed: remove the file")]
     Journal {
         /// The name as written in the journal.
         name: String,
@@ -96,11 +94,11 @@ const SERVER_SETTINGS: [&str; 8] = [
 const SETTINGS_FOLDER: &str = "config";
 
 /// The folder for the server's own settings, beside the folders of plugins. No plugin's folder has such a name.
-const BESIDE_PLUGINS: &str = "@server";
+const SERVER_FOLDER: &str = "@server";
 
 impl DataPiece {
     /// Its path on the volume.
-    fn here(&self, volume: &Volume) -> PathBuf {
+    fn path_on(&self, volume: &Volume) -> PathBuf {
         match self {
             Self::OfPlugin(folder) => volume.plugins().join(folder),
             Self::OfServer(name) => volume.root().join(name),
@@ -108,15 +106,15 @@ impl DataPiece {
     }
 
     /// Its path below the directory in which it is saved or displaced to.
-    fn below(&self, place: &Path) -> PathBuf {
+    fn path_in(&self, directory: &Path) -> PathBuf {
         match self {
-            Self::OfPlugin(folder) => place.join(folder),
-            Self::OfServer(name) => place.join(BESIDE_PLUGINS).join(name),
+            Self::OfPlugin(folder) => directory.join(folder),
+            Self::OfServer(name) => directory.join(SERVER_FOLDER).join(name),
         }
     }
 
     /// Whether Nightshift could have saved a piece with this name.
-    fn is_ours(&self) -> bool {
+    fn is_valid(&self) -> bool {
         match self {
             Self::OfPlugin(folder) => folder_of(folder).as_ref() == Some(folder),
             Self::OfServer(name) => SERVER_SETTINGS.contains(&name.as_str()),
@@ -133,19 +131,19 @@ impl DataPiece {
 
 /// The pieces that an update may change. They include the folders of plugins whose JARs differ between both version sets by any byte (removed,
 /// added or changed). They also include the server's own settings, if Paper differs.
-fn pieces_that_change(ran: &StagedManifest, comes: &FileSet) -> BTreeSet<DataPiece> {
+fn changed_pieces(ran: &StagedManifest, next: &FileSet) -> BTreeSet<DataPiece> {
     let old = ran.files.values().filter_map(|managed| Some((managed.plugin.as_deref()?, &managed.hash)));
-    let new = comes.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
+    let new = next.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.collect(), new.collect());
     let folders = old.symmetric_difference(&new).filter_map(|(plugin, _)| folder_of(plugin)).map(DataPiece::OfPlugin);
-    let is_other_paper = (&ran.minecraft, ran.build) != (&comes.minecraft, comes.build);
+    let is_other_paper = (&ran.minecraft, ran.build) != (&next.minecraft, next.build);
     let settings =
         SERVER_SETTINGS.iter().filter(|_| is_other_paper).map(|name| DataPiece::OfServer((*name).to_owned()));
     folders.chain(settings).collect()
 }
 
 /// The other folders of the previous version set: their plugins stay unchanged while these pieces change.
-fn folders_that_stay(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
+fn unchanged_folders(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
     let plugins = ran.files.values().filter_map(|managed| managed.plugin.as_deref());
     let changes = |folder: &String| change.contains(&DataPiece::OfPlugin(folder.clone()));
     plugins.filter_map(folder_of).filter(|folder| !changes(folder)).collect()
@@ -153,51 +151,51 @@ fn folders_that_stay(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTre
 
 /// The content at the path of a piece.
 enum PieceState {
-    Nothing,
+    Missing,
     /// It can be exchanged by renames.
-    Piece,
+    Movable,
     /// A link, a file in place of a folder or the reverse, or on another file system.
-    NoPiece,
+    NotMovable,
     /// The reason as text.
     Unreadable(String),
 }
 
 /// Checks without following a link. An accepted piece can be moved, because no step may fail once an exchange has begun.
-fn look(volume: &Volume, piece: &DataPiece) -> PieceState {
+fn inspect(volume: &Volume, piece: &DataPiece) -> PieceState {
     let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev());
-    let path = piece.here(volume);
+    let path = piece.path_on(volume);
     let found = match fs::symlink_metadata(&path) {
         Ok(found) => found,
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return PieceState::Nothing,
+        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return PieceState::Missing,
         Err(error) => return PieceState::Unreadable(error.to_string()),
     };
-    let is_here = device(volume.root()).is_ok_and(|here| here == found.dev());
+    let is_same_device = device(volume.root()).is_ok_and(|root_device| root_device == found.dev());
     let is_of_its_kind = if piece.is_folder() { found.is_dir() } else { found.is_file() };
     let is_behind_a_link = matches!(piece, DataPiece::OfPlugin(_)) && volume.plugins().is_symlink();
-    if is_behind_a_link || !is_of_its_kind || !is_here {
-        return PieceState::NoPiece;
+    if is_behind_a_link || !is_of_its_kind || !is_same_device {
+        return PieceState::NotMovable;
     }
     // Moving a file needs write access to its parent folder, whatever its own mode. Moving a folder needs write access to both.
     let moves = [path.parent().unwrap_or(volume.root()), if found.is_dir() { &path } else { volume.root() }];
-    let refusal = |place: &Path| rustix::fs::access(place, Access::WRITE_OK | Access::EXEC_OK).err();
+    let refusal = |path: &Path| rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).err();
     match moves.into_iter().find_map(refusal) {
-        None => PieceState::Piece,
+        None => PieceState::Movable,
         Some(errno) => PieceState::Unreadable(format!("it cannot be moved: {errno}")),
     }
 }
 
 /// Whether the path, relative to the server's directory, is directly below one of Nightshift's directories.
-fn is_right_below(path: &str, ours: &Path) -> bool {
-    let Ok(rest) = Path::new(path).strip_prefix(ours) else { return false };
+fn is_direct_child(path: &str, parent: &Path) -> bool {
+    let Ok(rest) = Path::new(path).strip_prefix(parent) else { return false };
     let mut parts = rest.components();
     matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
 }
 
 /// The names of the directories directly below a directory, in order. Empty if it does not exist.
-fn directories(of: &Path) -> Result<Vec<String>, Error> {
-    let error = |source| Error::Read { path: of.display().to_string(), source };
+fn directories(directory: &Path) -> Result<Vec<String>, Error> {
+    let error = |source| Error::Read { path: directory.display().to_string(), source };
     let mut names = Vec::new();
-    for entry in fs_ops::entries(of).map_err(error)? {
+    for entry in fs_ops::entries(directory).map_err(error)? {
         let is_directory = entry.file_type().map_err(error)?.is_dir();
         names.extend(entry.file_name().into_string().ok().filter(|_| is_directory));
     }

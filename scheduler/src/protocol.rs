@@ -6,39 +6,39 @@
 //! | `GET /v1/report` | operator | [`AgentReport`] |
 //! | `POST /v1/stage` with [`FileSet`] | operator | 202, with progress in the next report |
 //! | `POST /v1/announce` with [`Announce`] | operator | 202, idempotent for the same disruption and end. 409 with `not_now` during a backup's flush |
-//! | `POST /v1/call-off` with [`CancelAnnouncement`] | operator | 204. Announcements of other disruptions stay |
+//! | `POST /v1/cancel-announcement` with [`CancelAnnouncement`] | operator | 204. Announcements of other disruptions stay |
 //! | `POST /v1/save` with [`Save`] | operator | [`Saved`] |
-//! | `POST /v1/backup` with [`HotCopy`] | operator | 202, idempotent for the same request, with progress in the next report |
-//! | `POST /v1/keep` with [`KeepCopy`] | operator | 204. The last request counts |
+//! | `POST /v1/backup` with [`OnlineBackupRequest`] | operator | 202, idempotent for the same request, with progress in the next report |
+//! | `POST /v1/protect-backup` with [`ProtectBackup`] | operator | 204. The last request counts |
 //! | `POST /v1/players` | operator | [`PlayerCount`], read over RCON now |
 //!
 //! The operator pulls no other data. The agent pulls files from the operator's store (`GET <store>/files/<algorithm>/<hex>`).
 
 pub mod announce;
+pub mod backup_size;
 mod backups;
-pub mod damage;
-pub mod hot_copy;
-pub mod last_words;
-pub mod loaded;
+pub mod loaded_content;
+pub mod online_backup;
 pub mod plugin_data;
 pub mod restore;
 #[cfg(feature = "edge")]
 pub mod signature;
-pub mod sizes;
+pub mod termination_message;
+pub mod world_damage;
 
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-pub use announce::{Announce, CancelAnnouncement, Place, in_the_chat};
-pub use backups::{BackupFailed, BackupSeen, BackupsSeen};
-use damage::DamageTold;
-pub use hot_copy::{HotCopy, HotCopyOutcome, HotCopySeen, KeepCopy};
-use loaded::Loaded;
+pub use announce::{Announce, AnnouncementTarget, CancelAnnouncement, in_the_chat};
+pub use backups::{BackupFailed, BackupReport, BackupsReport};
+use loaded_content::Loaded;
+pub use online_backup::{OnlineBackupOutcome, OnlineBackupReport, OnlineBackupRequest, ProtectBackup};
 use plugin_data::PluginData;
-use restore::NewVolume;
 pub use restore::Restored;
+use restore::SeedResult;
+use world_damage::DamageReport;
 
 /// The start of the termination message when a volume without a world should be restored from a backup, and is not.
 pub const NOT_RESTORED: &str = "NOT RESTORED: ";
@@ -48,10 +48,10 @@ pub const NO_BACKUP: &str = "NO BACKUP: ";
 
 /// The start of [`LastStop::why`] when the process ended without a requested stop: a crash, a kill, or `/stop` in the game. The exit code tells
 /// which, and the kubelet knows it.
-pub const NOBODY_ASKED: &str = "the process ended and nobody had asked this agent";
+pub const UNREQUESTED_STOP: &str = "the process exited without a request to this agent";
 
 /// The start of [`LastStop::why`] when no agent observed the end.
-pub const NOBODY_SAW: &str = "nobody saw the process end";
+pub const UNOBSERVED_STOP: &str = "the exit of the process was not observed";
 
 /// The port of the agent in each server pod. The startup and readiness probes of the server container use it too.
 pub const PORT: u16 = 8470;
@@ -60,7 +60,7 @@ pub const PORT: u16 = 8470;
 pub const STOP_TIMEOUT_SECONDS: u64 = 300;
 
 /// The directory on the volume that belongs to Nightshift and contains all its records.
-pub const OUR_DIR: &str = ".nightshift";
+pub const NIGHTSHIFT_DIR: &str = ".nightshift";
 
 /// A file's hash with the name of its algorithm, as `sha256:<hex>`, `sha512:<hex>` or `sha1:<hex>`.
 ///
@@ -116,9 +116,9 @@ pub struct FileSet {
 impl FileSet {
     /// Whether it can open worlds of this data version, which the lock with this digest ran last. Worlds cannot be converted back. If a number is
     /// missing, it opens only worlds that it ran itself.
-    pub fn opens(&self, data_version: Option<u32>, lock: Option<&str>) -> bool {
+    pub fn can_open(&self, data_version: Option<u32>, lock: Option<&str>) -> bool {
         match (data_version, self.data_version) {
-            (Some(theirs), Some(ours)) => theirs <= ours,
+            (Some(world_version), Some(own_version)) => world_version <= own_version,
             _ => lock == Some(&self.lock),
         }
     }
@@ -161,13 +161,13 @@ pub struct AgentReport {
     #[serde(default)]
     pub staging: Option<Staging>,
     /// The world on the volume.
-    pub world: WorldSeen,
+    pub world: WorldReport,
     /// The worlds and datapacks that this start has opened. `None` until they were checked, or if the agent does not support it.
     #[serde(default)]
     pub loaded: Option<Loaded>,
     /// The damage to worlds that the server's log reports. `None`: no damage, or the agent does not read it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub damage: Option<DamageTold>,
+    pub damage: Option<DamageReport>,
     /// The server's last stop.
     #[serde(default)]
     pub last_stop: Option<LastStop>,
@@ -179,13 +179,13 @@ pub struct AgentReport {
     pub announced: Option<Announce>,
     /// The backups of this server. `None` from a server without backups.
     #[serde(default)]
-    pub backups: Option<BackupsSeen>,
+    pub backups: Option<BackupsReport>,
     /// The plugins' data that was saved before the last change of the version set. `None`: no data was saved, or the agent does not support it.
     #[serde(default)]
     pub plugin_data: Option<PluginData>,
     /// The result of the restore request for a volume without a world. `None`: no start had one, or the agent does not support it.
     #[serde(default)]
-    pub new_volume: Option<NewVolume>,
+    pub new_volume: Option<SeedResult>,
 }
 
 /// A request to revert the changes of a failed version set, for the init container. Stored under the key `restore.json` of a `ConfigMap` that it
@@ -195,7 +195,7 @@ pub struct AgentReport {
 /// is restored only if nobody may have played since.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RestoreOrder {
+pub struct RestoreRequest {
     /// The digest of the lock to return to: 64 hex digits.
     pub to: String,
     /// The digest of the lock that failed. The backup that was taken before it is restored.
@@ -214,8 +214,8 @@ fn yes() -> bool {
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
-fn is_true(it: &bool) -> bool {
-    *it
+fn is_true(value: &bool) -> bool {
+    *value
 }
 
 /// An unmanaged JAR in `plugins/`. All fields are untrusted text, cut to the length that a status allows.
@@ -281,7 +281,7 @@ pub enum Server {
         /// Paper's build from the server's own log, once it is read.
         build: Option<u32>,
         /// The plugins of this start from the log and `bukkit:plugins`. `None` until both were read.
-        plugins: Option<BTreeMap<String, PluginSeen>>,
+        plugins: Option<BTreeMap<String, PluginReport>>,
     },
     /// `stop` was sent or SIGTERM was received, and it has not ended yet.
     Stopping {
@@ -293,7 +293,7 @@ pub enum Server {
 /// One plugin, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct PluginSeen {
+pub struct PluginReport {
     /// From the line `Loading server plugin NAME vVERSION`.
     pub version: Option<String>,
     /// From `bukkit:plugins` (green).
@@ -346,7 +346,7 @@ pub struct Staging {
 /// The world folders on the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct WorldSeen {
+pub struct WorldReport {
     /// The highest Minecraft version in any `level.dat`. `None` before the first start.
     pub floor: Option<Floor>,
     /// False: the old and new layout exist side by side, because a move did not finish.
@@ -423,7 +423,7 @@ pub struct RequestRefusal {
 
 impl RequestRefusal {
     /// A refusal with only a reason.
-    pub fn because(error: impl Into<String>) -> Self {
+    pub fn new(error: impl Into<String>) -> Self {
         Self { error: error.into(), clock_ahead: None, fence: None, not_now: false }
     }
 }

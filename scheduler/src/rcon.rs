@@ -21,13 +21,13 @@ pub use responses::Online;
 use responses::TitleKind;
 
 /// The longest body that a server reads, in bytes. It drops a longer one silently (measured: 1446 works, 1447 does not).
-pub const LONGEST_COMMAND: usize = 1446;
+pub const MAX_COMMAND_BYTES: usize = 1446;
 
 /// A server splits replies at this many UTF-16 units. A reply of exactly this length may continue in another packet.
 const FULL_PACKET: usize = 4096;
 
 /// The timeout for connecting and for the password. A separate thread of the server answers both, so a tick stall does not matter.
-const OPENING: Duration = Duration::from_secs(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The password of RCON. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -70,7 +70,10 @@ pub enum Error {
         source: io::Error,
     },
     /// The server refused the password. Retrying does not help.
-    #[error("RCON at {address} refuses the password: is `rcon.password` in server.properties ours?")]
+    #[error(
+        "RCON at {address} refuses the password: another program may have changed `rcon.password` in \
+    server.properties"
+    )]
     WrongPassword {
         /// The address.
         address: SocketAddr,
@@ -85,7 +88,7 @@ pub enum Error {
         source: io::Error,
     },
     /// No answer arrived in time. The command may have run. Its answer may still arrive, so the connection is closed.
-    #[error("no answer to `{command}` within {seconds} s; it may have run all the same")]
+    #[error("no answer to `{command}` within {seconds} s. The command may have run")]
     Timeout {
         /// The command without its arguments.
         command: &'static str,
@@ -93,8 +96,8 @@ pub enum Error {
         seconds: u64,
     },
     /// The connection ended between command and answer. The command may have run.
-    #[error("the connection ended before `{command}` was answered; it may have run all the same")]
-    Lost {
+    #[error("the connection closed before `{command}` was answered. The command may have run")]
+    Disconnected {
         /// The command without its arguments.
         command: &'static str,
         /// The error of the socket.
@@ -102,7 +105,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The command was not sent.
-    #[error("`{command}` with its text has {bytes} bytes, a server reads at most {LONGEST_COMMAND}")]
+    #[error("`{command}` with its text has {bytes} bytes, a server reads at most {MAX_COMMAND_BYTES}")]
     TooLong {
         /// The command without its arguments.
         command: &'static str,
@@ -152,84 +155,85 @@ impl Console {
 
     /// The players online, by `minecraft:list`. A text without the two numbers is [`Online::Unknown`].
     pub async fn list(&mut self, within: Duration) -> Result<Online, Error> {
-        Ok(responses::online(&self.ask("minecraft:list", "", within).await?))
+        Ok(responses::online(&self.execute("minecraft:list", "", within).await?))
     }
 
-    /// Saves the world to disk and returns the server's answer. It succeeded only if [`responses::says_saved`] finds the confirmation in it.
+    /// Saves the world to disk and returns the server's answer. It succeeded only if [`responses::confirms_save`] finds the confirmation in it.
     pub async fn save_flush(&mut self, within: Duration) -> Result<String, Error> {
-        self.ask("minecraft:save-all", " flush", within).await
+        self.execute("minecraft:save-all", " flush", within).await
     }
 
     /// Has the server write its world: changed data, and data that it has written before. Returns the server's answer, as [`Self::save_flush`]
     /// does.
     pub async fn save(&mut self, within: Duration) -> Result<String, Error> {
-        self.ask("minecraft:save-all", "", within).await
+        self.execute("minecraft:save-all", "", within).await
     }
 
     /// Whether the server has this dimension (`minecraft:creative`) open. `None`: the answer confirms neither.
     pub async fn has_dimension(&mut self, key: &str, within: Duration) -> Result<Option<bool>, Error> {
-        let answer = self.ask("minecraft:execute", &responses::in_dimension_arguments(key), within).await?;
+        let answer = self.execute("minecraft:execute", &responses::in_dimension_arguments(key), within).await?;
         Ok(responses::has_dimension(&answer))
     }
 
     /// Switches autosave off and returns the server's answer, for [`responses::saving`].
     pub async fn save_off(&mut self, within: Duration) -> Result<String, Error> {
-        self.ask("minecraft:save-off", "", within).await
+        self.execute("minecraft:save-off", "", within).await
     }
 
     /// Switches autosave on and returns the server's answer, for [`responses::saving`].
     pub async fn save_on(&mut self, within: Duration) -> Result<String, Error> {
-        self.ask("minecraft:save-on", "", within).await
+        self.execute("minecraft:save-on", "", within).await
     }
 
     /// Stops the server. Any answer counts, and so does the end of the connection, because some servers end without an answer.
     pub async fn stop(&mut self, within: Duration) -> Result<(), Error> {
         self.open().await?;
-        match self.ask("minecraft:stop", "", within).await {
-            Ok(_) | Err(Error::Lost { .. } | Error::Incomplete { .. }) => Ok(()),
+        match self.execute("minecraft:stop", "", within).await {
+            Ok(_) | Err(Error::Disconnected { .. } | Error::Incomplete { .. }) => Ok(()),
             Err(other) => Err(other),
         }
     }
 
     /// The plugins by name, true for enabled (green) ones. `None` if the text is not such a list.
     pub async fn plugins(&mut self, within: Duration) -> Result<Option<BTreeMap<String, bool>>, Error> {
-        Ok(responses::plugins(&self.ask("bukkit:plugins", "", within).await?))
+        Ok(responses::plugins(&self.execute("bukkit:plugins", "", within).await?))
     }
 
     /// Shows a text in the chat to all players.
     pub async fn tellraw_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:tellraw", &responses::tellraw_arguments(text), within).await.map(drop)
+        self.execute("minecraft:tellraw", &responses::tellraw_arguments(text), within).await.map(drop)
     }
 
     /// Shows the first line of a text above the hotbar to all players. It fades after three seconds.
     pub async fn action_bar_all(&mut self, text: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:title", &responses::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
+        self.execute("minecraft:title", &responses::title_arguments(TitleKind::ActionBar, text), within).await.map(drop)
     }
 
     /// Shows `title` in large letters to all players, with the first line of `below` beneath it. The duration follows the players' own setting or
     /// that of another plugin, and is not changed.
     pub async fn title_all(&mut self, title: &str, below: &str, within: Duration) -> Result<(), Error> {
         // The subtitle waits for its title.
-        self.ask("minecraft:title", &responses::title_arguments(TitleKind::Subtitle, below), within).await?;
-        self.ask("minecraft:title", &responses::title_arguments(TitleKind::Title, title), within).await.map(drop)
+        self.execute("minecraft:title", &responses::title_arguments(TitleKind::Subtitle, below), within).await?;
+        self.execute("minecraft:title", &responses::title_arguments(TitleKind::Title, title), within).await.map(drop)
     }
 
     /// Disconnects all players, with a reason that they read. It also succeeds without players.
     pub async fn kick_all(&mut self, reason: &str, within: Duration) -> Result<(), Error> {
-        self.ask("minecraft:kick", &responses::kick_arguments(reason), within).await.map(drop)
+        self.execute("minecraft:kick", &responses::kick_arguments(reason), within).await.map(drop)
     }
 
     async fn connect(&self) -> Result<rcon::Connection<PacketGuard<TcpStream>>, Error> {
         let address = self.address;
         let late = || io::Error::from(io::ErrorKind::TimedOut);
-        let stream = tokio::time::timeout(OPENING, TcpStream::connect(address)).await.unwrap_or_else(|_| Err(late()));
+        let stream =
+            tokio::time::timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await.unwrap_or_else(|_| Err(late()));
         let stream = stream.map_err(|source| Error::Unreachable { address, source })?;
         // A packet must arrive in one read, and at once.
         stream.set_nodelay(true).map_err(|source| Error::Unreachable { address, source })?;
         let handshake = rcon::Connection::builder()
             .enable_factorio_quirks(true)
             .handshake(PacketGuard::new(stream), self.password.expose());
-        match tokio::time::timeout(OPENING, handshake).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, handshake).await {
             Ok(Ok(connection)) => Ok(connection),
             Ok(Err(rcon::Error::Auth)) => Err(Error::WrongPassword { address }),
             Ok(Err(other)) => Err(Error::ClosedBeforeAnswer { address, source: into_io(other) }),
@@ -238,15 +242,15 @@ impl Console {
     }
 
     /// Sends one command and reads one answer. The connection is kept only if the whole answer arrived in time.
-    async fn ask(&mut self, command: &'static str, arguments: &str, within: Duration) -> Result<String, Error> {
+    async fn execute(&mut self, command: &'static str, arguments: &str, within: Duration) -> Result<String, Error> {
         let body = format!("{command}{arguments}");
-        if body.len() > LONGEST_COMMAND {
+        if body.len() > MAX_COMMAND_BYTES {
             return Err(Error::TooLong { command, bytes: body.len() });
         }
         self.open().await?;
         // Taken out, so that a cancelled caller (a select, an abort) leaves no connection with a late answer behind.
         let mut connection = self.connection.take().expect("`open` has just put it there");
-        let answer = in_time(command, within, connection.cmd(&body)).await?;
+        let answer = with_timeout(command, within, connection.cmd(&body)).await?;
         if answer.encode_utf16().count() == FULL_PACKET {
             return Err(Error::Incomplete { command });
         }
@@ -261,14 +265,14 @@ impl fmt::Debug for Console {
     }
 }
 
-async fn in_time(
+async fn with_timeout(
     command: &'static str,
     within: Duration,
     answer: impl Future<Output = rcon::Result<String>>,
 ) -> Result<String, Error> {
     match tokio::time::timeout(within, answer).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(source)) => Err(Error::Lost { command, source: into_io(source) }),
+        Ok(Err(source)) => Err(Error::Disconnected { command, source: into_io(source) }),
         Err(_) => Err(Error::Timeout { command, seconds: within.as_secs() }),
     }
 }

@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// More than any server sends, in bytes: the JSON has at most 32767 characters, including a favicon.
-const LONGEST_ANSWER: usize = 256 * 1024;
+const MAX_RESPONSE_BYTES: usize = 256 * 1024;
 
 /// The content of a server's entry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,10 +47,10 @@ pub enum Error {
     #[error("the server-list ping was cut off")]
     Cut(#[source] io::Error),
     /// The peer is not a Minecraft server, or does not answer like one.
-    #[error("the answer to the server-list ping cannot be read: {what}")]
+    #[error("could not read the answer to the server-list ping: {problem}")]
     Garbled {
         /// The invalid part.
-        what: &'static str,
+        problem: &'static str,
     },
 }
 
@@ -84,7 +84,7 @@ async fn exchange(address: SocketAddr) -> Result<StatusResponse, Error> {
     bytes.extend_from_slice(&[1, 0x00]);
     stream.write_all(&bytes).await.map_err(Error::Cut)?;
 
-    let garbled = |what| Error::Garbled { what };
+    let garbled = |problem| Error::Garbled { problem };
     let length = read_length(&mut stream).await?;
     let mut packet = vec![0; length];
     stream.read_exact(&mut packet).await.map_err(Error::Cut)?;
@@ -117,14 +117,14 @@ fn read_status(json: &[u8]) -> Option<StatusResponse> {
     let Status { version, players } = serde_json::from_slice(json).ok()?;
     let number = |read: fn(&StatusPlayers) -> i64| players.as_ref().and_then(|players| read(players).try_into().ok());
     Some(StatusResponse {
-        minecraft: minecraft_of(&version.name).to_owned(),
+        minecraft: minecraft_version(&version.name).to_owned(),
         online: number(|players| players.online),
         max: number(|players| players.max),
     })
 }
 
 /// The last word that starts with a digit: `Paper 1.21.10` and `1.21.10` become `1.21.10`. Other names stay whole.
-fn minecraft_of(name: &str) -> &str {
+fn minecraft_version(name: &str) -> &str {
     let mut versions = name.split_whitespace().filter(|word| word.starts_with(|c: char| c.is_ascii_digit()));
     versions.next_back().unwrap_or(name)
 }
@@ -132,14 +132,18 @@ fn minecraft_of(name: &str) -> &str {
 /// Reads the protocol's variable-length number, of at most 5 bytes, for a length within the limits.
 async fn read_length(stream: &mut (impl AsyncReadExt + Unpin)) -> Result<usize, Error> {
     let mut value = 0_usize;
-    for place in 0..5 {
+    for index in 0..5 {
         let byte = stream.read_u8().await.map_err(Error::Cut)?;
-        value |= usize::from(byte & 0x7f) << (7 * place);
+        value |= usize::from(byte & 0x7f) << (7 * index);
         if byte & 0x80 == 0 {
-            return if value <= LONGEST_ANSWER { Ok(value) } else { Err(Error::Garbled { what: "it is too long" }) };
+            return if value <= MAX_RESPONSE_BYTES {
+                Ok(value)
+            } else {
+                Err(Error::Garbled { problem: "it is too long" })
+            };
         }
     }
-    Err(Error::Garbled { what: "its length has no end" })
+    Err(Error::Garbled { problem: "its length has no end" })
 }
 
 fn push_length(bytes: &mut Vec<u8>, length: usize) {

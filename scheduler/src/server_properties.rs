@@ -13,19 +13,19 @@ use crate::rcon::RconPassword;
 
 /// The prefix of files that may contain the content of `server.properties`, including its password. These are files that wait to replace it, and
 /// files that an editor leaves.
-pub(crate) const BESIDE: &str = ".server.properties.";
+pub(crate) const TEMPORARY_PREFIX: &str = ".server.properties.";
 
 /// The prefix of Nightshift's own files among them. Leftover ones are removed.
-const WAITING: &str = ".server.properties.nightshift-";
+const OWN_PREFIX: &str = ".server.properties.nightshift-";
 
 /// The file could not be updated.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Reading or writing failed.
-    #[error("could not {what} `server.properties`")]
+    #[error("could not {operation} `server.properties`")]
     File {
         /// Read, write, or clear away.
-        what: &'static str,
+        operation: &'static str,
         /// The cause.
         #[source]
         source: io::Error,
@@ -54,21 +54,21 @@ pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
     if password.expose().is_empty() || password.expose().bytes().any(wrong) {
         return Err(Error::Password);
     }
-    clear(directory).map_err(|source| Error::File { what: "clear away what was left of", source })?;
+    clear(directory).map_err(|source| Error::File { operation: "remove the remains of", source })?;
     let path = directory.join("server.properties");
     let (before, mode) = match fs::read(&path) {
         Ok(bytes) => {
-            let metadata = fs::metadata(&path).map_err(|source| Error::File { what: "read", source })?;
+            let metadata = fs::metadata(&path).map_err(|source| Error::File { operation: "read", source })?;
             (bytes, metadata.permissions().mode() & 0o7777)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), 0o640),
-        Err(source) => return Err(Error::File { what: "read", source }),
+        Err(source) => return Err(Error::File { operation: "read", source }),
     };
     let after = with_keys(&before, rcon);
     if after == before {
         return Ok(());
     }
-    replace(&path, &after, mode).map_err(|source| Error::File { what: "write", source })
+    replace(&path, &after, mode).map_err(|source| Error::File { operation: "write", source })
 }
 
 /// The name of the server's level, by `<directory>/server.properties`. Minecraft's own default is used if the file is unreadable or does not
@@ -84,7 +84,7 @@ pub fn level_name(directory: &Path) -> String {
 fn clear(directory: &Path) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let entry = entry?;
-        if entry.file_name().as_bytes().starts_with(WAITING.as_bytes()) && entry.file_type()?.is_file() {
+        if entry.file_name().as_bytes().starts_with(OWN_PREFIX.as_bytes()) && entry.file_type()?.is_file() {
             fs::remove_file(entry.path())?;
         }
     }
@@ -93,7 +93,7 @@ fn clear(directory: &Path) -> io::Result<()> {
 
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(WAITING).tempfile_in(directory)?;
+    let mut file = tempfile::Builder::new().prefix(OWN_PREFIX).tempfile_in(directory)?;
     io::Write::write_all(&mut file, content)?;
     file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
     file.as_file().sync_all()?;
@@ -199,37 +199,40 @@ mod tests {
 
     use super::*;
 
-    const OURS: &str =
+    const MANAGED: &str =
         "broadcast-rcon-to-ops=false\nenable-rcon=true\nrcon.ip=127.0.0.1\nrcon.password=secret\nrcon.port=25575\n";
 
-    fn ours(password: &RconPassword) -> Rcon<'_> {
+    fn rcon(password: &RconPassword) -> Rcon<'_> {
         Rcon { enabled: true, port: 25575, password }
     }
 
-    fn set(text: &str) -> String {
-        String::from_utf8(with_keys(text.as_bytes(), ours(&RconPassword::new("secret")))).unwrap()
+    fn with_managed_keys(text: &str) -> String {
+        String::from_utf8(with_keys(text.as_bytes(), rcon(&RconPassword::new("secret")))).unwrap()
     }
 
     #[test]
     fn missing_file_gets_the_five_managed_keys() {
-        assert_eq!(set(""), OURS);
+        assert_eq!(with_managed_keys(""), MANAGED);
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
-        assert_eq!(fs::read_to_string(directory.path().join("server.properties")).unwrap(), OURS);
+        write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
+        assert_eq!(fs::read_to_string(directory.path().join("server.properties")).unwrap(), MANAGED);
     }
 
     #[test]
     fn disabled_rcon_is_written_and_other_keys_are_unchanged() {
         let password = RconPassword::new("secret");
-        let off = with_keys(b"enable-rcon=true\n", Rcon { enabled: false, ..ours(&password) });
-        assert_eq!(String::from_utf8(off).unwrap(), set("enable-rcon=true\n").replace("rcon=true", "rcon=false"));
+        let off = with_keys(b"enable-rcon=true\n", Rcon { enabled: false, ..rcon(&password) });
+        assert_eq!(
+            String::from_utf8(off).unwrap(),
+            with_managed_keys("enable-rcon=true\n").replace("rcon=true", "rcon=false")
+        );
     }
 
     #[test]
     fn unmanaged_lines_keep_position_and_bytes() {
         let before = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port: 25580\nlevel-name=world\n  enable-rcon = false\nrcon.password=old\\\nlonger\nmax-players=20";
         let after = "#Minecraft server properties\n# rcon.port=1\nmotd=a\\\n  rcon.port=2\nrcon.port=25575\nlevel-name=world\nenable-rcon=true\nrcon.password=secret\nmax-players=20\nbroadcast-rcon-to-ops=false\nrcon.ip=127.0.0.1\n";
-        assert_eq!(set(before), after);
+        assert_eq!(with_managed_keys(before), after);
     }
 
     #[test]
@@ -250,12 +253,12 @@ mod tests {
 
     #[test]
     fn duplicate_key_is_written_once() {
-        assert_eq!(set("enable-rcon=false\nx=1\nenable-rcon=false\n").matches("enable-rcon").count(), 1);
+        assert_eq!(with_managed_keys("enable-rcon=false\nx=1\nenable-rcon=false\n").matches("enable-rcon").count(), 1);
     }
 
     #[test]
     fn non_utf_8_bytes_and_windows_line_ends_survive() {
-        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", ours(&RconPassword::new("secret")));
+        let after = with_keys(b"motd=\xa7cred\r\nrcon.port=1\r\n", rcon(&RconPassword::new("secret")));
         assert!(after.starts_with(b"motd=\xa7cred\r\nrcon.port=25575\r\n"), "{after:?}");
     }
 
@@ -267,11 +270,11 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o604)).unwrap();
         let inode = || std::os::unix::fs::MetadataExt::ino(&fs::metadata(&path).unwrap());
         let first = inode();
-        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
+        write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, 0o604);
         let second = inode();
         assert_ne!(first, second, "replaced by rename");
-        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
+        write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         assert_eq!(inode(), second);
         assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "no temporary file is left");
     }
@@ -279,17 +282,17 @@ mod tests {
     #[test]
     fn temporary_file_of_killed_process_is_removed() {
         let directory = tempfile::tempdir().unwrap();
-        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
+        write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         // Killed before the rename.
-        let waiting = tempfile::Builder::new().prefix(WAITING).tempfile_in(directory.path()).unwrap();
+        let waiting = tempfile::Builder::new().prefix(OWN_PREFIX).tempfile_in(directory.path()).unwrap();
         waiting.keep().unwrap();
         fs::write(directory.path().join(".server.properties.swp"), "of an editor").unwrap();
-        write(directory.path(), ours(&RconPassword::new("secret"))).unwrap();
+        write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());
         let mut names: Vec<_> = names.collect();
         names.sort();
         assert_eq!(names, [".server.properties.swp", "server.properties"]);
-        assert!(WAITING.starts_with(BESIDE), "it is in no copy either");
+        assert!(OWN_PREFIX.starts_with(TEMPORARY_PREFIX), "it is in no copy either");
     }
 
     #[test]
@@ -297,7 +300,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         for password in ["", "a\nop=true", "a b", "a\\", "pässword"] {
             assert!(
-                matches!(write(directory.path(), ours(&RconPassword::new(password))), Err(Error::Password)),
+                matches!(write(directory.path(), rcon(&RconPassword::new(password))), Err(Error::Password)),
                 "{password}"
             );
         }
@@ -313,8 +316,8 @@ mod tests {
     proptest! {
         #[test]
         fn properties_update_is_idempotent(text in "([a-z.=#:\\\\ -]{0,12}|rcon.port=1|enable-rcon:x|rcon.ip)(\n|\r\n|\\\\\n)?([a-z=\\\\\n]{0,20})") {
-            let once = set(&text);
-            prop_assert_eq!(set(&once), once);
+            let once = with_managed_keys(&text);
+            prop_assert_eq!(with_managed_keys(&once), once);
         }
     }
 }

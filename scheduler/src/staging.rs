@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{File, FileHash, FileSet, OUR_DIR};
+use crate::protocol::{File, FileHash, FileSet, NIGHTSHIFT_DIR};
 use hash_cache::{Hash, Malformed};
 
 /// The server's directory on the volume (`/data`).
@@ -47,20 +47,20 @@ impl Volume {
         self.root.join("plugins")
     }
 
-    fn ours(&self) -> PathBuf {
-        self.root.join(OUR_DIR)
+    fn nightshift_dir(&self) -> PathBuf {
+        self.root.join(NIGHTSHIFT_DIR)
     }
 
     fn manifest_path(&self) -> PathBuf {
-        self.ours().join("manifest.json")
+        self.nightshift_dir().join("manifest.json")
     }
 
     fn journal_path(&self) -> PathBuf {
-        self.ours().join("journal.json")
+        self.nightshift_dir().join("journal.json")
     }
 
     fn staged_dir(&self) -> PathBuf {
-        self.ours().join("staged")
+        self.nightshift_dir().join("staged")
     }
 
     fn staged_path(&self, lock: &str) -> PathBuf {
@@ -68,134 +68,134 @@ impl Volume {
     }
 
     fn ran_path(&self) -> PathBuf {
-        self.ours().join("ran.json")
+        self.nightshift_dir().join("ran.json")
     }
 
-    fn replaced_dir(&self) -> PathBuf {
-        self.ours().join("replaced")
+    fn displaced_jars_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("replaced")
     }
 
-    fn replaced_path(&self) -> PathBuf {
-        self.ours().join("replaced.json")
+    fn displaced_jars_path(&self) -> PathBuf {
+        self.nightshift_dir().join("replaced.json")
     }
 
     fn store_dir(&self) -> PathBuf {
-        self.ours().join("store")
+        self.nightshift_dir().join("store")
     }
 
-    fn store_of(&self, hash: &Hash) -> PathBuf {
+    fn store_subdir(&self, hash: &Hash) -> PathBuf {
         self.store_dir().join(hash.algorithm().name())
     }
 
-    fn stored(&self, hash: &Hash) -> PathBuf {
-        self.store_of(hash).join(hash.hex())
+    fn stored_path(&self, hash: &Hash) -> PathBuf {
+        self.store_subdir(hash).join(hash.hex())
     }
 
     /// The record of the last stop.
     pub fn last_stop_path(&self) -> PathBuf {
-        self.ours().join("last-stop.json")
+        self.nightshift_dir().join("last-stop.json")
     }
 
     /// The record of the last server process.
     pub fn running_path(&self) -> PathBuf {
-        self.ours().join("running.json")
+        self.nightshift_dir().join("running.json")
     }
 
     /// The record that the backup for the update in progress was taken.
-    pub fn copied_path(&self) -> PathBuf {
-        self.ours().join("copied.json")
+    pub fn backup_taken_path(&self) -> PathBuf {
+        self.nightshift_dir().join("copied.json")
     }
 
     /// The record of the last backup that failed.
-    pub fn copy_failed_path(&self) -> PathBuf {
-        self.ours().join("copy-failed.json")
+    pub fn backup_failed_path(&self) -> PathBuf {
+        self.nightshift_dir().join("copy-failed.json")
     }
 
     /// The record of the last request for an online backup, and its result.
-    pub fn hot_copy_path(&self) -> PathBuf {
-        self.ours().join("hot-copy.json")
+    pub fn online_backup_path(&self) -> PathBuf {
+        self.nightshift_dir().join("hot-copy.json")
     }
 
     /// The record that autosave may be off in the running server.
-    pub fn saving_off_path(&self) -> PathBuf {
-        self.ours().join("saving-off.json")
+    pub fn autosave_off_path(&self) -> PathBuf {
+        self.nightshift_dir().join("saving-off.json")
     }
 
     /// The journal of a restore that has begun.
     pub fn restore_journal_path(&self) -> PathBuf {
-        self.ours().join("restore.json")
+        self.nightshift_dir().join("restore.json")
     }
 
     /// The record of the last restore.
     pub fn restored_path(&self) -> PathBuf {
-        self.ours().join("restored.json")
+        self.nightshift_dir().join("restored.json")
     }
 
     /// The record of the last restore request of a user that was refused.
     pub fn restore_refused_path(&self) -> PathBuf {
-        self.ours().join("restore-refused.json")
+        self.nightshift_dir().join("restore-refused.json")
     }
 
     /// The record of the result of a request for a volume without a world.
     pub fn new_volume_path(&self) -> PathBuf {
-        self.ours().join("new-volume.json")
+        self.nightshift_dir().join("new-volume.json")
     }
 
     /// The directory in which a backup is unpacked, to be moved into place as a whole.
     pub fn restoring_dir(&self) -> PathBuf {
-        self.ours().join("restoring")
+        self.nightshift_dir().join("restoring")
     }
 
     /// The directory of files that were displaced by a restore.
-    pub fn set_aside_dir(&self) -> PathBuf {
-        self.ours().join("set-aside")
+    pub fn displaced_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("set-aside")
     }
 
     /// The record that players were online since this pod started.
     pub fn played_path(&self) -> PathBuf {
-        self.ours().join("played.json")
+        self.nightshift_dir().join("played.json")
     }
 
     /// The record of the worlds and datapacks that a start has opened, and of those that were closed since.
-    pub fn opened_path(&self) -> PathBuf {
-        self.ours().join("opened.json")
+    pub fn loaded_content_path(&self) -> PathBuf {
+        self.nightshift_dir().join("opened.json")
     }
 
     /// The record of the damage to worlds that the server's log has reported.
     pub fn damage_path(&self) -> PathBuf {
-        self.ours().join("damage.json")
+        self.nightshift_dir().join("damage.json")
     }
 
     /// The directory of saved plugins' data, with a subdirectory for each change of the version set.
-    pub fn kept_dir(&self) -> PathBuf {
-        self.ours().join("kept")
+    pub fn saved_data_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("kept")
     }
 
     /// The directory of the settings of plugins whose data is not saved whole, with a subdirectory for each change of the version set.
-    pub fn kept_settings_dir(&self) -> PathBuf {
-        self.ours().join("kept-settings")
+    pub fn saved_settings_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("kept-settings")
     }
 
     /// The directory for plugins' data that a failed version set has written, with a subdirectory for each version set.
-    pub fn failed_dir(&self) -> PathBuf {
-        self.ours().join("failed")
+    pub fn failed_data_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("failed")
     }
 
     /// The record of the data that was saved before the last change of the version set.
     pub fn plugin_data_path(&self) -> PathBuf {
-        self.ours().join("plugin-data.json")
+        self.nightshift_dir().join("plugin-data.json")
     }
 
     /// The journal of a restore of plugins' data.
     pub fn plugin_data_journal_path(&self) -> PathBuf {
-        self.ours().join("plugin-data-back.json")
+        self.nightshift_dir().join("plugin-data-back.json")
     }
 
     /// The path of a file of a lock. Refuses paths that lead out of the volume or into Nightshift's own records.
-    pub fn place(&self, path: &str) -> Result<PathBuf, RecordError> {
+    pub fn resolve_path(&self, path: &str) -> Result<PathBuf, RecordError> {
         let parts: Vec<_> = Path::new(path).components().collect();
         let plain = !parts.is_empty() && parts.iter().all(|part| matches!(part, Component::Normal(_)));
-        let ours = path.starts_with(OUR_DIR) && !path.starts_with(".nightshift/server/");
+        let ours = path.starts_with(NIGHTSHIFT_DIR) && !path.starts_with(".nightshift/server/");
         let odd = path.chars().any(char::is_control) || path.ends_with('/');
         if !plain || ours || odd {
             return Err(RecordError::Path { path: path.to_owned() });
@@ -226,7 +226,7 @@ pub enum RecordError {
         source: io::Error,
     },
     /// The content is not what Nightshift writes.
-    #[error("`{path}` is not what we wrote there")]
+    #[error("`{path}` was changed by another program")]
     Content {
         /// The path.
         path: String,
@@ -235,14 +235,14 @@ pub enum RecordError {
         source: serde_json::Error,
     },
     /// A path in a lock is not allowed.
-    #[error("the lock names the path `{path}`, which is not a plain path below the server's directory")]
+    #[error("the lock has the path `{path}`, which is not a plain path below the server's directory")]
     Path {
         /// The path as written.
         path: String,
     },
     /// Two files have the same path.
-    #[error("the lock names the path `{path}` twice")]
-    Twice {
+    #[error("the lock has the path `{path}` twice")]
+    Duplicate {
         /// The path as written.
         path: String,
     },
@@ -279,7 +279,7 @@ pub struct StagedManifest {
 
 impl StagedManifest {
     /// Whether replacing this lock with `lock` is a rollback. Applying a lock again after a rollback from it is not one: it is a new attempt.
-    pub fn goes_back_to(&self, lock: &str) -> bool {
+    pub fn is_rollback_to(&self, lock: &str) -> bool {
         !self.went_back && self.previous.as_deref() == Some(lock)
     }
 }
@@ -306,15 +306,15 @@ struct Journal {
 }
 
 /// The validated files of a lock: plain paths without duplicates, and usable hashes. In the order server, support, plugins.
-fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError> {
+fn validate(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError> {
     let mut wanted: Vec<WantedSet> = Vec::new();
-    for file in all(set) {
+    for file in all_files(set) {
         let hash = Hash::parse(&file.hash);
         let hash = hash.map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         if wanted.iter().any(|other| other.file.path == file.path) {
-            return Err(RecordError::Twice { path: file.path.clone() });
+            return Err(RecordError::Duplicate { path: file.path.clone() });
         }
-        wanted.push(WantedSet { place: volume.place(&file.path)?, hash, file: file.clone() });
+        wanted.push(WantedSet { path: volume.resolve_path(&file.path)?, hash, file: file.clone() });
     }
     Ok(wanted)
 }
@@ -323,12 +323,12 @@ fn checked(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError
 #[derive(Debug, Clone)]
 struct WantedSet {
     file: File,
-    place: PathBuf,
+    path: PathBuf,
     hash: Hash,
 }
 
 /// All files of a lock.
-pub fn all(set: &FileSet) -> impl Iterator<Item = &File> {
+pub fn all_files(set: &FileSet) -> impl Iterator<Item = &File> {
     std::iter::once(&set.server).chain(&set.support).chain(&set.plugins)
 }
 

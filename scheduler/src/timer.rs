@@ -18,10 +18,10 @@ use tokio_cron_scheduler::{Job, JobScheduler, JobSchedulerError};
 
 /// The longest time for which a one-shot is armed. After that it is armed again, because the clock of a machine may be set, or stop while it
 /// sleeps.
-const FURTHEST: SignedDuration = SignedDuration::from_hours(6);
+const MAX_DELAY: SignedDuration = SignedDuration::from_hours(6);
 
 /// A one-shot that has not rung this long after its time never will, and other callers must not wait for it.
-const LOST: SignedDuration = SignedDuration::from_secs(5);
+const LOST_AFTER: SignedDuration = SignedDuration::from_secs(5);
 
 /// The callback of an alarm. It must not block. It is meant for sending into a channel.
 type Wake = Box<dyn FnOnce() + Send>;
@@ -35,14 +35,14 @@ pub struct Timer {
     /// `None` if no alarm ever rings.
     scheduler: Option<JobScheduler>,
     clock: TimerClock,
-    book: Arc<Mutex<TimerState>>,
+    state: Arc<Mutex<TimerState>>,
 }
 
 /// Why an alarm could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum AlarmError {
     /// No alarm will ring.
-    #[error("could not start the alarm clock")]
+    #[error("could not start the timer")]
     Start(#[source] JobSchedulerError),
     /// This alarm will not ring, unless another one is set later.
     #[error("could not set an alarm for {at}")]
@@ -65,16 +65,16 @@ struct TimerState {
 
 impl TimerState {
     /// Removes and returns all callers that are due.
-    fn due(&mut self, now: Timestamp) -> Vec<Wake> {
+    fn take_due(&mut self, now: Timestamp) -> Vec<Wake> {
         let (due, later) = std::mem::take(&mut self.calls).into_iter().partition(|(_, (at, _))| *at <= now);
         self.calls = later;
         BTreeMap::into_values(due).map(|(_, wake)| wake).collect()
     }
 
     /// When a one-shot is missing: for the next caller, unless an earlier one is already armed.
-    fn missing(&mut self, now: Timestamp) -> Option<Timestamp> {
-        self.armed.retain(|armed| *armed + LOST >= now);
-        let next = self.calls.values().map(|(at, _)| *at).min()?.min(now + FURTHEST);
+    fn next_to_arm(&mut self, now: Timestamp) -> Option<Timestamp> {
+        self.armed.retain(|armed| *armed + LOST_AFTER >= now);
+        let next = self.calls.values().map(|(at, _)| *at).min()?.min(now + MAX_DELAY);
         // Rounded up to the second, because one-shots are set in whole seconds.
         let next = Timestamp::from_second(whole_second_not_before(next)).ok()?;
         self.armed.first().is_none_or(|armed| *armed > next).then_some(next)
@@ -86,13 +86,13 @@ impl Timer {
     pub async fn start(clock: TimerClock) -> Result<Self, AlarmError> {
         let scheduler = JobScheduler::new().await.map_err(AlarmError::Start)?;
         scheduler.start().await.map_err(AlarmError::Start)?;
-        Ok(Self { scheduler: Some(scheduler), clock, book: Arc::default() })
+        Ok(Self { scheduler: Some(scheduler), clock, state: Arc::default() })
     }
 
     /// An alarm clock that never rings, for simulations. Real seconds would ring it at random instants of a simulated clock.
     #[must_use]
     pub fn silent(clock: TimerClock) -> Self {
-        Self { scheduler: None, clock, book: Arc::default() }
+        Self { scheduler: None, clock, state: Arc::default() }
     }
 
     /// Calls `wake` once after `at`: never earlier, and about half a second later at most. It replaces an earlier alarm for this key. An instant
@@ -103,48 +103,48 @@ impl Timer {
         at: Timestamp,
         wake: impl FnOnce() + Send + 'static,
     ) -> Result<(), AlarmError> {
-        let mut book = self.book.lock().await;
+        let mut state = self.state.lock().await;
         if at <= (self.clock)() {
-            book.calls.remove(&key);
-            drop(book);
+            state.calls.remove(&key);
+            drop(state);
             wake();
             return Ok(());
         }
-        book.calls.insert(key, (at, Box::new(wake)));
-        self.arm(&mut book).await
+        state.calls.insert(key, (at, Box::new(wake)));
+        self.arm(&mut state).await
     }
 
     /// Removes the alarm for this key.
-    pub async fn forget(&self, key: &str) {
-        self.book.lock().await.calls.remove(key);
+    pub async fn cancel(&self, key: &str) {
+        self.state.lock().await.calls.remove(key);
     }
 
     /// Arms a one-shot for the next caller, if none is armed.
-    async fn arm(&self, book: &mut TimerState) -> Result<(), AlarmError> {
+    async fn arm(&self, state: &mut TimerState) -> Result<(), AlarmError> {
         let Some(scheduler) = &self.scheduler else { return Ok(()) };
         let now = (self.clock)();
-        let Some(at) = book.missing(now) else { return Ok(()) };
+        let Some(at) = state.next_to_arm(now) else { return Ok(()) };
         let armed = |source| AlarmError::Arm { at, source };
         // The crate adds whole seconds to the current second, rounded down.
         let seconds = u64::try_from(at.as_second() - now.as_second()).unwrap_or(0);
         let alarm = self.clone();
         let job = Job::new_one_shot_async(Duration::from_secs(seconds), move |_, _| alarm.clone().ring(at));
         scheduler.add(job.map_err(armed)?).await.map_err(armed)?;
-        book.armed.insert(at);
+        state.armed.insert(at);
         Ok(())
     }
 
     /// Handles a one-shot that has rung. Boxed, because it arms the next one.
     fn ring(self, armed: Timestamp) -> Pin<Box<dyn Future<Output = ()> + Send>> {
         Box::pin(async move {
-            let mut book = self.book.lock().await;
-            book.armed.remove(&armed);
-            let due = book.due((self.clock)());
-            if let Err(error) = self.arm(&mut book).await {
+            let mut state = self.state.lock().await;
+            state.armed.remove(&armed);
+            let due = state.take_due((self.clock)());
+            if let Err(error) = self.arm(&mut state).await {
                 let error: &(dyn std::error::Error + 'static) = &error;
-                tracing::error!(error, "the next alarm is not set; whoever waits for it has a timer of their own");
+                tracing::error!(error, "could not set the next alarm; waiting tasks use their own timers");
             }
-            drop(book);
+            drop(state);
             for wake in due {
                 wake();
             }

@@ -16,14 +16,24 @@ use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
-use crate::protocol::{FileSet, Floor, OUR_DIR, WorldSeen};
+use crate::protocol::{FileSet, Floor, NIGHTSHIFT_DIR, WorldReport};
 use crate::server_properties::level_name;
 pub use level_dat::LevelDat;
 
 /// Folders of a server directory that never contain a world which the server opens. `lost+found` is created by ext4 on each new volume, readable
 /// only by root unless its owner was changed.
-const NO_WORLDS: [&str; 10] =
-    ["bundler", "cache", "config", "crash-reports", "libraries", "logs", "lost+found", "plugins", "versions", OUR_DIR];
+const NO_WORLDS: [&str; 10] = [
+    "bundler",
+    "cache",
+    "config",
+    "crash-reports",
+    "libraries",
+    "logs",
+    "lost+found",
+    "plugins",
+    "versions",
+    NIGHTSHIFT_DIR,
+];
 
 /// The depth of the search for worlds: beside server.properties, in a `world-container` below, or where a plugin stores its own
 /// (`worlds/minigames/map1`). It equals the depth of dimensions in the new layout.
@@ -37,7 +47,7 @@ const FLAT_DEPTH: usize = 2;
 const FLAT: [&str; 4] = ["backup", "backups", "bluemap", "dimensions"];
 
 /// How many files one check of the progress of a start may read. A world of 100 GB has about 20,000 region files.
-const PROGRESS_FILES: usize = 50_000;
+const MAX_PROGRESS_FILES: usize = 50_000;
 
 /// One world folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -63,7 +73,7 @@ pub enum Role {
     Opened,
     /// It exists, and the server did not open it.
     #[default]
-    Lies,
+    Unused,
 }
 
 /// All world folders of a volume, ordered by path.
@@ -82,10 +92,10 @@ impl Worlds {
             check_links(data, &format!("{level}{dimension}"))?;
         }
         let mut folders = Vec::new();
-        find(data, 0, DEPTH, &mut folders)?;
+        find_worlds(data, 0, DEPTH, &mut folders)?;
         folders.sort_by(|a, b| a.path.cmp(&b.path));
         let mut worlds = Self { folders };
-        loaded_worlds::tell_roles(data, &mut worlds);
+        loaded_worlds::set_roles(data, &mut worlds);
         Ok(worlds)
     }
 
@@ -100,17 +110,18 @@ impl Worlds {
 
     /// Whether it is known which of them the server opens.
     pub fn are_in_use(&self) -> bool {
-        self.folders.iter().any(|folder| folder.role != Role::Lies)
+        self.folders.iter().any(|folder| folder.role != Role::Unused)
     }
 
     /// The paths of worlds with this format, if the server had none of them open: a user who checks only the worlds in use would not find the
     /// cause.
-    fn strays_of(&self, floor: &Floor) -> String {
+    fn unused_worlds_with(&self, floor: &Floor) -> String {
         let is_of = |folder: &&WorldFolder| matches!(&folder.level, Some(LevelDat::OpenedBy(by)) if by == floor);
         let all: Vec<_> = self.folders.iter().filter(is_of).collect();
         match all.first() {
-            Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Lies) => format!(
-                ". It is `{}`, which the server did not have open: if it is not wanted here, move it out of the server's directory",
+            Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Unused) => format!(
+                ". It is `{}`, which the server did not have open: if it is unwanted, move it out of the server's \
+                directory",
                 stray.path.display()
             ),
             Some(_) | None => String::new(),
@@ -128,7 +139,7 @@ impl Worlds {
     }
 
     /// False if a move from the old to the new layout did not finish: a Minecraft that moves the worlds then exits at each start.
-    pub fn whole(&self) -> bool {
+    pub fn is_whole(&self) -> bool {
         let new = |folder: &WorldFolder| folder.new_layout;
         !self.folders.iter().filter(|folder| new(folder)).any(|moved| {
             moved.old_layout
@@ -140,8 +151,8 @@ impl Worlds {
     }
 
     /// The worlds for the report.
-    pub fn seen(&self) -> WorldSeen {
-        WorldSeen { floor: self.floor(), whole: self.whole() }
+    pub fn report(&self) -> WorldReport {
+        WorldReport { floor: self.floor(), whole: self.is_whole() }
     }
 
     /// The `session.lock` of each folder that a server locks, whether or not the file exists.
@@ -153,7 +164,7 @@ impl Worlds {
 
     /// When a file of these worlds last changed: a start with progress is not stuck.
     pub fn changed_at(&self) -> Option<Timestamp> {
-        let files = self.folders.iter().flat_map(|folder| walkdir::WalkDir::new(&folder.path)).take(PROGRESS_FILES);
+        let files = self.folders.iter().flat_map(|folder| walkdir::WalkDir::new(&folder.path)).take(MAX_PROGRESS_FILES);
         files.filter_map(|entry| entry.ok()?.metadata().ok()?.modified().ok()?.try_into().ok()).max()
     }
 }
@@ -174,25 +185,25 @@ fn check_links(data: &Path, name: &str) -> io::Result<()> {
         if path.is_symlink()
             && let Err(error) = fs::metadata(&path)
         {
-            let words = format!(
-                "`{}` is a link that leads to nothing here ({error}): put the worlds on the data volume in its place, or remove the \
-                 link where there are none",
+            let message = format!(
+                "`{}` is a broken link ({error}): replace it by the worlds on the data volume, or remove it if there \
+                are none",
                 path.display()
             );
-            return Err(io::Error::new(error.kind(), words));
+            return Err(io::Error::new(error.kind(), message));
         }
     }
     Ok(())
 }
 
-fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFolder>) -> io::Result<()> {
-    let with_place = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
+fn find_worlds(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFolder>) -> io::Result<()> {
+    let with_path = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
     let entries = match fs::read_dir(directory) {
-        Err(error) if holds_none(error.kind(), depth) => return Ok(()),
-        entries => entries.map_err(with_place)?,
+        Err(error) if cannot_hold_worlds(error.kind(), depth) => return Ok(()),
+        entries => entries.map_err(with_path)?,
     };
     for entry in entries {
-        let entry = entry.map_err(with_place)?;
+        let entry = entry.map_err(with_path)?;
         let (name, path) = (entry.file_name(), entry.path());
         // Follows symbolic links, because worlds are often linked. Other files need no extra system call, because there may be thousands.
         let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
@@ -202,16 +213,17 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
         }
         let level_dat = path.join("level.dat");
         let level = if level_dat.exists() { Some(level_dat::read(&level_dat)) } else { None };
-        let old_layout = ["region", "DIM-1/region", "DIM1/region"].iter().any(|place| has_regions(&path.join(place)));
-        let own = path.join("dimensions/minecraft");
-        let regions_of = |dimension: &&str| has_regions(&own.join(dimension).join("region"));
-        let new_layout = own.exists() && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
+        let old_layout =
+            ["region", "DIM-1/region", "DIM1/region"].iter().any(|region_path| has_regions(&path.join(region_path)));
+        let dimensions = path.join("dimensions/minecraft");
+        let regions_of = |dimension: &&str| has_regions(&dimensions.join(dimension).join("region"));
+        let new_layout = dimensions.exists() && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
         // A link may lead upwards, and its target is found at its own path.
         let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
             found.push(WorldFolder { path, level, old_layout, new_layout, role: Role::default() });
         } else if depth + 1 < deepest {
-            find(&path, depth + 1, deepest, found)?;
+            find_worlds(&path, depth + 1, deepest, found)?;
         }
     }
     Ok(())
@@ -220,7 +232,7 @@ fn find(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFol
 /// Whether a folder that cannot be listed cannot contain a world that the server opens. A folder that disappeared while a server runs contains
 /// none. Deep down, a folder without permission contains none either, because the server runs as the same user. Higher up, missing permission is
 /// a mistake that must be reported.
-fn holds_none(why: io::ErrorKind, depth: usize) -> bool {
+fn cannot_hold_worlds(why: io::ErrorKind, depth: usize) -> bool {
     (depth > 0 && why == io::ErrorKind::NotFound) || (depth >= FLAT_DEPTH && why == io::ErrorKind::PermissionDenied)
 }
 
@@ -240,8 +252,8 @@ fn has_regions(directory: &Path) -> bool {
 pub enum WorldRefusal {
     /// A newer Minecraft opened the worlds.
     #[error(
-        "Minecraft {wanted} must not open this world: Minecraft {floor} has opened it, and a world cannot go back. \
-         Choose {floor} or newer, or restore a backup from before{of}"
+        "Minecraft {wanted} must not open this world: Minecraft {floor} has opened it, and a world cannot be \
+        downgraded. Choose {floor} or newer, or restore an earlier backup{world}"
     )]
     Older {
         /// The version in the lock.
@@ -249,12 +261,12 @@ pub enum WorldRefusal {
         /// The version on the volume.
         floor: String,
         /// The path of that world as text, if it is not the server's own. Otherwise empty.
-        of: String,
+        world: String,
     },
     /// A newer Minecraft has begun to move them to its layout, and did not finish.
     #[error(
-        "Minecraft {wanted} must not open this world: a newer one has begun to move it to the layout of {MOVES}, and what is moved would be made \
-         anew. Restore a backup from before"
+        "Minecraft {wanted} must not open this world: a newer one has begun to move it to the layout of \
+        {NEW_LAYOUT_SINCE}, and the moved parts would be generated again. Restore an earlier backup"
     )]
     Moved {
         /// The version in the lock.
@@ -262,8 +274,8 @@ pub enum WorldRefusal {
     },
     /// The version of the worlds is unknown.
     #[error(
-        "`{file}` cannot be read ({why}), so nobody knows which Minecraft opened this world; \
-         only the one that ran last ({last}) may open it, not {wanted}. Restore that file, or the world, from a backup"
+        "`{file}` cannot be read ({why}), so the Minecraft that opened this world is unknown. Only the one that ran \
+        last ({last}) may open it, not {wanted}. Restore that file, or the world, from a backup"
     )]
     Unknown {
         /// The `level.dat`.
@@ -278,7 +290,7 @@ pub enum WorldRefusal {
 }
 
 /// The first Minecraft with one folder for all dimensions of a world. Paper moves older worlds into it at its first start.
-const MOVES: &str = "26.1";
+const NEW_LAYOUT_SINCE: &str = "26.1";
 
 /// Whether the files of `set` may open these worlds. `last` is the Minecraft in the manifest, if any.
 pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<(), WorldRefusal> {
@@ -288,14 +300,14 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
             None => level_dat::is_older(&set.minecraft, &floor.minecraft),
         };
         if older {
-            let of = worlds.strays_of(&floor);
-            return Err(WorldRefusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, of });
+            let of = worlds.unused_worlds_with(&floor);
+            return Err(WorldRefusal::Older { wanted: set.minecraft.clone(), floor: floor.minecraft, world: of });
         }
     }
     // The `level.dat` gets its version only after the move, so by that file an older version could open the worlds. The version that ran here
     // last found them as they are, and players have used them since.
     let release = set.minecraft.split(['-', ' ']).next().unwrap_or_default();
-    if !worlds.whole() && level_dat::is_older(release, MOVES) && last != Some(&set.minecraft) {
+    if !worlds.is_whole() && level_dat::is_older(release, NEW_LAYOUT_SINCE) && last != Some(&set.minecraft) {
         return Err(WorldRefusal::Moved { wanted: set.minecraft.clone() });
     }
     if let Some((path, why)) = worlds.unreadable().first()
@@ -316,7 +328,7 @@ pub fn may_open(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> Result<()
 ///
 /// Of worlds that the server does not open, only the newest counts. Otherwise an old unused world would cause a backup before each update. But a
 /// newer unused world that a user added does not affect the worlds in use.
-pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
+pub fn is_irreversible(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
     let is_older = |level: &LevelDat| match level {
         LevelDat::OpenedBy(floor) => match set.data_version {
             Some(wanted) => floor.data_version < wanted,
@@ -331,11 +343,11 @@ pub fn is_one_way(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bool {
         None => worlds.folders.iter().any(|folder| folder.level == Some(LevelDat::BeforeVersions)),
     };
     // A plugin may open a world and never save it. Its `level.dat` then stays as old as it was, whatever has opened it since.
-    let comes_first = last != Some(&set.minecraft);
+    let is_first_open = last != Some(&set.minecraft);
     let is_opened = |folder: &WorldFolder| match folder.role {
         Role::Level => true,
-        Role::Opened => comes_first,
-        Role::Lies => false,
+        Role::Opened => is_first_open,
+        Role::Unused => false,
     };
     are_all || worlds.folders.iter().any(|folder| is_opened(folder) && folder.level.as_ref().is_some_and(is_older))
 }

@@ -2,38 +2,38 @@
 //! a server.
 #![expect(clippy::unwrap_used, reason = "test code; clippy's exemption covers only the test functions themselves")]
 
-#[path = "agent/asked_restore.rs"]
-mod asked_restore;
-#[path = "agent/copies.rs"]
-mod copies;
+#[path = "agent/bad_exits.rs"]
+mod bad_exits;
 #[path = "agent/countdown.rs"]
 mod countdown;
+#[path = "agent/disk_space.rs"]
+mod disk_space;
 #[path = "agent/early_stop.rs"]
 mod early_stop;
-#[path = "agent/ends.rs"]
-mod ends;
-#[path = "agent/hot_copy.rs"]
-mod hot_copy;
+#[path = "agent/fake_paper.rs"]
+mod fake_paper;
+#[path = "agent/fake_server.rs"]
+mod fake_server;
+#[path = "agent/harness.rs"]
+mod harness;
 #[path = "agent/init.rs"]
 mod init;
-#[path = "agent/last_save.rs"]
-mod last_save;
-#[path = "agent/loaded.rs"]
-mod loaded;
-#[path = "agent/new_volume.rs"]
-mod new_volume;
-#[path = "agent/own_saves.rs"]
-mod own_saves;
-#[path = "agent/paper.rs"]
-mod paper;
+#[path = "agent/loaded_content.rs"]
+mod loaded_content;
+#[path = "agent/online_backup.rs"]
+mod online_backup;
 #[path = "agent/plugin_data.rs"]
 mod plugin_data;
-#[path = "agent/pod.rs"]
-mod pod;
-#[path = "agent/room.rs"]
-mod room;
-#[path = "agent/stand_in.rs"]
-mod stand_in;
+#[path = "agent/pre_update_backup.rs"]
+mod pre_update_backup;
+#[path = "agent/requested_restore.rs"]
+mod requested_restore;
+#[path = "agent/save_during_backup.rs"]
+mod save_during_backup;
+#[path = "agent/save_tracking.rs"]
+mod save_tracking;
+#[path = "agent/seed_volume.rs"]
+mod seed_volume;
 #[path = "agent/volume.rs"]
 mod volume;
 
@@ -41,13 +41,14 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::{Duration, Instant};
 
+use fake_server::Paper;
+use harness::{KEY, POD, Pod, TEST_TIMEOUT, read_last_stop, until};
 use jiff::SignedDuration;
-use paper::Paper;
-use pod::{KEY, PATIENCE, POD, Pod, read_last_stop, until};
 use scheduler::agent::{clock, config, pre_stop_hook};
 use scheduler::protocol::signature::{Key, Parts, sign};
 use scheduler::protocol::{
-    AgentReport, Announce, CancelAnnouncement, Place, PlayerCount, PluginSeen, Save, Saved, Server, in_the_chat,
+    AgentReport, Announce, AnnouncementTarget, CancelAnnouncement, PlayerCount, PluginReport, Save, Saved, Server,
+    in_the_chat,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +64,7 @@ async fn server_is_observed_from_first_response_to_saved_exit() {
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (200, 200));
     let Server::Up { minecraft, build, plugins, .. } = report.server else { unreachable!() };
     assert_eq!((minecraft.as_str(), build), ("1.21.10", Some(130)));
-    let seen = |version: &str, enabled| PluginSeen { version: Some(version.to_owned()), enabled };
+    let seen = |version: &str, enabled| PluginReport { version: Some(version.to_owned()), enabled };
     assert_eq!(plugins.unwrap(), [("Demo".into(), seen("2.0", true)), ("Red".into(), seen("1", false))].into());
     assert_eq!(report.players, PlayerCount::Some { count: 3 });
     assert_eq!(report.pod_uid, POD);
@@ -72,9 +73,9 @@ async fn server_is_observed_from_first_response_to_saved_exit() {
     let save: Saved = pod.json("POST", "/v1/save", &Save { timeout_seconds: 20 }).await;
     assert!(save.confirmed && save.problem.is_none(), "{save:?}");
 
-    let asked_at = clock::now();
-    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
-    assert_eq!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done("ok".into()));
+    let requested_at = clock::now();
+    let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     assert_eq!(
         paper.commands(),
@@ -89,12 +90,12 @@ async fn server_is_observed_from_first_response_to_saved_exit() {
         ],
         "players who were not told are told, and why they are disconnected"
     );
-    assert_eq!(paper.heard.lock().unwrap().connections, 4, "one connection per act");
+    assert_eq!(paper.state.lock().unwrap().connections, 4, "one connection per act");
     assert_eq!(report.server, Server::Absent);
     let last_stop = report.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
-    let is_its_own = last_stop.saved_at.is_some_and(|at| asked_at <= at && at <= last_stop.at);
-    assert!(is_its_own, "the save of the stop, and not the one before it: {last_stop:?}");
+    let is_from_this_stop = last_stop.saved_at.is_some_and(|at| requested_at <= at && at <= last_stop.at);
+    assert!(is_from_this_stop, "the save of the stop, and not the one before it: {last_stop:?}");
     assert_eq!(last_stop.players, Some(3), "by the last ping before they were disconnected");
     assert_eq!(read_last_stop(pod.data.path()), last_stop);
     assert_eq!((pod.probe("/started").await, pod.probe("/ready").await), (503, 503));
@@ -116,13 +117,13 @@ async fn countdown_shows_correct_times_once_per_disruption() {
         in_languages: false,
     };
     for _ in 0..3 {
-        assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+        assert_eq!(pod.send("POST", "/v1/announce", &announce).await.status(), 202);
     }
     assert_eq!(pod.report().await.announced, Some(announce.clone()));
     until("three lines", || async { paper.commands().len() >= 4 }).await;
-    let said: Vec<_> = paper.commands()[1..].iter().map(|line| line.split('"').nth(7).unwrap().to_owned()).collect();
-    assert_eq!(said, ["Restart in 3 seconds", "Restart in 2 seconds", "Restart in 1 second"]);
-    assert_eq!(paper.heard.lock().unwrap().connections, 2, "the countdown used one");
+    let shown: Vec<_> = paper.commands()[1..].iter().map(|line| line.split('"').nth(7).unwrap().to_owned()).collect();
+    assert_eq!(shown, ["Restart in 3 seconds", "Restart in 2 seconds", "Restart in 1 second"]);
+    assert_eq!(paper.state.lock().unwrap().connections, 2, "the countdown used one");
 
     // The stop that follows does not warn a second time.
     pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
@@ -137,17 +138,17 @@ async fn countdown_is_shown_everywhere_despite_one_failing_place() {
     let paper = Paper::start(pod.game, pod.rcon, 1).await;
     pod.report_when("plugins read", |report| matches!(&report.server, Server::Up { plugins: Some(_), .. })).await;
     let chat = r#"minecraft:tellraw @a {"color":"yellow","text":"Restart in 2 seconds.\nNeustart in 2 Sekunden."}"#;
-    paper.heard.lock().unwrap().unanswered.insert(chat);
+    paper.state.lock().unwrap().unanswered.insert(chat);
     let announce = Announce {
         act: "update-1".into(),
         ends: clock::now() + SignedDuration::from_millis(1900),
         text: "Restart in {in}.\nNeustart in {in:de}.".into(),
         short: Some("In {in:de}".into()),
-        show: [Place::Chat, Place::ActionBar, Place::Title].into(),
+        show: [AnnouncementTarget::Chat, AnnouncementTarget::ActionBar, AnnouncementTarget::Title].into(),
         only_empty: false,
         in_languages: true,
     };
-    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
+    assert_eq!(pod.send("POST", "/v1/announce", &announce).await.status(), 202);
     assert_eq!(pod.report().await.announced, Some(announce));
     let last = r#"minecraft:title @a title {"color":"yellow","text":"1 Sekunde"}"#;
     until("the last line", || async { paper.commands().iter().any(|command| command == last) }).await;
@@ -181,16 +182,21 @@ async fn empty_server_countdown_ends_when_player_joins() {
         only_empty: true,
         in_languages: false,
     };
-    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
-    let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
-    until("the first line", || async { said("Restart in") == 1 }).await;
+    assert_eq!(pod.send("POST", "/v1/announce", &announce).await.status(), 202);
+    let count_lines = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
+    until("the first line", || async { count_lines("Restart in") == 1 }).await;
     // The ping does not include the player yet.
-    paper.heard.lock().unwrap().players = 1;
-    until("it is called off", || async { said("called off") == 1 }).await;
-    let lines = said("Restart in");
+    paper.state.lock().unwrap().players = 1;
+    until("it is called off", || async { count_lines("cancelled") == 1 }).await;
+    let lines = count_lines("Restart in");
     assert_eq!(pod.report().await.empty_since, None);
     pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
-    assert_eq!((said("Restart in"), said("This server stops in a moment.")), (lines, 1), "{:?}", paper.commands());
+    assert_eq!(
+        (count_lines("Restart in"), count_lines("This server stops in a moment.")),
+        (lines, 1),
+        "{:?}",
+        paper.commands()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -208,23 +214,23 @@ async fn cancelled_countdown_is_announced_once_and_another_disruption_continues(
         only_empty: false,
         in_languages: false,
     };
-    assert_eq!(pod.ask("POST", "/v1/announce", &announce).await.status(), 202);
-    let said = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
-    until("the first line", || async { said("Move in") >= 1 }).await;
-    let call_off = |act: &str| CancelAnnouncement { act: act.to_owned(), text: "It stays.".to_owned() };
-    assert_eq!(pod.ask("POST", "/v1/call-off", &call_off("drain-2")).await.status(), 204);
+    assert_eq!(pod.send("POST", "/v1/announce", &announce).await.status(), 202);
+    let count_lines = |text: &str| paper.commands().iter().filter(|command| command.contains(text)).count();
+    until("the first line", || async { count_lines("Move in") >= 1 }).await;
+    let cancellation = |act: &str| CancelAnnouncement { act: act.to_owned(), text: "It stays.".to_owned() };
+    assert_eq!(pod.send("POST", "/v1/cancel-announcement", &cancellation("drain-2")).await.status(), 204);
     assert_eq!(pod.report().await.announced, Some(announce.clone()), "that is another one");
     for _ in 0..2 {
-        assert_eq!(pod.ask("POST", "/v1/call-off", &call_off("drain-1")).await.status(), 204);
+        assert_eq!(pod.send("POST", "/v1/cancel-announcement", &cancellation("drain-1")).await.status(), 204);
     }
-    let lines = said("Move in");
+    let lines = count_lines("Move in");
     assert_eq!(pod.report().await.announced, None);
     // A countdown that begins after the first has run out would have sent its last lines by then.
     let next = Announce { act: "update-1".into(), text: "Restart in {in}".into(), ..announce };
     let ends = next.ends + SignedDuration::from_secs(1);
-    assert_eq!(pod.ask("POST", "/v1/announce", &Announce { ends, ..next }).await.status(), 202);
-    until("the other countdown is over", || async { said("Restart in 1 second") == 1 }).await;
-    assert_eq!((said("Move in"), said("It stays.")), (lines, 1), "{:?}", paper.commands());
+    assert_eq!(pod.send("POST", "/v1/announce", &Announce { ends, ..next }).await.status(), 202);
+    until("the other countdown is over", || async { count_lines("Restart in 1 second") == 1 }).await;
+    assert_eq!((count_lines("Move in"), count_lines("It stays.")), (lines, 1), "{:?}", paper.commands());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -256,11 +262,14 @@ async fn unrequested_exit_is_recorded_as_not_saved() {
     let report = pod.report_when("gone", |report| report.last_stop.is_some()).await;
     let last_stop = report.last_stop.unwrap();
     assert_eq!((last_stop.saved, last_stop.saved_at), (false, None));
-    assert!(read_last_stop(pod.data.path()).why.contains("nobody had asked"));
+    assert!(read_last_stop(pod.data.path()).why.contains("without a request"));
     assert!(matches!(report.players, PlayerCount::Unknown { .. }));
 
     pod.terminate.take().unwrap().send(()).unwrap();
-    tokio::time::timeout(PATIENCE, &mut pod.running).await.expect("a sidecar without a server ends at once").unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, &mut pod.running)
+        .await
+        .expect("a sidecar without a server ends at once")
+        .unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -272,7 +281,7 @@ async fn terminated_sidecar_waits_for_exit_of_its_server() {
     pod.report_when("stopping", |report| matches!(report.server, Server::Stopping { .. })).await;
     assert_eq!(pod.probe("/ready").await, 503);
     paper.crash();
-    tokio::time::timeout(PATIENCE, &mut pod.running).await.expect("it ends with its server").unwrap();
+    tokio::time::timeout(TEST_TIMEOUT, &mut pod.running).await.expect("it ends with its server").unwrap();
     let last_stop = read_last_stop(pod.data.path());
     assert!(!last_stop.saved && last_stop.why.contains("SIGTERM"), "{last_stop:?}");
 }
@@ -302,17 +311,17 @@ async fn requests_not_signed_for_this_pod_are_refused() {
 #[tokio::test(flavor = "multi_thread")]
 async fn hook_without_sidecar_or_server_returns_at_once() {
     let empty = tempfile::tempdir().unwrap();
-    let asked = config::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
+    let config = config::StopConfig { shared: empty.path().to_owned(), stop_timeout: 60 };
     let begun = Instant::now();
-    assert!(matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::NobodyThere(_)));
+    assert!(matches!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::NoAnswer(_)));
     // A socket whose owner hangs.
     let deaf = tokio::net::UnixListener::bind(empty.path().join("agent.sock")).unwrap();
-    assert!(matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::NobodyThere(_)));
+    assert!(matches!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::NoAnswer(_)));
     drop(deaf);
     let pod = Pod::new("").await;
-    let asked = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
+    let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
     assert!(
-        matches!(pre_stop_hook::run(&asked).await, pre_stop_hook::HookResult::Done(words) if words.contains("SIGTERM"))
+        matches!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done(message) if message.contains("SIGTERM"))
     );
     assert!(begun.elapsed() < Duration::from_secs(20));
     assert_eq!(fs::metadata(pod.shared.path().join("agent.sock")).unwrap().permissions().mode() & 0o777, 0o666);

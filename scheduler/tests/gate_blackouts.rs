@@ -81,7 +81,7 @@ impl Defined {
 }
 
 /// The definition does not cover later windows and blackouts.
-fn within(gate: Gate) -> Gate {
+fn within_span(gate: Gate) -> Gate {
     let near = |opens: Option<Timestamp>| opens.filter(|opens| *opens < instant(START + SPAN));
     match gate {
         Gate::Open { .. } => gate,
@@ -102,7 +102,7 @@ fn window() -> impl Strategy<Value = (Schedule, i64, i64)> {
     (schedule(), length, 0_i64..4).prop_map(|(schedule, length, part)| (schedule, length, length * part / 4))
 }
 
-fn blackout_again() -> impl Strategy<Value = (Schedule, i64)> {
+fn recurring_blackout() -> impl Strategy<Value = (Schedule, i64)> {
     (schedule(), proptest::sample::select(&[1_i64, 30, 90, 26 * 60][..]))
 }
 
@@ -112,7 +112,7 @@ proptest! {
     #[test]
     fn gate_equals_windows_minus_blackouts_and_closed_last_parts(
         windows in proptest::collection::vec(window(), 1..4),
-        again in proptest::collection::vec(blackout_again(), 0..3),
+        again in proptest::collection::vec(recurring_blackout(), 0..3),
         once in proptest::collection::vec((-DAY..4 * DAY, 1_i64..2 * DAY), 0..3),
         nows in proptest::collection::vec(0_i64..3 * DAY, 12),
         seconds in 0_i64..60,
@@ -127,14 +127,14 @@ proptest! {
             defined.begin.extend(spans(&begins, length - last_part));
             edges.extend(begins.iter().flat_map(|at| [*at, at + length, at + length - last_part]));
             let window = Window::parse(&schedule.cron(), "UTC", minutes(*length)).unwrap();
-            all.windows.push(window.closed_before_its_end(minutes(*last_part)).unwrap());
+            all.windows.push(window.with_last_part(minutes(*last_part)).unwrap());
         }
         let mut dark = BTreeSet::new();
         for (schedule, length) in &again {
             let begins = schedule.beginnings();
             dark.extend(spans(&begins, *length));
             edges.extend(begins.iter().flat_map(|at| [*at, at + length]));
-            all.blackouts.push(Blackout::again("again", &schedule.cron(), "UTC", minutes(*length)).unwrap());
+            all.blackouts.push(Blackout::recurring("again", &schedule.cron(), "UTC", minutes(*length)).unwrap());
         }
         for (from, length) in &once {
             let from = START + from;
@@ -145,12 +145,12 @@ proptest! {
         defined.open.retain(|minute| !dark.contains(minute));
         defined.begin.retain(|minute| !dark.contains(minute));
 
-        let asked = START..START + 3 * DAY;
-        let edges = edges.into_iter().flat_map(|at| [at - 1, at]).filter(|at| asked.contains(at)).take(60);
+        let queried = START..START + 3 * DAY;
+        let edges = edges.into_iter().flat_map(|at| [at - 1, at]).filter(|at| queried.contains(at)).take(60);
         for now in nows.into_iter().map(|at| START + at).chain(edges).collect::<Vec<_>>() {
             let at = instant(now) + SignedDuration::from_secs(seconds);
             let (gate, expected) = (all.gate(at), defined.gate(now));
-            prop_assert_eq!(within(gate), within(expected), "{} {:?} {:?} {:?}", at, windows, again, once);
+            prop_assert_eq!(within_span(gate), within_span(expected), "{} {:?} {:?} {:?}", at, windows, again, once);
             prop_assert_eq!(all.blackout_at(at).is_some(), dark.contains(&now), "{}", at);
             if let Gate::Shut { opens: Some(opens) } | Gate::NoNewStarts { opens: Some(opens), .. } = gate {
                 let begins = matches!(all.gate(opens), Gate::Open { .. });

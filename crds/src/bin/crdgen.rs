@@ -3,12 +3,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use crds::crd::generated;
+use crds::crd::generated_files;
 
 fn main() -> ExitCode {
-    for (file, text) in generated() {
+    for (file, text) in generated_files() {
         if let Err(error) = write(&Path::new(env!("CARGO_MANIFEST_DIR")).join(&file), &text) {
-            complain(&format!("could not write crds/{file}: {error}"));
+            print_error(&format!("could not write crds/{file}: {error}"));
             return ExitCode::FAILURE;
         }
     }
@@ -21,6 +21,6 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
 }
 
 #[expect(clippy::print_stderr, reason = "a command for developers says what is wrong where they see it")]
-fn complain(what: &str) {
-    eprintln!("{what}");
+fn print_error(message: &str) {
+    eprintln!("{message}");
 }

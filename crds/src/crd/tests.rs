@@ -81,31 +81,31 @@ fn crd_schema_has_no_nullable_or_unknown_formats() {
 /// kubectl reads YAML 1.1, in which `on: x` sets the key `true`. The API server knows no field of that name.
 #[test]
 fn crd_schema_has_no_yaml_boolean_names_or_values() {
-    fn find(schema: &Value, found: &mut Vec<String>) {
+    fn find_yaml_booleans(schema: &Value, found: &mut Vec<String>) {
         let is_truth =
-            |word: &&str| ["y", "n", "yes", "no", "on", "off", "true", "false"].contains(&word.to_lowercase().as_str());
+            |name: &&str| ["y", "n", "yes", "no", "on", "off", "true", "false"].contains(&name.to_lowercase().as_str());
         match schema {
             Value::Object(fields) => {
                 let names = fields.get("properties").and_then(Value::as_object).into_iter().flat_map(|all| all.keys());
                 let values = fields.get("enum").and_then(Value::as_array).into_iter().flatten();
-                let words = names.map(String::as_str).chain(values.filter_map(Value::as_str));
-                found.extend(words.filter(is_truth).map(str::to_owned));
-                fields.values().for_each(|inner| find(inner, found));
+                let names_and_values = names.map(String::as_str).chain(values.filter_map(Value::as_str));
+                found.extend(names_and_values.filter(is_truth).map(str::to_owned));
+                fields.values().for_each(|inner| find_yaml_booleans(inner, found));
             }
-            Value::Array(items) => items.iter().for_each(|inner| find(inner, found)),
+            Value::Array(items) => items.iter().for_each(|inner| find_yaml_booleans(inner, found)),
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
         }
     }
     for (file, definition) in definitions() {
         let mut found = Vec::new();
-        find(&schema_in(&definition)["properties"]["spec"], &mut found);
+        find_yaml_booleans(&schema_in(&definition)["properties"]["spec"], &mut found);
         assert_eq!(found, Vec::<String>::new(), "{file}");
     }
 }
 
 #[test]
 fn committed_crds_match_types() {
-    for (file, text) in generated() {
+    for (file, text) in generated_files() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
         let committed = std::fs::read_to_string(path).unwrap_or_default();
         assert!(committed == text, "crds/{file} is not what crds/src says: run `make generate`");

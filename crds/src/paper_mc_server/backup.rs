@@ -12,7 +12,7 @@ use crate::schema;
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("self.enabled || !has(self.schedule)")
-        .message("no copies are taken while enabled is false: leave one of the two out").field_path(".schedule").reason(Reason::FieldValueForbidden),
+        .message("no backups are taken while enabled is false: remove one of the two").field_path(".schedule").reason(Reason::FieldValueForbidden),
 )]
 pub struct Backup {
     /// Whether backups are taken. Defaults to `true`. With `false`, existing backups are kept.
@@ -85,7 +85,7 @@ pub struct BackupSchedule {
 
 impl BackupSchedule {
     /// Whether a scheduled backup is skipped if nobody has played since the last one.
-    pub fn only_played(&self) -> bool {
+    pub fn is_skipped_if_unplayed(&self) -> bool {
         self.only_if.as_ref().is_some_and(|only_if| only_if.played)
     }
 }
@@ -115,11 +115,11 @@ pub enum ScheduledContents {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0")
-        .message("a volume can grow and never shrink").field_path(".size"),
+        .message("a volume can grow but never shrink").field_path(".size"),
     validation = Rule::new("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
         .message("it is fixed once the volume exists").field_path(".storageClassName"),
     validation = Rule::new("!(has(self.existingClaim) && has(self.storageClassName))")
-        .message("a claim that exists has its class already: leave storageClassName out").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
+        .message("an existing claim already has its class: remove storageClassName").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
 )]
 pub struct BackupStorage {
     /// The size of the volume, such as `100Gi`. Defaults to `20Gi`. It can be increased but not decreased. A backup of the worlds needs about as

@@ -10,17 +10,18 @@ use crate::schema;
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("has(self.from) || has(self.cron)")
-        .message("say when: from and to for once, such as 2026-12-20T00:00:00+01:00; or cron and duration for again and again")
+        .message("set when the blackout applies: from and to for a single one, such as 2026-12-20T00:00:00+01:00, or \
+        cron and duration for a recurring one")
         .field_path(".from").reason(Reason::FieldValueRequired),
     validation = Rule::new("!has(self.from) || !has(self.cron)")
-        .message("a blackout comes once (from and to) or again and again (cron and duration); remove one of the two")
+        .message("a blackout is either single (from and to) or recurring (cron and duration): remove one of the two")
         .field_path(".cron").reason(Reason::FieldValueForbidden),
     validation = Rule::new("has(self.from) == has(self.to)")
         .message("from and to belong together: write both, or neither").field_path(".to").reason(Reason::FieldValueRequired),
     validation = Rule::new("!has(self.cron) || has(self.duration)")
-        .message("say how long it lasts, such as 6h").field_path(".duration").reason(Reason::FieldValueRequired),
+        .message("set how long it lasts, such as 6h").field_path(".duration").reason(Reason::FieldValueRequired),
     validation = Rule::new("has(self.cron) || (!has(self.duration) && !has(self.timeZone))")
-        .message("duration and timeZone belong to a cron; from and to say it all").field_path(".duration").reason(Reason::FieldValueForbidden),
+        .message("duration and timeZone belong to a cron: remove them, because from and to are complete").field_path(".duration").reason(Reason::FieldValueForbidden),
     validation = Rule::new("!has(self.from) || !has(self.to) || timestamp(self.from) < timestamp(self.to)")
         .message("to must be later than from").field_path(".to").reason(Reason::FieldValueInvalid),
 )]

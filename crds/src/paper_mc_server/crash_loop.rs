@@ -29,13 +29,13 @@ pub struct CrashStatus {
     pub at: Vec<Timestamp>,
     /// The stop of the server for these exits. Absent if it is not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub stopped: Option<StoppedByCrashes>,
+    pub stopped: Option<CrashLoopStop>,
 }
 
 /// A server that is stopped because its process exited repeatedly (`onCrashLoop: Stop`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StoppedByCrashes {
+pub struct CrashLoopStop {
     /// The time of the decision.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,

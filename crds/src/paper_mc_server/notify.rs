@@ -36,7 +36,7 @@ pub struct NotifyChannel {
 
 impl NotifyChannel {
     /// Whether the channel receives this event.
-    pub fn wants(&self, occasion: NotificationEvent) -> bool {
+    pub fn is_subscribed_to(&self, occasion: NotificationEvent) -> bool {
         self.occasions.is_empty() || self.occasions.contains(&occasion)
     }
 }
@@ -152,7 +152,7 @@ impl NotificationTexts {
     }
 
     /// The text for one event.
-    pub fn of(&self, occasion: NotificationEvent) -> Option<&str> {
+    pub fn text_for(&self, occasion: NotificationEvent) -> Option<&str> {
         let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         match occasion {
             NotificationEvent::Planned => planned,
@@ -170,11 +170,11 @@ impl NotificationTexts {
 }
 
 /// The placeholders that a text may contain in braces.
-pub const PLACES: [&str; 6] = ["namespace", "server", "what", "when", "down", "why"];
+pub const PLACEHOLDERS: [&str; 6] = ["namespace", "server", "what", "when", "down", "why"];
 
 /// A text with known placeholders and no other brace. The API server rejects a misspelt placeholder when the text is written.
 fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-    let pattern = format!(r"^([^{{}}]|\{{({})\}})+$", PLACES.join("|"));
+    let pattern = format!(r"^([^{{}}]|\{{({})\}})+$", PLACEHOLDERS.join("|"));
     schemars::json_schema!({"type": "string", "minLength": 1, "maxLength": 1000, "pattern": pattern})
 }
 

@@ -48,7 +48,7 @@ pub struct PluginDataStatus {
     pub not_kept: Vec<String>,
     /// The saved settings of the plugins that did not change. Absent if none were saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub settings_kept: Option<SettingsKept>,
+    pub settings_kept: Option<SettingsSaved>,
     /// The time at which the data was restored, because the next version set failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", extend("format" = "date-time"))]
@@ -66,7 +66,7 @@ pub struct PluginDataStatus {
 /// The settings of plugins that did not change, from before the change of the version set. Only a user can restore them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct SettingsKept {
+pub struct SettingsSaved {
     /// The directory of the settings, with one folder for each plugin. They are kept for two further changes of the version set.
     #[schemars(schema_with = "schema::text253")]
     pub place: String,

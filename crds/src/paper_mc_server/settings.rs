@@ -201,7 +201,8 @@ pub enum PolicyKind {
 #[x_kube(
     // The parser of the API server does not know days. A value with days is either long enough, or the operator rejects it.
     validation = Rule::new("self.timeout.contains('d') || duration(self.timeout) >= duration('60s')")
-        .message("shorter than 60s a server would be killed while it still writes the world: one tick of a busy server may take a minute; the default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
+        .message("must be 60s or more, so that a server is not killed while it writes the world: one tick of a busy \
+        server may take a minute. The default is 5m").field_path(".timeout").reason(Reason::FieldValueInvalid),
 )]
 pub struct GracefulShutdown {
     /// How long the server may take to save and stop before it is killed. Defaults to `5m`. At least `60s`. It is a setting of the pod, so a change
@@ -214,7 +215,7 @@ pub struct GracefulShutdown {
 impl GracefulShutdown {
     /// The shortest `timeout`. Paper's watchdog lets a single tick take a minute by default, and a server in such a tick has not started to save.
     /// The rule above checks the same.
-    pub const LEAST: SignedDuration = SignedDuration::from_secs(60);
+    pub const MIN_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 }
 
 impl Default for GracefulShutdown {
@@ -282,15 +283,15 @@ impl Default for Jvm {
 #[serde(rename_all = "camelCase")]
 #[x_kube(
     validation = Rule::new("quantity(self.size).compareTo(quantity(oldSelf.size)) >= 0")
-        .message("a volume can grow and never shrink").field_path(".size"),
+        .message("a volume can grow but never shrink").field_path(".size"),
     validation = Rule::new("self.accessMode == oldSelf.accessMode")
         .message("it is fixed once the volume exists").field_path(".accessMode"),
     validation = Rule::new("has(self.storageClassName) == has(oldSelf.storageClassName) && (!has(self.storageClassName) || self.storageClassName == oldSelf.storageClassName)")
         .message("it is fixed once the volume exists").field_path(".storageClassName"),
     validation = Rule::new("has(self.existingClaim) == has(oldSelf.existingClaim) && (!has(self.existingClaim) || self.existingClaim == oldSelf.existingClaim)")
-        .message("a server keeps its world: make a new PaperMCServer for another claim").field_path(".existingClaim"),
+        .message("a server keeps its world: create a new PaperMCServer for another claim").field_path(".existingClaim"),
     validation = Rule::new("!(has(self.existingClaim) && has(self.storageClassName))")
-        .message("a claim that exists has its class already: leave storageClassName out").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
+        .message("an existing claim already has its class: remove storageClassName").field_path(".storageClassName").reason(Reason::FieldValueForbidden),
 )]
 pub struct Storage {
     /// The size of the volume, such as `50Gi`. Defaults to `10Gi`. It can be increased but not decreased.

@@ -92,7 +92,7 @@ pub struct PaperMCServerStatus {
     pub history: Vec<HistoryEntry>,
     /// The last stop of the server, as reported by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub last_stop: Option<StopSeen>,
+    pub last_stop: Option<ObservedStop>,
     /// How often the process has recently exited with an error, and whether the server is stopped for it. Absent if that did not happen within the
     /// last hour in this pod.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -267,7 +267,7 @@ pub struct LastUpdate {
 /// A stop of a server.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct StopSeen {
+pub struct ObservedStop {
     /// The time at which the process had exited, or at which it was last seen running.
     #[schemars(with = "String", extend("format" = "date-time"))]
     pub at: Timestamp,

@@ -2,14 +2,14 @@ use regex::Regex;
 
 use super::*;
 
-fn pattern_of(field: fn(&mut SchemaGenerator) -> Schema) -> Regex {
+fn pattern_regex(field: fn(&mut SchemaGenerator) -> Schema) -> Regex {
     let schema = field(&mut SchemaGenerator::default());
     Regex::new(schema.get("pattern").unwrap().as_str().unwrap()).unwrap()
 }
 
 #[test]
 fn cron_pattern_accepts_five_fields_in_range_or_keyword() {
-    let cron = pattern_of(cron);
+    let cron = pattern_regex(cron);
     for good in [
         "0 4 * * 0",
         "0 4 * * 7",
@@ -49,7 +49,7 @@ fn cron_pattern_accepts_five_fields_in_range_or_keyword() {
 
 #[test]
 fn duration_pattern_agrees_with_parser() {
-    let duration = pattern_of(duration);
+    let duration = pattern_regex(duration);
     for text in ["90s", "5m", "72h", "7d", "1h30m", "0s", "", "5", "m", "-5m", "5 m", "1.5h", "2w", "5M", "1h30"] {
         assert_eq!(duration.is_match(text), crate::duration::parse(text).is_ok(), "{text:?}");
     }
@@ -57,7 +57,7 @@ fn duration_pattern_agrees_with_parser() {
 
 #[test]
 fn time_zone_pattern_accepts_names_and_refuses_offsets() {
-    let zone = pattern_of(zone);
+    let zone = pattern_regex(zone);
     for good in ["UTC", "Europe/Berlin", "America/Argentina/Buenos_Aires", "Etc/GMT+3"] {
         assert!(zone.is_match(good), "{good}");
     }
@@ -68,7 +68,7 @@ fn time_zone_pattern_accepts_names_and_refuses_offsets() {
 
 #[test]
 fn minecraft_pin_pattern_accepts_single_version() {
-    let minecraft = pattern_of(minecraft);
+    let minecraft = pattern_regex(minecraft);
     for good in ["1.21", "1.21.10", "26.1", "26.1.2", "1.21.9-rc1", "1.21-pre2"] {
         assert!(minecraft.is_match(good), "{good}");
     }
@@ -79,7 +79,7 @@ fn minecraft_pin_pattern_accepts_single_version() {
 
 #[test]
 fn url_pattern_requires_host_and_refuses_user_or_fragment() {
-    let url = pattern_of(url);
+    let url = pattern_regex(url);
     for good in [
         "https://example.org/x.jar",
         "http://example.org/x.jar",
@@ -103,7 +103,7 @@ fn url_pattern_requires_host_and_refuses_user_or_fragment() {
 
 #[test]
 fn checksum_pattern_accepts_64_hex_digits_with_optional_prefix() {
-    let sha256 = pattern_of(sha256);
+    let sha256 = pattern_regex(sha256);
     let digits = "0123456789abcdefABCDEF0123456789".repeat(2);
     for good in [digits.clone(), format!("sha256:{digits}")] {
         assert!(sha256.is_match(&good), "{good}");
@@ -117,7 +117,7 @@ fn checksum_pattern_accepts_64_hex_digits_with_optional_prefix() {
 
 #[test]
 fn instant_pattern_requires_seconds_and_offset() {
-    let instant = pattern_of(instant);
+    let instant = pattern_regex(instant);
     for good in ["2026-12-20T00:00:00Z", "2026-12-20T00:00:00+01:00", "2026-12-20T23:59:59-05:30"] {
         assert!(instant.is_match(good), "{good}");
         good.parse::<jiff::Timestamp>().unwrap();
@@ -138,7 +138,7 @@ fn instant_pattern_requires_seconds_and_offset() {
 fn hold_pattern_accepts_object_names_or_star() {
     let hold = hold(&mut SchemaGenerator::default());
     let hold = Regex::new(hold.get("items").unwrap()["pattern"].as_str().unwrap()).unwrap();
-    let name = pattern_of(object_name);
+    let name = pattern_regex(object_name);
     for good in ["luckperms", "essentials-x", "a", "9.b"] {
         assert!(hold.is_match(good) && name.is_match(good), "{good}");
     }

@@ -33,7 +33,7 @@ pub(crate) fn start(wall: Timestamp) -> Simulated {
 }
 
 /// Advances the clocks until `at`. They never go back.
-pub(crate) fn pass_until(at: Timestamp) {
+pub(crate) fn advance_to(at: Timestamp) {
     let Some(clocks) = CLOCKS.get() else { return };
     let passed = Duration::try_from(at.duration_since(clocks.wall)).unwrap_or_default();
     let wall = clocks.wall.max(at);
@@ -41,15 +41,15 @@ pub(crate) fn pass_until(at: Timestamp) {
 }
 
 /// Moves the wall clock forward or back. No time passes.
-pub(crate) fn put(by: SignedDuration) {
+pub(crate) fn shift_wall_clock(offset: SignedDuration) {
     let Some(clocks) = CLOCKS.get() else { return };
-    CLOCKS.set(Some(Clocks { wall: clocks.wall + by, ..clocks }));
+    CLOCKS.set(Some(Clocks { wall: clocks.wall + offset, ..clocks }));
 }
 
 /// Advances the clocks by `length`. Returns false if the clocks are real.
 pub(super) fn sleep(length: Duration) -> bool {
     let Some(clocks) = CLOCKS.get() else { return false };
-    pass_until(clocks.wall + length);
+    advance_to(clocks.wall + length);
     true
 }
 

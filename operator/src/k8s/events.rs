@@ -36,32 +36,37 @@ pub(crate) struct EventPublisher {
     client: Client,
     instance: String,
     /// The last text per object and reason. The same text is not published again until another one was.
-    said: Mutex<BTreeMap<(String, &'static str), String>>,
+    published: Mutex<BTreeMap<(String, &'static str), String>>,
 }
 
 impl EventPublisher {
     pub(crate) fn new(client: Client, instance: String) -> Self {
-        Self { client, instance, said: Mutex::new(BTreeMap::new()) }
+        Self { client, instance, published: Mutex::new(BTreeMap::new()) }
     }
 
     /// Publishes `note` about `object` unless it is the last text that was published for that reason.
-    pub(crate) async fn publish<K: Resource<DynamicType = ()>>(&self, object: &K, note: &EventText, now: Timestamp) {
+    pub(crate) async fn publish<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        event_text: &EventText,
+        now: Timestamp,
+    ) {
         let uid = object.uid().unwrap_or_default();
-        let key = (uid.clone(), note.reason);
-        if self.said().insert(key.clone(), note.text.clone()).as_ref() == Some(&note.text) {
+        let key = (uid.clone(), event_text.reason);
+        if self.published().insert(key.clone(), event_text.text.clone()).as_ref() == Some(&event_text.text) {
             return;
         }
         let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
         let event = Event {
             metadata: ObjectMeta {
-                name: Some(format!("{}.{}", object.name_any(), cause(&uid, note, now))),
+                name: Some(format!("{}.{}", object.name_any(), cause_hash(&uid, event_text, now))),
                 namespace: Some(namespace.clone()),
                 ..ObjectMeta::default()
             },
-            action: Some(note.reason.to_owned()),
+            action: Some(event_text.reason.to_owned()),
             event_time: Some(MicroTime(now)),
-            note: Some(cut(&note.text, LONGEST_NOTE)),
-            reason: Some(note.reason.to_owned()),
+            note: Some(cut(&event_text.text, LONGEST_NOTE)),
+            reason: Some(event_text.reason.to_owned()),
             regarding: Some(ObjectReference {
                 api_version: Some(K::api_version(&()).into_owned()),
                 kind: Some(K::kind(&()).into_owned()),
@@ -72,27 +77,27 @@ impl EventPublisher {
             }),
             reporting_controller: Some("nightshift.dev/operator".to_owned()),
             reporting_instance: Some(self.instance.clone()),
-            type_: Some(if note.warning { "Warning" } else { "Normal" }.to_owned()),
+            type_: Some(if event_text.warning { "Warning" } else { "Normal" }.to_owned()),
             ..Event::default()
         };
         let api: Api<Event> = Api::namespaced(self.client.clone(), &namespace);
         if let Err(error) = create(&api, &event).await {
-            warn!(reason = note.reason, error = %ErrorChain(&error), "could not publish an Event");
-            if may_come_later(&error) {
+            warn!(reason = event_text.reason, error = %ErrorChain(&error), "could not publish an Event");
+            if is_retryable(&error) {
                 // The Event was not published. If the cause remains, a later pass publishes it.
-                self.said().remove(&key);
+                self.published().remove(&key);
             }
         }
     }
 
     /// Removes the texts of a deleted object.
-    pub(crate) fn forget(&self, uid: &str) {
-        self.said().retain(|(of, _), _| of != uid);
+    pub(crate) fn evict(&self, uid: &str) {
+        self.published().retain(|(object, _), _| object != uid);
     }
 
     /// Locks the published texts. The guard is never held over an await.
-    fn said(&self) -> MutexGuard<'_, BTreeMap<(String, &'static str), String>> {
-        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    fn published(&self) -> MutexGuard<'_, BTreeMap<(String, &'static str), String>> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -105,22 +110,22 @@ async fn create(api: &Api<Event>, event: &Event) -> kube::Result<()> {
         Err(error) => Err(error),
     };
     match create().await {
-        Err(error) if may_come_later(&error) => create().await,
+        Err(error) if is_retryable(&error) => create().await,
         done => done,
     }
 }
 
 /// Whether the API server did not process the request. A refusal would be the same on the next try.
-fn may_come_later(error: &kube::Error) -> bool {
+fn is_retryable(error: &kube::Error) -> bool {
     !matches!(error, kube::Error::Api(status) if status.code < 500 && status.code != 429)
 }
 
 /// 16 hex digits that differ for different causes, and for the same cause at a later time.
-fn cause(uid: &str, note: &EventText, now: Timestamp) -> String {
+fn cause_hash(uid: &str, event_text: &EventText, now: Timestamp) -> String {
     let mut hash = Sha256::new();
     hash.update(uid);
-    hash.update(note.reason);
-    hash.update(&note.text);
+    hash.update(event_text.reason);
+    hash.update(&event_text.text);
     hash.update(now.as_millisecond().to_be_bytes());
     hex::encode(&hash.finalize()[..8])
 }
@@ -140,8 +145,8 @@ mod tests {
     /// A publisher on a fake API server that gives these answers in order, and the counter of its requests. An answer
     /// is a status code, or None for a lost connection.
     fn publisher(answers: &'static [Option<u16>]) -> (EventPublisher, Arc<AtomicUsize>) {
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = Arc::clone(&asked);
+        let request_count = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&request_count);
         let service = tower::service_fn(move |_: Request<Body>| {
             let answer = answers.get(counted.fetch_add(1, Ordering::Relaxed)).copied().unwrap_or(Some(201));
             async move {
@@ -155,19 +160,20 @@ mod tests {
                 Ok::<_, tower::BoxError>(response?)
             }
         });
-        (EventPublisher::new(Client::new(service, "games"), "one".to_owned()), asked)
+        (EventPublisher::new(Client::new(service, "games"), "one".to_owned()), request_count)
     }
 
     /// The number of requests after each of two identical publications.
     async fn requests(answers: &'static [Option<u16>]) -> [usize; 2] {
-        let (publisher, asked) = publisher(answers);
+        let (publisher, request_count) = publisher(answers);
         let server =
             PaperMCServer::new("lobby", serde_json::from_value(json!({"updateStrategy": "latest"})).expect("a spec"));
-        let note = EventText { reason: "StoppedUnsaved", warning: true, text: "the server was stopped".to_owned() };
+        let event_text =
+            EventText { reason: "StoppedUnsaved", warning: true, text: "the server was stopped".to_owned() };
         let mut after = [0; 2];
         for count in &mut after {
-            publisher.publish(&server, &note, Timestamp::UNIX_EPOCH).await;
-            *count = asked.load(Ordering::Relaxed);
+            publisher.publish(&server, &event_text, Timestamp::UNIX_EPOCH).await;
+            *count = request_count.load(Ordering::Relaxed);
         }
         after
     }

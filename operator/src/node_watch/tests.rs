@@ -10,8 +10,8 @@ fn tainted(key: &str) -> Value {
     json!({"unschedulable": true, "taints": [{"key": key, "effect": "NoSchedule"}]})
 }
 
-fn on(names: &[&str]) -> Changed {
-    Changed::On(names.iter().map(|name| (*name).to_owned()).collect())
+fn changed_nodes(names: &[&str]) -> Changed {
+    Changed::Nodes(names.iter().map(|name| (*name).to_owned()).collect())
 }
 
 #[test]
@@ -31,27 +31,27 @@ fn node_is_marked_when_cordoned_or_drained_by_autoscaler() {
 #[test]
 fn node_state_is_unknown_until_list_is_complete() {
     let nodes = Nodes::new(true);
-    nodes.take(Event::Init);
-    nodes.take(Event::InitApply(node("a", &json!({"unschedulable": true}))));
-    assert_eq!(nodes.look(Some("a")), NodeObservation::Unknown);
-    assert_eq!(nodes.take(Event::InitDone), Changed::All);
-    assert_eq!(nodes.look(Some("a")), NodeObservation::Leaves(DrainMark::Cordoned));
-    assert_eq!((nodes.look(Some("b")), nodes.look(None)), (NodeObservation::Stays, NodeObservation::Stays));
+    nodes.handle_event(Event::Init);
+    nodes.handle_event(Event::InitApply(node("a", &json!({"unschedulable": true}))));
+    assert_eq!(nodes.observe(Some("a")), NodeObservation::Unknown);
+    assert_eq!(nodes.handle_event(Event::InitDone), Changed::All);
+    assert_eq!(nodes.observe(Some("a")), NodeObservation::Marked(DrainMark::Cordoned));
+    assert_eq!((nodes.observe(Some("b")), nodes.observe(None)), (NodeObservation::Unmarked, NodeObservation::Unmarked));
 }
 
 #[test]
 fn node_mark_change_requeues_its_servers() {
-    let mut known = MarkedNode { is_read: true, ..MarkedNode::default() };
+    let mut state = MarkedNode { is_read: true, ..MarkedNode::default() };
     let cordoned = || node("a", &json!({"unschedulable": true}));
-    assert_eq!(known.take(Event::Apply(node("a", &json!({})))), on(&[]));
-    assert_eq!(known.take(Event::Apply(cordoned())), on(&["a"]));
-    assert_eq!(known.take(Event::Apply(cordoned())), on(&[]));
-    assert_eq!(known.take(Event::Apply(node("a", &tainted("karpenter.sh/disrupted")))), on(&["a"]));
+    assert_eq!(state.handle_event(Event::Apply(node("a", &json!({})))), changed_nodes(&[]));
+    assert_eq!(state.handle_event(Event::Apply(cordoned())), changed_nodes(&["a"]));
+    assert_eq!(state.handle_event(Event::Apply(cordoned())), changed_nodes(&[]));
+    assert_eq!(state.handle_event(Event::Apply(node("a", &tainted("karpenter.sh/disrupted")))), changed_nodes(&["a"]));
     // The list is read again: `a` was uncordoned, and `b` was marked.
-    known.take(Event::Init);
-    known.take(Event::InitApply(node("a", &json!({}))));
-    known.take(Event::InitApply(node("b", &json!({"unschedulable": true}))));
-    assert_eq!(known.take(Event::InitDone), on(&["a", "b"]));
-    assert_eq!(known.take(Event::Delete(node("b", &json!({"unschedulable": true})))), on(&["b"]));
-    assert!(known.marked.is_empty());
+    state.handle_event(Event::Init);
+    state.handle_event(Event::InitApply(node("a", &json!({}))));
+    state.handle_event(Event::InitApply(node("b", &json!({"unschedulable": true}))));
+    assert_eq!(state.handle_event(Event::InitDone), changed_nodes(&["a", "b"]));
+    assert_eq!(state.handle_event(Event::Delete(node("b", &json!({"unschedulable": true})))), changed_nodes(&["b"]));
+    assert!(state.marked.is_empty());
 }

@@ -25,7 +25,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
     ) -> impl Future<Output = Option<Result<Webhook, DeliveryError>>> + Send;
 
     /// Whether this process leads, by the current Lease. Another leader delivers the remaining notifications.
-    fn leads(&self) -> impl Future<Output = bool> + Send;
+    fn is_leader(&self) -> impl Future<Output = bool> + Send;
 
     /// The current time.
     fn now(&self) -> Timestamp;
@@ -34,7 +34,7 @@ pub(crate) trait Backend: Send + Sync + 'static {
 /// The implementation for a real cluster.
 pub(crate) struct KubeBackend {
     pub(crate) client: Client,
-    pub(crate) standing: LeaseHolder,
+    pub(crate) lease_holder: LeaseHolder,
 }
 
 impl Backend for KubeBackend {
@@ -57,11 +57,11 @@ impl Backend for KubeBackend {
         }
     }
 
-    async fn leads(&self) -> bool {
-        match self.standing.is_held(&self.client, now()).await {
-            Ok(holds) => holds,
+    async fn is_leader(&self) -> bool {
+        match self.lease_holder.is_held(&self.client, now()).await {
+            Ok(is_held) => is_held,
             Err(error) => {
-                warn!(error = %ErrorChain(&error), "could not read the Lease; nothing is told meanwhile");
+                warn!(error = %ErrorChain(&error), "could not read the Lease; notifications wait");
                 false
             }
         }

@@ -14,7 +14,7 @@ pub(crate) struct DeliveryBackoff {
     /// After an error in the Secret: checking it again sends no message, and no event signals that it is fixed.
     pub(crate) secret: Duration,
     /// The upper limit of a pause that the receiver requests.
-    pub(crate) longest_asked: Duration,
+    pub(crate) longest_retry_after: Duration,
 }
 
 impl Default for DeliveryBackoff {
@@ -26,7 +26,7 @@ impl Default for DeliveryBackoff {
             first: Duration::from_secs(2),
             longest: Duration::from_mins(15),
             secret: Duration::from_mins(1),
-            longest_asked: Duration::from_hours(1),
+            longest_retry_after: Duration::from_hours(1),
         }
     }
 }
@@ -34,14 +34,19 @@ impl Default for DeliveryBackoff {
 impl DeliveryBackoff {
     /// The pause after `failures` in a row (at least one, including the last). `asked` is the pause that the receiver
     /// requests.
-    pub(crate) fn pause(&self, failures: u32, fault: Option<&DeliveryError>, asked: Option<Duration>) -> Duration {
-        if let Some(asked) = asked {
-            return asked.clamp(self.first, self.longest_asked);
+    pub(crate) fn pause(
+        &self,
+        failures: u32,
+        error: Option<&DeliveryError>,
+        retry_after: Option<Duration>,
+    ) -> Duration {
+        if let Some(retry_after) = retry_after {
+            return retry_after.clamp(self.first, self.longest_retry_after);
         }
-        if fault.is_some_and(DeliveryError::is_of_the_secret) {
+        if error.is_some_and(DeliveryError::is_secret_error) {
             return self.secret;
         }
-        if fault.is_some_and(DeliveryError::is_lasting) {
+        if error.is_some_and(DeliveryError::is_persistent) {
             return self.longest;
         }
         self.first.saturating_mul(1 << failures.saturating_sub(1).min(16)).min(self.longest)
@@ -54,13 +59,17 @@ mod tests {
 
     #[test]
     fn backoff_doubles_to_cap_and_permanent_errors_start_there() {
-        let pace = DeliveryBackoff::default();
-        let of = |failures, code| pace.pause(failures, Some(&DeliveryError::Status(code)), None).as_secs();
-        assert_eq!([of(1, 500), of(2, 500), of(5, 503), of(40, 500)], [2, 4, 32, 900]);
-        assert_eq!([of(1, 404), of(1, 429)], [900, 2]);
-        assert_eq!(pace.pause(3, Some(&DeliveryError::TimedOut), None).as_secs(), 8);
+        let backoff = DeliveryBackoff::default();
+        let pause_seconds =
+            |failures, code| backoff.pause(failures, Some(&DeliveryError::Status(code)), None).as_secs();
         assert_eq!(
-            pace.pause(9, Some(&DeliveryError::SecretMissing), None),
+            [pause_seconds(1, 500), pause_seconds(2, 500), pause_seconds(5, 503), pause_seconds(40, 500)],
+            [2, 4, 32, 900]
+        );
+        assert_eq!([pause_seconds(1, 404), pause_seconds(1, 429)], [900, 2]);
+        assert_eq!(backoff.pause(3, Some(&DeliveryError::TimedOut), None).as_secs(), 8);
+        assert_eq!(
+            backoff.pause(9, Some(&DeliveryError::SecretMissing), None),
             Duration::from_mins(1),
             "a look costs nothing"
         );
@@ -68,9 +77,9 @@ mod tests {
 
     #[test]
     fn backoff_honours_retry_after_within_limits() {
-        let pace = DeliveryBackoff::default();
-        let asked =
-            |seconds| pace.pause(5, Some(&DeliveryError::Status(429)), Some(Duration::from_secs(seconds))).as_secs();
-        assert_eq!([asked(0), asked(65), asked(86_400)], [2, 65, 3_600]);
+        let backoff = DeliveryBackoff::default();
+        let retry_after =
+            |seconds| backoff.pause(5, Some(&DeliveryError::Status(429)), Some(Duration::from_secs(seconds))).as_secs();
+        assert_eq!([retry_after(0), retry_after(65), retry_after(86_400)], [2, 65, 3_600]);
     }
 }

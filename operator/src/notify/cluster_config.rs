@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationTexts, NotifyChannel, PLACES, SecretKey};
+use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationTexts, NotifyChannel, PLACEHOLDERS, SecretKey};
 use serde::Deserialize;
 
 use super::channel::Channel;
 
 /// Limit of the number of channels, the same as for a server's own. Each one is listed in the status of every server.
-const MOST: usize = 4;
+const MAX_CHANNELS: usize = 4;
 /// The longest name and the longest text, as in `spec.notify`.
 const LONGEST_NAME: usize = 40;
 const LONGEST_TEXT: usize = 1_000;
@@ -25,7 +25,7 @@ pub(crate) enum ConfigError {
     Form(#[source] serde_saphyr::Error),
     /// More channels than a status can hold.
     #[error(
-        "it has {0} channels, and at most {MOST} are told; leave some out, or name them in the servers that they are for"
+        "it has {0} channels, but at most {MAX_CHANNELS} are allowed: remove some, or move them to the servers that they are for"
     )]
     TooMany(usize),
     /// A name that a status cannot hold.
@@ -39,8 +39,8 @@ pub(crate) enum ConfigError {
         name: String,
     },
     /// Two channels with the same name.
-    #[error("two channels are called `{0}`; give one of them another name")]
-    Twice(String),
+    #[error("two channels are called `{0}`: rename one of them")]
+    Duplicate(String),
     /// A name that no Secret and no key can have.
     #[error("`channels[{at}].secret.{field}` has {length} characters; write between 1 and {LONGEST_KEY}")]
     Secret {
@@ -62,8 +62,11 @@ pub(crate) enum ConfigError {
         length: usize,
     },
     /// A brace that is not part of a placeholder.
-    #[error("`channels[{at}].texts.{field}` holds `{found}`, which is no place; the places are {}", in_braces())]
-    Place {
+    #[error(
+        "`channels[{at}].texts.{field}` has the unknown placeholder `{found}`. Valid placeholders: {}",
+        placeholder_list()
+    )]
+    Placeholder {
         /// Index of the channel, from 0.
         at: usize,
         /// The field of `texts`.
@@ -73,8 +76,8 @@ pub(crate) enum ConfigError {
     },
 }
 
-fn in_braces() -> String {
-    PLACES.map(|place| format!("`{{{place}}}`")).join(", ")
+fn placeholder_list() -> String {
+    PLACEHOLDERS.map(|placeholder| format!("`{{{placeholder}}}`")).join(", ")
 }
 
 /// The whole file.
@@ -92,23 +95,23 @@ struct RawChannel {
     name: String,
     #[serde(rename = "type")]
     kind: ChatKind,
-    secret: WrittenSecret,
+    secret: RawSecret,
     #[serde(default)]
     occasions: Vec<NotificationEvent>,
     #[serde(default)]
-    texts: WrittenTexts,
+    texts: RawTexts,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenSecret {
+struct RawSecret {
     name: String,
     key: String,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct WrittenTexts {
+struct RawTexts {
     planned: Option<String>,
     soon: Option<String>,
     done: Option<String>,
@@ -122,8 +125,8 @@ struct WrittenTexts {
 
 impl RawChannel {
     fn read(self, at: usize) -> Result<NotifyChannel, ConfigError> {
-        let Self { name, kind, secret: WrittenSecret { name: secret, key }, occasions, texts } = self;
-        if !is_name(&name) {
+        let Self { name, kind, secret: RawSecret { name: secret, key }, occasions, texts } = self;
+        if !is_valid_name(&name) {
             return Err(ConfigError::Name { at, name });
         }
         for (field, text) in [("name", &secret), ("key", &key)] {
@@ -136,7 +139,7 @@ impl RawChannel {
     }
 }
 
-impl WrittenTexts {
+impl RawTexts {
     fn read(self, at: usize) -> Result<NotificationTexts, ConfigError> {
         let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
         for (field, text) in [
@@ -155,8 +158,8 @@ impl WrittenTexts {
             if !(1..=LONGEST_TEXT).contains(&length) {
                 return Err(ConfigError::Length { at, field, length });
             }
-            if let Some(found) = no_place(text) {
-                return Err(ConfigError::Place { at, field, found: found.to_owned() });
+            if let Some(found) = find_invalid_placeholder(text) {
+                return Err(ConfigError::Placeholder { at, field, found: found.to_owned() });
             }
         }
         Ok(NotificationTexts {
@@ -173,7 +176,7 @@ impl WrittenTexts {
     }
 }
 
-fn is_name(name: &str) -> bool {
+fn is_valid_name(name: &str) -> bool {
     let is_inner = |letter: u8| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == b'-';
     (1..=LONGEST_NAME).contains(&name.len())
         && name.bytes().all(is_inner)
@@ -182,12 +185,14 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The first brace that is not part of a placeholder, with the text up to the next brace.
-fn no_place(text: &str) -> Option<&str> {
+fn find_invalid_placeholder(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some(at) = rest.find(['{', '}']) {
         let from = &rest[at..];
-        let place = PLACES.iter().find_map(|place| from.strip_prefix('{')?.strip_prefix(place)?.strip_prefix('}'));
-        let Some(after) = place else {
+        let placeholder = PLACEHOLDERS
+            .iter()
+            .find_map(|placeholder| from.strip_prefix('{')?.strip_prefix(placeholder)?.strip_prefix('}'));
+        let Some(after) = placeholder else {
             let end = from[1..].find(['{', '}']).map_or(from.len(), |end| end + 2);
             return Some(&from[..end]);
         };
@@ -200,16 +205,16 @@ fn no_place(text: &str) -> Option<&str> {
 pub(crate) fn read(text: &str, namespace: &str) -> Result<Vec<Channel>, ConfigError> {
     let options = serde_saphyr::options! { with_snippet: false };
     let ChannelFile { channels } = serde_saphyr::from_str_with_options(text, options).map_err(ConfigError::Form)?;
-    if channels.len() > MOST {
+    if channels.len() > MAX_CHANNELS {
         return Err(ConfigError::TooMany(channels.len()));
     }
     let mut names = BTreeSet::new();
     let channels = channels.into_iter().enumerate().map(|(at, channel)| {
         let channel = channel.read(at)?;
         if !names.insert(channel.name.clone()) {
-            return Err(ConfigError::Twice(channel.name));
+            return Err(ConfigError::Duplicate(channel.name));
         }
-        Ok(Channel::of_the_cluster(namespace, channel))
+        Ok(Channel::for_cluster(namespace, channel))
     });
     channels.collect()
 }
@@ -219,7 +224,7 @@ mod tests {
     use super::*;
     use crate::error_chain::ErrorChain;
 
-    const ONE: &str = "channels:
+    const ONE_CHANNEL: &str = "channels:
 - name: staff
   type: Slack
   secret: {name: chat, key: staff}
@@ -227,24 +232,27 @@ mod tests {
   texts: {failed: '{namespace}/{server}: {what}'}
 ";
 
-    fn said(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         ErrorChain(&read(text, "nightshift-system").unwrap_err()).to_string()
     }
 
     #[test]
     fn channel_file_is_parsed_even_when_empty() {
-        let channels = read(ONE, "nightshift-system").unwrap();
+        let channels = read(ONE_CHANNEL, "nightshift-system").unwrap();
         assert_eq!((channels.len(), channels[0].name.as_str()), (1, "cluster/staff"));
         assert_eq!(channels[0].namespace, "nightshift-system");
-        assert!(channels[0].wants(NotificationEvent::Failed) && !channels[0].wants(NotificationEvent::Done));
-        assert_eq!(channels[0].written.texts.failed.as_deref(), Some("{namespace}/{server}: {what}"));
+        assert!(
+            channels[0].is_subscribed_to(NotificationEvent::Failed)
+                && !channels[0].is_subscribed_to(NotificationEvent::Done)
+        );
+        assert_eq!(channels[0].config.texts.failed.as_deref(), Some("{namespace}/{server}: {what}"));
         assert_eq!(read("channels: []", "nightshift-system").unwrap(), []);
     }
 
     #[test]
     fn channel_file_error_names_place_and_remedy() {
         let long = format!("texts: {{failed: '{}'}}", "x".repeat(1_001));
-        for (from, to, says) in [
+        for (from, to, parts) in [
             ("occasions", "occasion", &["unknown field", "occasion", "line 5"][..]),
             ("Blocked", "Block", &["Block", "line 5"]),
             ("Slack", "slack", &["slack", "Slack"]),
@@ -254,20 +262,24 @@ mod tests {
             ("name: staff", "name: Staff", &["`channels[0].name` is `Staff`", "lower-case"]),
             ("name: staff", "name: cluster/staff", &["`channels[0].name` is `cluster/staff`"]),
             ("name: staff", "name: -staff", &["`channels[0].name`"]),
-            ("{server}", "{sever}", &["`channels[0].texts.failed` holds `{sever}`", "`{server}`"]),
-            ("{server}", "{server", &["holds `{server: {`"]),
-            ("{server}", "server}", &["holds `}: {`"]),
+            (
+                "{server}",
+                "{sever}",
+                &["`channels[0].texts.failed` has the unknown placeholder `{sever}`", "`{server}`"],
+            ),
+            ("{server}", "{server", &["placeholder `{server: {`"]),
+            ("{server}", "server}", &["placeholder `}: {`"]),
             ("texts: {failed: '{namespace}/{server}: {what}'}", &long, &["texts.failed` has 1001 characters"]),
             ("channels:", "channel:", &["unknown field", "docs/guides/notify.md"]),
         ] {
-            let text = said(&ONE.replacen(from, to, 1));
-            for part in says {
+            let text = error_text(&ONE_CHANNEL.replacen(from, to, 1));
+            for part in parts {
                 assert!(text.contains(part), "{part} is not in:\n{text}");
             }
         }
-        let again = ONE.trim_start_matches("channels:\n");
-        assert_eq!(said(&format!("{ONE}{again}")), "two channels are called `staff`; give one of them another name");
+        let again = ONE_CHANNEL.trim_start_matches("channels:\n");
+        assert_eq!(error_text(&format!("{ONE_CHANNEL}{again}")), "two channels are called `staff`: rename one of them");
         let many: String = (0..5).map(|at| again.replace("name: staff", &format!("name: staff{at}"))).collect();
-        assert!(said(&format!("channels:\n{many}")).starts_with("it has 5 channels, and at most 4 are told"));
+        assert!(error_text(&format!("channels:\n{many}")).starts_with("it has 5 channels, but at most 4 are allowed"));
     }
 }

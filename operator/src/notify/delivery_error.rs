@@ -16,9 +16,9 @@ pub(crate) enum DeliveryError {
     /// Plain http, to a host that is not in the allowed origins.
     NotHttps,
     /// A private network that is not in the allowed origins.
-    Inside,
+    PrivateAddress,
     /// A redirect. It is not followed, because its target is not checked.
-    Moved(u16),
+    Redirected(u16),
     /// A reply that does not accept the message.
     Status(u16),
     /// No reply in time.
@@ -32,55 +32,55 @@ impl DeliveryError {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::SecretMissing | Self::KeyMissing => "SecretMissing",
-            Self::NotAnAddress | Self::NotHttps | Self::Inside => "AddressRefused",
-            Self::Moved(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => "NotDelivered",
+            Self::NotAnAddress | Self::NotHttps | Self::PrivateAddress => "AddressRefused",
+            Self::Redirected(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => "NotDelivered",
         }
     }
 
     /// The receiver refuses this message, so another attempt cannot succeed.
-    pub(crate) fn is_of_the_message(&self) -> bool {
+    pub(crate) fn is_message_rejected(&self) -> bool {
         matches!(self, Self::Status(400 | 413 | 422))
     }
 
     /// Only a user can fix it, so another attempt can wait.
-    pub(crate) fn is_lasting(&self) -> bool {
+    pub(crate) fn is_persistent(&self) -> bool {
         match self {
             Self::Status(code) => (400..500).contains(code) && !matches!(code, 408 | 425 | 429),
             Self::TimedOut | Self::Unreachable => false,
-            Self::Moved(_)
+            Self::Redirected(_)
             | Self::SecretMissing
             | Self::KeyMissing
             | Self::NotAnAddress
             | Self::NotHttps
-            | Self::Inside => true,
+            | Self::PrivateAddress => true,
         }
     }
 
     /// The Secret does not contain a usable address. A host name that resolves to a private network is detected only by
     /// the lookup.
-    pub(crate) fn is_of_the_secret(&self) -> bool {
+    pub(crate) fn is_secret_error(&self) -> bool {
         match self {
             Self::SecretMissing | Self::KeyMissing | Self::NotAnAddress | Self::NotHttps => true,
-            Self::Inside | Self::Moved(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => false,
+            Self::PrivateAddress | Self::Redirected(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => false,
         }
     }
 
     /// The channel, the error there, and the action that fixes it.
-    pub(crate) fn in_words(&self, channel: &Channel) -> String {
-        let Channel { whose, name, namespace, written } = channel;
-        let (kind, secret) = (written.kind, &written.secret);
+    pub(crate) fn message(&self, channel: &Channel) -> String {
+        let Channel { owner, name, namespace, config } = channel;
+        let (kind, secret) = (config.kind, &config.secret);
         // For a cluster channel, the text names the namespace and who can fix it.
-        let (of_namespace, by_whom) = match whose {
+        let (of_namespace, responsible) = match owner {
             ChannelOwner::Server => (String::new(), ""),
             ChannelOwner::Cluster => {
-                (format!(" in namespace `{namespace}`"), ", for whoever installed the operator to mend")
+                (format!(" in namespace `{namespace}`"), ", to be fixed by the admin of the operator")
             }
         };
-        let place = format!("key `{}` of Secret `{}`{of_namespace}", secret.key, secret.name);
+        let location = format!("key `{}` of Secret `{}`{of_namespace}", secret.key, secret.name);
         let why = match self {
             Self::SecretMissing => {
                 format!(
-                    "there is no Secret `{}`{of_namespace}: make it, with the webhook's address at key `{}`",
+                    "there is no Secret `{}`{of_namespace}: create it, with the webhook's address at key `{}`",
                     secret.name, secret.key
                 )
             }
@@ -90,37 +90,40 @@ impl DeliveryError {
                     secret.name, secret.key
                 )
             }
-            Self::NotAnAddress => format!("{place} holds no address: write the whole URL of the webhook there"),
+            Self::NotAnAddress => format!("{location} is not an address: write the whole URL of the webhook there"),
             Self::NotHttps => format!(
-                "{place} holds an address without https: use https, or name its scheme, host and port in the operator's `notify.origins`"
+                "{location} is an address without https: use https, or name its scheme, host and port in the \
+                operator's `notify.origins`"
             ),
-            Self::Inside => format!(
-                "{place} leads into a private network: name its scheme, host and port in the operator's `notify.origins` if that is meant"
+            Self::PrivateAddress => format!(
+                "{location} leads into a private network: if that is intended, name its scheme, host and port in the \
+                operator's `notify.origins`"
             ),
-            Self::Moved(code) => {
-                format!("it answers {code}, a redirect, and none is followed: write the final address at {place}")
+            Self::Redirected(code) => {
+                format!("it answers {code}, a redirect, which is not followed: write the final address at {location}")
             }
             Self::Status(code @ (401 | 403 | 404 | 410)) => {
                 format!(
-                    "it answers {code}: the webhook is gone or closed; make a new one and write its address at {place}"
+                    "it answers {code}, because the webhook was deleted or closed: create a new one and write its \
+                    address at {location}"
                 )
             }
             Self::Status(code @ (400 | 413 | 422)) => {
                 format!(
-                    "it answers {code} and does not take the message: check that `type: {}` fits the address at {place}",
+                    "it answers {code} and rejects the message: check that `type: {}` fits the address at {location}",
                     kind.as_str()
                 )
             }
             Self::Status(code) => {
-                format!("it answers {code}: nothing to do unless it lasts; then check the address at {place}")
+                format!("it answers {code}: if that lasts, check the address at {location}")
             }
             Self::TimedOut => {
-                format!("it does not answer in time: check that the operator reaches the address at {place}")
+                format!("it does not answer in time: check that the operator can reach the address at {location}")
             }
             Self::Unreachable => {
-                format!("there is no connection: check the network, and the host in the address at {place}")
+                format!("there is no connection: check the network, and the host in the address at {location}")
             }
         };
-        format!("channel `{name}` ({}{by_whom}): {why}", kind.as_str())
+        format!("channel `{name}` ({}{responsible}): {why}", kind.as_str())
     }
 }

@@ -20,7 +20,7 @@ pub(super) type NotificationKey = (NotificationEvent, String);
 /// How the delivery of a notification ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum DeliveryEnd {
-    Told,
+    Delivered,
     GivenUp,
 }
 
@@ -29,34 +29,34 @@ pub(super) enum DeliveryEnd {
 #[derive(Default)]
 pub(super) struct Route {
     /// The number of failures in a row. Locked during a delivery and during the pause after a failed one.
-    pub(super) turn: tokio::sync::Mutex<u32>,
+    pub(super) failures: tokio::sync::Mutex<u32>,
     /// Signals a change that makes another attempt worthwhile.
-    pub(super) news: Notify,
-    known: Mutex<RouteState>,
+    pub(super) changed: Notify,
+    state: Mutex<RouteState>,
 }
 
 /// The state of a route.
 #[derive(Default)]
 pub(super) struct RouteState {
     /// Why the last attempt failed.
-    pub(super) fault: Option<DeliveryError>,
+    pub(super) error: Option<DeliveryError>,
     /// The last check of the Secret: its time and its error.
-    pub(super) looked: Option<(Timestamp, Option<DeliveryError>)>,
+    pub(super) secret_check: Option<(Timestamp, Option<DeliveryError>)>,
 }
 
 impl RouteState {
     /// The error that blocks the route, as far as it is known.
-    pub(super) fn in_the_way(&self) -> Option<&DeliveryError> {
-        let looked = self.looked.as_ref().and_then(|(_, fault)| fault.as_ref());
-        looked.or(self.fault.as_ref())
+    pub(super) fn blocking_error(&self) -> Option<&DeliveryError> {
+        let secret_error = self.secret_check.as_ref().and_then(|(_, error)| error.as_ref());
+        secret_error.or(self.error.as_ref())
     }
 }
 
 impl Route {
     /// The guard is never held over an await.
-    pub(super) fn known(&self) -> MutexGuard<'_, RouteState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, RouteState> {
         // Each change under this lock leaves the value consistent.
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -65,8 +65,8 @@ pub(super) struct DeliveryQueue {
     /// A queue that was removed and created again has a new id.
     pub(super) id: u64,
     pub(super) channel: Channel,
-    pub(super) lane: Arc<Route>,
-    pub(super) queue: Vec<NotificationState>,
+    pub(super) route: Arc<Route>,
+    pub(super) pending: Vec<NotificationState>,
     /// Finished deliveries that are not in the status yet.
     pub(super) ended: BTreeMap<NotificationKey, DeliveryEnd>,
     pub(super) is_busy: bool,
@@ -75,71 +75,72 @@ pub(super) struct DeliveryQueue {
 /// The queues of all servers.
 #[derive(Default)]
 pub(super) struct DeliveryQueues {
-    made: u64,
+    last_id: u64,
     /// By server, then by channel: a pass over one server touches only the queues of this server.
-    pub(super) of: BTreeMap<Key, BTreeMap<String, DeliveryQueue>>,
+    pub(super) by_server: BTreeMap<Key, BTreeMap<String, DeliveryQueue>>,
     /// The routes that all servers share, by the channel's name.
-    shared: BTreeMap<String, Arc<Route>>,
+    cluster_routes: BTreeMap<String, Arc<Route>>,
 }
 
 impl DeliveryQueues {
     /// The route to a channel: a new one, or the shared one of the cluster.
-    pub(super) fn lane(&mut self, channel: &Channel) -> Arc<Route> {
-        match channel.whose {
+    pub(super) fn route(&mut self, channel: &Channel) -> Arc<Route> {
+        match channel.owner {
             ChannelOwner::Server => Arc::default(),
-            ChannelOwner::Cluster => self.shared.entry(channel.name.clone()).or_default().clone(),
+            ChannelOwner::Cluster => self.cluster_routes.entry(channel.name.clone()).or_default().clone(),
         }
     }
 
     /// The queue of a channel, updated to its current configuration.
-    pub(super) fn open(&mut self, server: &Key, channel: &Channel) -> &mut DeliveryQueue {
-        self.made += 1;
-        let lane = self.lane(channel);
+    pub(super) fn queue_for(&mut self, server: &Key, channel: &Channel) -> &mut DeliveryQueue {
+        self.last_id += 1;
+        let route = self.route(channel);
         let fresh = || DeliveryQueue {
-            id: self.made,
+            id: self.last_id,
             channel: channel.clone(),
-            lane: lane.clone(),
-            queue: Vec::new(),
+            route: route.clone(),
+            pending: Vec::new(),
             ended: BTreeMap::new(),
             is_busy: false,
         };
-        let of_server = self.of.entry(server.clone()).or_default();
-        let desk = of_server.entry(channel.name.clone()).or_insert_with(fresh);
-        if desk.channel != *channel {
-            desk.channel = channel.clone();
+        let of_server = self.by_server.entry(server.clone()).or_default();
+        let queue = of_server.entry(channel.name.clone()).or_insert_with(fresh);
+        if queue.channel != *channel {
+            queue.channel = channel.clone();
             // The state belongs to the old route. A worker that waits there starts again on the new one.
-            desk.lane.news.notify_one();
-            desk.lane = lane;
+            queue.route.changed.notify_one();
+            queue.route = route;
         }
-        desk
+        queue
     }
 
-    pub(super) fn busy(&mut self, (server, channel): &ChannelKey, id: u64) -> Option<&mut DeliveryQueue> {
-        self.of.get_mut(server)?.get_mut(channel).filter(|desk| desk.id == id)
+    pub(super) fn get_mut(&mut self, (server, channel): &ChannelKey, id: u64) -> Option<&mut DeliveryQueue> {
+        self.by_server.get_mut(server)?.get_mut(channel).filter(|queue| queue.id == id)
     }
 
     /// Removes the queues of channels that are no longer configured, and wakes their workers.
-    pub(super) fn close_all_but(&mut self, server: &Key, channels: &[Channel]) {
-        let Some(of_server) = self.of.get_mut(server) else { return };
-        of_server.retain(|name, desk| {
-            let stays = channels.iter().any(|channel| channel.name == *name);
-            if !stays {
-                desk.lane.news.notify_one();
+    pub(super) fn retain_channels(&mut self, server: &Key, channels: &[Channel]) {
+        let Some(of_server) = self.by_server.get_mut(server) else { return };
+        of_server.retain(|name, queue| {
+            let is_configured = channels.iter().any(|channel| channel.name == *name);
+            if !is_configured {
+                queue.route.changed.notify_one();
             }
-            stays
+            is_configured
         });
         if of_server.is_empty() {
-            self.of.remove(server);
+            self.by_server.remove(server);
         }
     }
 
     /// The servers that use this route.
-    pub(super) fn users(&self, lane: &Arc<Route>) -> Vec<Key> {
-        let uses = |desks: &BTreeMap<String, DeliveryQueue>| desks.values().any(|desk| Arc::ptr_eq(&desk.lane, lane));
-        self.of.iter().filter(|(_, desks)| uses(desks)).map(|(server, _)| server.clone()).collect()
+    pub(super) fn servers_of(&self, route: &Arc<Route>) -> Vec<Key> {
+        let uses =
+            |queues: &BTreeMap<String, DeliveryQueue>| queues.values().any(|queue| Arc::ptr_eq(&queue.route, route));
+        self.by_server.iter().filter(|(_, queues)| uses(queues)).map(|(server, _)| server.clone()).collect()
     }
 }
 
-pub(super) fn name_of(notice: &NotificationState) -> NotificationKey {
-    (notice.occasion, notice.about.clone())
+pub(super) fn notification_key(notification: &NotificationState) -> NotificationKey {
+    (notification.occasion, notification.about.clone())
 }

@@ -14,19 +14,19 @@ use super::delivery_error::DeliveryError;
 use super::webhook_url::{ClientKind, Webhook};
 
 /// Timeout of a whole request. It is shorter than the rest of a Lease that was just confirmed.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A request that failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HttpFailure {
-    pub(crate) fault: DeliveryError,
+    pub(crate) error: DeliveryError,
     /// `Retry-After`.
-    pub(crate) asked: Option<Duration>,
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl From<DeliveryError> for HttpFailure {
-    fn from(fault: DeliveryError) -> Self {
-        Self { fault, asked: None }
+    fn from(error: DeliveryError) -> Self {
+        Self { error, retry_after: None }
     }
 }
 
@@ -36,16 +36,16 @@ pub(crate) struct HttpSender {
     trusted: Client,
     /// The origins that an admin allows in addition. The path does not matter.
     origins: Vec<Url>,
-    within: Duration,
+    timeout: Duration,
 }
 
 impl HttpSender {
     pub(crate) fn new(origins: Vec<Url>) -> Result<Self, StartError> {
-        Self::with_deadline(origins, ANSWER_WITHIN)
+        Self::with_timeout(origins, REQUEST_TIMEOUT)
     }
 
     /// With another timeout than the default.
-    pub(crate) fn with_deadline(origins: Vec<Url>, within: Duration) -> Result<Self, StartError> {
+    pub(crate) fn with_timeout(origins: Vec<Url>, timeout: Duration) -> Result<Self, StartError> {
         let client = |public: bool| {
             client(None, |builder| {
                 // A redirect's target is not checked, and a message to another address is not delivered.
@@ -54,12 +54,12 @@ impl HttpSender {
                 if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
             })
         };
-        Ok(Self { public: client(true)?, trusted: client(false)?, origins, within })
+        Ok(Self { public: client(true)?, trusted: client(false)?, origins, timeout })
     }
 
     /// Whether a message may be sent to the address at all.
     pub(crate) fn check(&self, webhook: &Webhook) -> Result<ClientKind, DeliveryError> {
-        webhook.reach(&self.origins)
+        webhook.client_kind(&self.origins)
     }
 
     /// Sends one message. It ignores the body of the reply, which can be anything.
@@ -68,24 +68,27 @@ impl HttpSender {
             ClientKind::Public => &self.public,
             ClientKind::Trusted => &self.trusted,
         };
-        let request = client.post(webhook.url().clone()).timeout(self.within).json(body);
-        let response = request.send().await.map_err(|error| fault_of(&error))?;
+        let request = client.post(webhook.url().clone()).timeout(self.timeout).json(body);
+        let response = request.send().await.map_err(|error| connection_error(&error))?;
         let status = response.status();
         if status.is_success() {
             Ok(())
         } else if status.is_redirection() {
-            Err(DeliveryError::Moved(status.as_u16()).into())
+            Err(DeliveryError::Redirected(status.as_u16()).into())
         } else {
-            Err(HttpFailure { fault: DeliveryError::Status(status.as_u16()), asked: retry_after(response.headers()) })
+            Err(HttpFailure {
+                error: DeliveryError::Status(status.as_u16()),
+                retry_after: retry_after(response.headers()),
+            })
         }
     }
 }
 
 /// The kind of a connection error, without its text, which contains the address.
-fn fault_of(error: &reqwest::Error) -> DeliveryError {
+fn connection_error(error: &reqwest::Error) -> DeliveryError {
     let mut causes = iter::successors(Some(error as &(dyn Error + 'static)), |&error| error.source());
     if causes.any(|cause| cause.downcast_ref::<NotPublic>().is_some()) {
-        DeliveryError::Inside
+        DeliveryError::PrivateAddress
     } else if error.is_timeout() {
         DeliveryError::TimedOut
     } else {

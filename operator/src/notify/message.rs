@@ -16,18 +16,26 @@ const SLACK_LIMIT: usize = 40_000;
 const NO_PREVIEWS: u32 = 1 << 2;
 
 /// The whole body of the request.
-pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str, notice: &NotificationState) -> Value {
+pub(crate) fn build_body(
+    channel: &NotifyChannel,
+    namespace: &str,
+    server: &str,
+    notification: &NotificationState,
+) -> Value {
     let kind = channel.kind;
     let escape = |value: &str| escape(kind, value);
-    let words = channel.texts.of(notice.occasion).map_or_else(|| ours(notice), |theirs| with_doubt(theirs, notice));
-    let text = fill(&words, |place| {
-        Some(match place {
+    let template = channel
+        .texts
+        .text_for(notification.occasion)
+        .map_or_else(|| default_text(notification), |user_text| with_unverified_reason(user_text, notification));
+    let text = fill(&template, |placeholder| {
+        Some(match placeholder {
             "namespace" => escape(namespace),
             "server" => escape(server),
-            "what" => escape(&notice.what),
-            "when" => escape(notice.when.as_deref().unwrap_or("-")),
-            "down" => escape(notice.down.as_deref().unwrap_or("-")),
-            "why" => escape(notice.why.as_deref().unwrap_or("-")),
+            "what" => escape(&notification.what),
+            "when" => escape(notification.when.as_deref().unwrap_or("-")),
+            "down" => escape(notification.down.as_deref().unwrap_or("-")),
+            "why" => escape(notification.why.as_deref().unwrap_or("-")),
             _ => return None,
         })
     });
@@ -40,42 +48,43 @@ pub(crate) fn build_body(channel: &NotifyChannel, namespace: &str, server: &str,
 }
 
 /// The text of a notification without a text of the user's.
-fn ours(notice: &NotificationState) -> String {
-    let what = match notice.occasion {
+fn default_text(notification: &NotificationState) -> String {
+    let template = match notification.occasion {
         NotificationEvent::Planned => "update planned, {when}: {what}",
-        NotificationEvent::Soon => "an update begins at {when}: {what}",
-        NotificationEvent::Done if notice.why.is_some() && notice.down.is_some() => {
-            "updated, not proven: {why}; down for {down}: {what}"
+        NotificationEvent::Soon => "an update starts at {when}: {what}",
+        NotificationEvent::Done if notification.why.is_some() && notification.down.is_some() => {
+            "updated in {down}, not verified: {why}. Update: {what}"
         }
-        NotificationEvent::Done if notice.why.is_some() => "updated, not proven: {why}: {what}",
-        NotificationEvent::Done if notice.down.is_some() => "updated, down for {down}: {what}",
+        NotificationEvent::Done if notification.why.is_some() => "updated, not verified: {why}. Update: {what}",
+        NotificationEvent::Done if notification.down.is_some() => "updated in {down}: {what}",
         NotificationEvent::Done => "updated: {what}",
-        NotificationEvent::RolledBack => "an update did not work here, and what ran before comes back: {what}. {why}",
+        NotificationEvent::RolledBack => "an update failed and is rolled back: {what}. {why}",
         NotificationEvent::Failed => {
-            "an update did not work here and does not go back by itself; somebody has to decide: {what}. {why}"
+            "an update failed and is not rolled back automatically. Action required: {what}. {why}"
         }
-        NotificationEvent::Blocked => "nothing newer for 14 days: {what}",
-        NotificationEvent::BackupFailed => "there is no copy that should be there: {what}",
-        NotificationEvent::CrashLoop => "the server crashes again and again; somebody has to look: {what}",
-        NotificationEvent::WorldDamaged => "the world is damaged; somebody has to look: {what}",
+        NotificationEvent::Blocked => "no newer version for 14 days: {what}",
+        NotificationEvent::BackupFailed => "a backup is missing: {what}",
+        NotificationEvent::CrashLoop => "the server crashes repeatedly. Action required: {what}",
+        NotificationEvent::WorldDamaged => "the world is damaged. Action required: {what}",
     };
-    format!("{{namespace}}/{{server}}: {what}")
+    format!("{{namespace}}/{{server}}: {template}")
 }
 
 /// The user's text. If an update is not verified and the text has no place for the reason, the reason is appended. The
 /// user's "all is well" would not fit such an update.
-fn with_doubt(theirs: &str, notice: &NotificationState) -> String {
-    let is_silent = notice.occasion == NotificationEvent::Done && notice.why.is_some() && !theirs.contains("{why}");
-    if is_silent { format!("{theirs}\nnot proven: {{why}}") } else { theirs.to_owned() }
+fn with_unverified_reason(user_text: &str, notification: &NotificationState) -> String {
+    let is_silent =
+        notification.occasion == NotificationEvent::Done && notification.why.is_some() && !user_text.contains("{why}");
+    if is_silent { format!("{user_text}\nnot verified: {{why}}") } else { user_text.to_owned() }
 }
 
 /// Fills in the placeholders. Any other text in braces stays as it is.
-fn fill(words: &str, value: impl Fn(&str) -> Option<String>) -> String {
+fn fill(template: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let mut text = String::new();
-    let mut rest = words;
+    let mut rest = template;
     while let Some((before, after)) = rest.split_once('{') {
         text.push_str(before);
-        let filled = after.split_once('}').and_then(|(place, left)| Some((value(place)?, left)));
+        let filled = after.split_once('}').and_then(|(placeholder, left)| Some((value(placeholder)?, left)));
         rest = if let Some((value, left)) = filled {
             text.push_str(&value);
             left
@@ -92,7 +101,7 @@ fn fill(words: &str, value: impl Fn(&str) -> Option<String>) -> String {
 /// text.
 fn escape(kind: ChatKind, value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
-    for character in value.chars().map(|it| if it.is_control() { ' ' } else { it }) {
+    for character in value.chars().map(|character| if character.is_control() { ' ' } else { character }) {
         match (kind, character) {
             (_, '@') => escaped.push_str("@\u{200b}"),
             (ChatKind::Discord, '\\' | '*' | '_' | '~' | '`' | '|' | '<' | '>' | '#' | '[' | ']') => {
@@ -113,14 +122,14 @@ fn cut(text: &str, limit: usize) -> String {
         return text.to_owned();
     }
     let mut left = limit - '…'.len_utf16();
-    let kept = text.chars().take_while(|character| match left.checked_sub(character.len_utf16()) {
+    let shortened = text.chars().take_while(|character| match left.checked_sub(character.len_utf16()) {
         Some(after) => {
             left = after;
             true
         }
         None => false,
     });
-    kept.chain(['…']).collect()
+    shortened.chain(['…']).collect()
 }
 
 #[cfg(test)]

@@ -16,8 +16,8 @@ use tokio::sync::{mpsc, watch};
 use super::webhook_url::Webhook;
 use super::*;
 
-mod of_the_cluster;
-mod troubles;
+mod cluster_channel;
+mod failures;
 
 /// The secret part of the address, which must never be logged.
 const TOKEN: &str = "geheimnis-4711";
@@ -28,15 +28,15 @@ const PATIENCE: Duration = Duration::from_secs(20);
 enum Answer {
     Status(u16),
     /// 429 and the seconds of `Retry-After`.
-    Slower(&'static str),
-    MovedTo(&'static str),
-    Silence,
+    RateLimited(&'static str),
+    RedirectTo(&'static str),
+    NoReply,
 }
 
 /// A receiver of webhooks.
 struct Receiver {
     base: Url,
-    got: watch::Receiver<Vec<(String, Value, Instant)>>,
+    received: watch::Receiver<Vec<(String, Value, Instant)>>,
     answers: Arc<Mutex<VecDeque<Answer>>>,
 }
 
@@ -45,34 +45,34 @@ impl Receiver {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
         let answers: Arc<Mutex<VecDeque<Answer>>> = Arc::new(Mutex::new(answers.into_iter().collect()));
-        let (tell, got) = watch::channel(Vec::new());
+        let (sender, received) = watch::channel(Vec::new());
         let script = Arc::clone(&answers);
         let router = Router::new().fallback(move |uri: Uri, body: Bytes| {
             let body = serde_json::from_slice(&body).unwrap();
-            tell.send_modify(|got| got.push((uri.path().to_owned(), body, Instant::now())));
+            sender.send_modify(|received| received.push((uri.path().to_owned(), body, Instant::now())));
             let answer = script.lock().unwrap().pop_front();
             async move { respond(answer).await }
         });
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { base, got, answers }
+        Self { base, received, answers }
     }
 
-    fn hook(&self) -> String {
+    fn webhook_url(&self) -> String {
         self.base.join(&format!("api/webhooks/1/{TOKEN}")).unwrap().into()
     }
 
     /// All messages, once there are at least `count`.
-    async fn got(&self, count: usize) -> Vec<(String, Value, Instant)> {
-        let mut got = self.got.clone();
-        let all = tokio::time::timeout(PATIENCE, got.wait_for(|got| got.len() >= count)).await;
+    async fn received(&self, count: usize) -> Vec<(String, Value, Instant)> {
+        let mut received = self.received.clone();
+        let all = tokio::time::timeout(PATIENCE, received.wait_for(|received| received.len() >= count)).await;
         all.expect("it comes in time").unwrap().clone()
     }
 
     async fn texts(&self, count: usize) -> Vec<String> {
-        self.got(count).await.iter().map(|(_, body, _)| body["text"].as_str().unwrap().to_owned()).collect()
+        self.received(count).await.iter().map(|(_, body, _)| body["text"].as_str().unwrap().to_owned()).collect()
     }
 
-    fn now_answers(&self, answer: Answer) {
+    fn add_answer(&self, answer: Answer) {
         self.answers.lock().unwrap().push_back(answer);
     }
 }
@@ -81,9 +81,9 @@ async fn respond(answer: Option<Answer>) -> Response {
     match answer {
         None => StatusCode::NO_CONTENT.into_response(),
         Some(Answer::Status(code)) => StatusCode::from_u16(code).unwrap().into_response(),
-        Some(Answer::Slower(after)) => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", after)]).into_response(),
-        Some(Answer::MovedTo(to)) => (StatusCode::FOUND, [("location", to)]).into_response(),
-        Some(Answer::Silence) => std::future::pending().await,
+        Some(Answer::RateLimited(after)) => (StatusCode::TOO_MANY_REQUESTS, [("retry-after", after)]).into_response(),
+        Some(Answer::RedirectTo(to)) => (StatusCode::FOUND, [("location", to)]).into_response(),
+        Some(Answer::NoReply) => std::future::pending().await,
     }
 }
 
@@ -91,26 +91,26 @@ async fn respond(answer: Option<Answer>) -> Response {
 struct Desktop {
     /// By namespace, name and key.
     secrets: Mutex<BTreeMap<[String; 3], String>>,
-    looks: AtomicU32,
-    leads: AtomicBool,
+    secret_reads: AtomicU32,
+    is_leader: AtomicBool,
     now: Timestamp,
 }
 
 impl Backend for Arc<Desktop> {
     async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, DeliveryError>> {
-        self.looks.fetch_add(1, Ordering::SeqCst);
+        self.secret_reads.fetch_add(1, Ordering::SeqCst);
         let secrets = self.secrets.lock().unwrap();
-        let there = secrets.keys().any(|[space, name, _]| (space.as_str(), name) == (namespace, &secret.name));
+        let secret_exists = secrets.keys().any(|[space, name, _]| (space.as_str(), name) == (namespace, &secret.name));
         let found = secrets.get(&[namespace.to_owned(), secret.name.clone(), secret.key.clone()]);
         Some(match found {
             Some(text) => Webhook::parse(text),
-            None if there => Err(DeliveryError::KeyMissing),
+            None if secret_exists => Err(DeliveryError::KeyMissing),
             None => Err(DeliveryError::SecretMissing),
         })
     }
 
-    async fn leads(&self) -> bool {
-        self.leads.load(Ordering::SeqCst)
+    async fn is_leader(&self) -> bool {
+        self.is_leader.load(Ordering::SeqCst)
     }
 
     fn now(&self) -> Timestamp {
@@ -120,8 +120,8 @@ impl Backend for Arc<Desktop> {
 
 /// The notifier of one process.
 struct Process {
-    messenger: Notifier<Arc<Desktop>>,
-    office: Arc<Desktop>,
+    notifier: Notifier<Arc<Desktop>>,
+    backend: Arc<Desktop>,
     woken: mpsc::UnboundedReceiver<Key>,
     metrics: NotificationMetrics,
 }
@@ -131,70 +131,74 @@ const QUICK: DeliveryBackoff = DeliveryBackoff {
     first: Duration::from_millis(5),
     longest: Duration::from_hours(1),
     secret: Duration::from_hours(1),
-    longest_asked: Duration::from_secs(5),
+    longest_retry_after: Duration::from_secs(5),
 };
 
 impl Process {
     /// The Secret `chat` contains `address` at key `address`. `allowed` are the origins that an admin configured.
     fn new(address: &str, allowed: &[&Url]) -> Self {
         let secrets = BTreeMap::from([(["games", "chat", "address"].map(str::to_owned), address.to_owned())]);
-        Self::with(secrets, allowed, Vec::new())
+        Self::with_secrets(secrets, allowed, Vec::new())
     }
 
     /// The same with these Secrets and cluster channels.
-    fn with(secrets: BTreeMap<[String; 3], String>, allowed: &[&Url], cluster: Vec<Channel>) -> Self {
-        let office = Arc::new(Desktop {
+    fn with_secrets(secrets: BTreeMap<[String; 3], String>, allowed: &[&Url], cluster: Vec<Channel>) -> Self {
+        let backend = Arc::new(Desktop {
             secrets: Mutex::new(secrets),
-            looks: AtomicU32::new(0),
-            leads: AtomicBool::new(true),
+            secret_reads: AtomicU32::new(0),
+            is_leader: AtomicBool::new(true),
             now: at("2026-11-22T03:00:30Z"),
         });
         let (wake, woken) = mpsc::unbounded_channel();
         let metrics = NotificationMetrics::default();
-        let post =
-            HttpSender::with_deadline(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
+        let sender =
+            HttpSender::with_timeout(allowed.iter().copied().cloned().collect(), Duration::from_millis(500)).unwrap();
         let wake = Box::new(move |key: &Key| drop(wake.send(key.clone())));
-        let messenger = Notifier::with_pace(Arc::clone(&office), post, wake, metrics.clone(), cluster, QUICK);
-        Self { messenger, office, woken, metrics }
+        let notifier = Notifier::with_backoff(Arc::clone(&backend), sender, wake, metrics.clone(), cluster, QUICK);
+        Self { notifier, backend, woken, metrics }
     }
 
-    fn to(receiver: &Receiver) -> Self {
-        Self::new(&receiver.hook(), &[&receiver.base])
+    fn for_receiver(receiver: &Receiver) -> Self {
+        Self::new(&receiver.webhook_url(), &[&receiver.base])
     }
 
     fn set_secret(&self, name: &str, key: &str, value: &str) {
-        self.office.secrets.lock().unwrap().insert(["games", name, key].map(str::to_owned), value.to_owned());
+        self.backend.secrets.lock().unwrap().insert(["games", name, key].map(str::to_owned), value.to_owned());
     }
 
     /// The steps of a pass: it records the deliveries and offers the pending notifications.
-    fn pass(&self, server: &Key, channels: &[Channel], notices: &mut [NotificationState]) {
-        self.messenger.note(server, notices);
-        self.messenger.offer(server, channels, notices);
+    fn pass(&self, server: &Key, channels: &[Channel], notifications: &mut [NotificationState]) {
+        self.notifier.record_deliveries(server, notifications);
+        self.notifier.enqueue(server, channels, notifications);
     }
 
     /// Runs a pass each time the server is woken, until `done` is true.
-    async fn passes_until(&mut self, notices: &mut [NotificationState], done: impl Fn(&[NotificationState]) -> bool) {
-        self.pass(&lobby(), &[team()], notices);
-        while !done(notices) {
+    async fn passes_until(
+        &mut self,
+        notifications: &mut [NotificationState],
+        done: impl Fn(&[NotificationState]) -> bool,
+    ) {
+        self.pass(&lobby(), &[team()], notifications);
+        while !done(notifications) {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
             assert_eq!(woken.expect("something is noted in time"), Some(lobby()));
-            self.pass(&lobby(), &[team()], notices);
+            self.pass(&lobby(), &[team()], notifications);
         }
     }
 
     /// Waits until a wake reports an error of this channel.
-    async fn trouble(&mut self) -> ChannelError {
+    async fn next_error(&mut self) -> ChannelError {
         loop {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
             assert_eq!(woken.expect("a fault is told in time"), Some(lobby()));
-            if let Some(trouble) = self.messenger.look(&lobby(), &[team()], self.office.now).await.pop() {
-                return trouble;
+            if let Some(error) = self.notifier.check_channels(&lobby(), &[team()], self.backend.now).await.pop() {
+                return error;
             }
         }
     }
 
-    fn counted(&self, outcome: &'static str) -> u64 {
-        self.metrics.told.get_or_create(&DeliveryLabels { channel: "Slack", outcome }).get()
+    fn delivery_count(&self, outcome: &'static str) -> u64 {
+        self.metrics.deliveries.get_or_create(&DeliveryLabels { channel: "Slack", outcome }).get()
     }
 }
 
@@ -206,7 +210,7 @@ fn lobby() -> Key {
     ("games".to_owned(), "lobby".to_owned())
 }
 
-fn written() -> NotifyChannel {
+fn channel_config() -> NotifyChannel {
     serde_json::from_value(json!({
         "name": "team", "type": "Slack", "secret": {"name": "chat", "key": "address"}, "texts": {"done": "{what}"},
     }))
@@ -214,7 +218,7 @@ fn written() -> NotifyChannel {
 }
 
 fn team() -> Channel {
-    Channel::of_a_server("games", written())
+    Channel::for_server("games", channel_config())
 }
 
 /// A notification that is pending for the channel `team`.
@@ -226,117 +230,121 @@ fn done(what: &str) -> NotificationState {
     .unwrap()
 }
 
-fn all_told(notices: &[NotificationState]) -> bool {
-    notices.iter().all(|notice| notice.pending.is_empty() && notice.given_up.is_empty())
+fn all_delivered(notifications: &[NotificationState]) -> bool {
+    notifications.iter().all(|notification| notification.pending.is_empty() && notification.given_up.is_empty())
 }
 
 #[tokio::test]
 async fn notification_is_recorded_and_survives_operator_restart() {
     let receiver = Receiver::start([]).await;
-    let mut first = Process::to(&receiver);
+    let mut first = Process::for_receiver(&receiver);
     let mut status = vec![done("one"), done("two")];
-    first.passes_until(&mut status, all_told).await;
+    first.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(2).await, ["one", "two"], "in their order");
-    assert_eq!(receiver.got(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
+    assert_eq!(receiver.received(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
 
     first.pass(&lobby(), &[team()], &mut status);
-    let mut second = Process::to(&receiver);
+    let mut second = Process::for_receiver(&receiver);
     status.push(done("three"));
-    second.passes_until(&mut status, all_told).await;
+    second.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(3).await, ["one", "two", "three"]);
-    assert_eq!((first.counted("delivered"), second.counted("delivered")), (2, 1));
+    assert_eq!((first.delivery_count("delivered"), second.delivery_count("delivered")), (2, 1));
 }
 
 #[tokio::test]
 async fn unrecorded_delivery_is_not_repeated_by_same_process() {
     let receiver = Receiver::start([]).await;
-    let mut process = Process::to(&receiver);
-    process.messenger.offer(&lobby(), &[team()], &[done("one")]);
+    let mut process = Process::for_receiver(&receiver);
+    process.notifier.enqueue(&lobby(), &[team()], &[done("one")]);
     process.woken.recv().await.unwrap();
-    process.messenger.offer(&lobby(), &[team()], &[done("one"), done("two")]);
+    process.notifier.enqueue(&lobby(), &[team()], &[done("one"), done("two")]);
     assert_eq!(receiver.texts(2).await, ["one", "two"]);
 }
 
 #[tokio::test]
 async fn notification_in_flight_is_not_sent_twice() {
-    let receiver = Receiver::start([Answer::Slower("0.2")]).await;
-    let mut process = Process::to(&receiver);
+    let receiver = Receiver::start([Answer::RateLimited("0.2")]).await;
+    let mut process = Process::for_receiver(&receiver);
     let mut status = vec![done("one")];
     for _ in 0..50 {
         process.pass(&lobby(), &[team()], &mut status);
     }
-    receiver.got(1).await;
+    receiver.received(1).await;
     for _ in 0..50 {
         process.pass(&lobby(), &[team()], &mut status);
     }
-    process.passes_until(&mut status, all_told).await;
+    process.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(2).await, ["one", "one"], "the one that was refused, and the one that was taken");
 }
 
 #[tokio::test]
 async fn delivery_is_retried_and_honours_retry_after() {
-    let receiver = Receiver::start([Answer::Status(500), Answer::Status(503), Answer::Slower("0.4")]).await;
-    let mut process = Process::to(&receiver);
+    let receiver = Receiver::start([Answer::Status(500), Answer::Status(503), Answer::RateLimited("0.4")]).await;
+    let mut process = Process::for_receiver(&receiver);
     let mut status = vec![done("one")];
-    process.passes_until(&mut status, all_told).await;
-    let got = receiver.got(4).await;
-    let apart = got[3].2.duration_since(got[2].2);
-    assert!(apart >= Duration::from_millis(400), "{apart:?}");
-    assert_eq!((got.len(), process.counted("failed"), process.counted("delivered")), (4, 3, 1));
-    assert_eq!(process.messenger.look(&lobby(), &[team()], process.office.now).await, [], "all is well again");
+    process.passes_until(&mut status, all_delivered).await;
+    let messages = receiver.received(4).await;
+    let pause = messages[3].2.duration_since(messages[2].2);
+    assert!(pause >= Duration::from_millis(400), "{pause:?}");
+    assert_eq!((messages.len(), process.delivery_count("failed"), process.delivery_count("delivered")), (4, 3, 1));
+    assert_eq!(
+        process.notifier.check_channels(&lobby(), &[team()], process.backend.now).await,
+        [],
+        "all is well again"
+    );
 }
 
 #[tokio::test]
 async fn hanging_receiver_times_out_without_blocking_other_channels() {
-    let (hangs, works) = (Receiver::start([Answer::Silence]).await, Receiver::start([]).await);
-    let mut process = Process::new(&hangs.hook(), &[&hangs.base, &works.base]);
-    process.set_secret("other", "address", &works.hook());
+    let (hangs, works) = (Receiver::start([Answer::NoReply]).await, Receiver::start([]).await);
+    let mut process = Process::new(&hangs.webhook_url(), &[&hangs.base, &works.base]);
+    process.set_secret("other", "address", &works.webhook_url());
     let mut other = team();
-    (other.name, other.written.secret.name) = ("other".to_owned(), "other".to_owned());
+    (other.name, other.config.secret.name) = ("other".to_owned(), "other".to_owned());
     let mut status = vec![done("one")];
     status[0].pending.push("other".to_owned());
     let channels = [team(), other];
     let begun = Instant::now();
     process.pass(&lobby(), &channels, &mut status);
-    hangs.got(1).await;
-    works.got(1).await;
-    while !all_told(&status) {
+    hangs.received(1).await;
+    works.received(1).await;
+    while !all_delivered(&status) {
         tokio::time::timeout(PATIENCE, process.woken.recv()).await.unwrap().unwrap();
         process.pass(&lobby(), &channels, &mut status);
     }
-    let got = hangs.got(2).await;
+    let received = hangs.received(2).await;
     // Measured from before the message was sent, because the receiver itself may have noticed it late.
-    assert!(got[1].2.duration_since(begun) >= Duration::from_millis(500), "only after the deadline");
-    assert_eq!(works.got(1).await.len(), 1);
+    assert!(received[1].2.duration_since(begun) >= Duration::from_millis(500), "only after the deadline");
+    assert_eq!(works.received(1).await.len(), 1);
 }
 
 #[tokio::test]
 async fn notifications_are_sent_only_by_leader() {
     let receiver = Receiver::start([]).await;
-    let mut process = Process::to(&receiver);
-    process.office.leads.store(false, Ordering::SeqCst);
+    let mut process = Process::for_receiver(&receiver);
+    process.backend.is_leader.store(false, Ordering::SeqCst);
     let mut status = vec![done("one")];
     process.pass(&lobby(), &[team()], &mut status);
     // The leader delivers it, and this process never does.
-    let mut leader = Process::to(&receiver);
-    leader.passes_until(&mut status, all_told).await;
+    let mut leader = Process::for_receiver(&receiver);
+    leader.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(1).await, ["one"]);
     process.pass(&lobby(), &[team()], &mut status);
-    process.office.leads.store(true, Ordering::SeqCst);
+    process.backend.is_leader.store(true, Ordering::SeqCst);
     status.push(done("two"));
-    process.passes_until(&mut status, all_told).await;
+    process.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(2).await, ["one", "two"]);
 }
 
 #[tokio::test]
 async fn removed_channel_gets_no_further_notifications() {
     let receiver = Receiver::start([Answer::Status(404)]).await;
-    let mut process = Process::to(&receiver);
+    let mut process = Process::for_receiver(&receiver);
     let mut status = vec![done("one")];
     process.pass(&lobby(), &[team()], &mut status);
-    process.trouble().await;
-    process.messenger.forget(&lobby());
+    process.next_error().await;
+    process.notifier.remove_server(&lobby());
     status = vec![done("two")];
-    process.passes_until(&mut status, all_told).await;
+    process.passes_until(&mut status, all_delivered).await;
     assert_eq!(receiver.texts(2).await, ["one", "two"]);
 }

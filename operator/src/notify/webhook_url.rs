@@ -3,7 +3,7 @@
 use std::fmt;
 
 use reqwest::Url;
-use resolver::download::is_inside;
+use resolver::download::is_private_host;
 
 use super::delivery_error::DeliveryError;
 
@@ -35,15 +35,15 @@ impl Webhook {
     }
 
     /// Whether a request may be sent there. `origins` are those that an admin of the operator allows.
-    pub(crate) fn reach(&self, origins: &[Url]) -> Result<ClientKind, DeliveryError> {
+    pub(crate) fn client_kind(&self, origins: &[Url]) -> Result<ClientKind, DeliveryError> {
         if origins.iter().any(|allowed| allowed.origin() == self.0.origin()) {
             return Ok(ClientKind::Trusted);
         }
         if self.0.scheme() != "https" {
             return Err(DeliveryError::NotHttps);
         }
-        if is_inside(self.0.host_str().unwrap_or_default()) {
-            return Err(DeliveryError::Inside);
+        if is_private_host(self.0.host_str().unwrap_or_default()) {
+            return Err(DeliveryError::PrivateAddress);
         }
         Ok(ClientKind::Public)
     }
@@ -58,22 +58,26 @@ impl Webhook {
 mod tests {
     use super::*;
 
-    fn reach(address: &str) -> Result<ClientKind, DeliveryError> {
+    fn client_kind(address: &str) -> Result<ClientKind, DeliveryError> {
         let origins = ["http://mattermost.chat.svc:8065".parse().unwrap()];
-        Webhook::parse(address)?.reach(&origins)
+        Webhook::parse(address)?.client_kind(&origins)
     }
 
     #[test]
     fn webhook_needs_https_or_allowed_origin() {
-        assert_eq!(reach("https://discord.com/api/webhooks/1/t\n"), Ok(ClientKind::Public));
-        assert_eq!(reach("http://discord.com/api/webhooks/1/t"), Err(DeliveryError::NotHttps));
-        assert_eq!(reach("https://10.0.0.7/hooks/x"), Err(DeliveryError::Inside));
-        assert_eq!(reach("https://[::1]:6443/api"), Err(DeliveryError::Inside));
-        assert_eq!(reach("https://169.254.169.254/latest"), Err(DeliveryError::Inside));
-        assert_eq!(reach("http://mattermost.chat.svc:8065/hooks/x"), Ok(ClientKind::Trusted));
-        assert_eq!(reach("http://mattermost.chat.svc:8066/hooks/x"), Err(DeliveryError::NotHttps), "another port");
+        assert_eq!(client_kind("https://discord.com/api/webhooks/1/t\n"), Ok(ClientKind::Public));
+        assert_eq!(client_kind("http://discord.com/api/webhooks/1/t"), Err(DeliveryError::NotHttps));
+        assert_eq!(client_kind("https://10.0.0.7/hooks/x"), Err(DeliveryError::PrivateAddress));
+        assert_eq!(client_kind("https://[::1]:6443/api"), Err(DeliveryError::PrivateAddress));
+        assert_eq!(client_kind("https://169.254.169.254/latest"), Err(DeliveryError::PrivateAddress));
+        assert_eq!(client_kind("http://mattermost.chat.svc:8065/hooks/x"), Ok(ClientKind::Trusted));
         assert_eq!(
-            reach("https://mattermost.chat.svc:8065/hooks/x"),
+            client_kind("http://mattermost.chat.svc:8066/hooks/x"),
+            Err(DeliveryError::NotHttps),
+            "another port"
+        );
+        assert_eq!(
+            client_kind("https://mattermost.chat.svc:8065/hooks/x"),
             Ok(ClientKind::Public),
             "another scheme: looked up, and then refused"
         );

@@ -13,7 +13,7 @@ fn at() -> Timestamp {
 }
 
 fn key() -> ProjectKey {
-    ProjectKey::of_file("https://example.org/dl/HouseRules.jar", &"ab".repeat(32))
+    ProjectKey::from_file("https://example.org/dl/HouseRules.jar", &"ab".repeat(32))
 }
 
 fn plugin(source: &serde_json::Value) -> Plugin {
@@ -24,11 +24,11 @@ fn plugin(source: &serde_json::Value) -> Plugin {
     serde_json::from_value(object).unwrap()
 }
 
-fn by_url() -> Plugin {
+fn url_plugin() -> Plugin {
     plugin(&json!({"type": "url", "url": "https://example.org/dl/HouseRules.jar", "checksum": "AB".repeat(32)}))
 }
 
-fn read(version: &str) -> Snapshot {
+fn snapshot_with(version: &str) -> Snapshot {
     let release = Release {
         id: format!("sha256:{}", "ab".repeat(32)),
         version: version.to_owned(),
@@ -46,36 +46,39 @@ fn read(version: &str) -> Snapshot {
     };
     let (key, name) = (key(), "HouseRules".to_owned());
     let project = Project { id: key.project.clone(), key, name, read_at: at(), releases: vec![release] };
-    let catalog = Catalog { projects: vec![project], ..Catalog::unread_at(at()) };
-    Snapshot::of(catalog, BTreeMap::new())
+    let catalog = Catalog { projects: vec![project], ..Catalog::empty(at()) };
+    Snapshot::new(catalog, BTreeMap::new())
 }
 
-fn unread(category: &'static str) -> Snapshot {
-    let problem = CatalogSourceError { category, words: "it went wrong".to_owned() };
-    Snapshot::of(Catalog::unread_at(at()), BTreeMap::from([(key().to_string(), problem)]))
+fn snapshot_with_error(category: &'static str) -> Snapshot {
+    let error = CatalogSourceError { category, message: "it went wrong".to_owned() };
+    Snapshot::new(Catalog::empty(at()), BTreeMap::from([(key().to_string(), error)]))
 }
 
 /// Project, newest, whether ready, reason and message.
-fn said(plugin: &Plugin, snapshot: &Snapshot) -> (Option<String>, Option<String>, String, String, String) {
+fn reported(plugin: &Plugin, snapshot: &Snapshot) -> (Option<String>, Option<String>, String, String, String) {
     let matched = vec![MatchedInstance { name: "lobby".to_owned(), version: None, compatible: None }];
     let status = build_status(plugin, Some(snapshot), matched, at(), &PluginStatus::default());
     let [Condition { status: ready, reason, message, .. }] = status.conditions.try_into().unwrap();
     (status.project, status.newest, ready, reason, message)
 }
 
-fn words(of: (Option<String>, Option<String>, String, String, String)) -> String {
-    let (project, newest, ready, reason, message) = of;
+fn report_text(report: (Option<String>, Option<String>, String, String, String)) -> String {
+    let (project, newest, ready, reason, message) = report;
     format!("{} {} {ready} {reason}: {message}", project.unwrap_or_default(), newest.unwrap_or_default())
 }
 
 #[test]
 fn plugin_status_shows_version_from_jar() {
-    let status = build_status(&by_url(), Some(&read("2.1")), Vec::new(), at(), &PluginStatus::default());
+    let status = build_status(&url_plugin(), Some(&snapshot_with("2.1")), Vec::new(), at(), &PluginStatus::default());
     assert_eq!(status.available_versions[0].released_at, None, "nobody says when");
-    assert_eq!(words(said(&by_url(), &read("2.1"))), "HouseRules 2.1 True Available: HouseRules 2.1, as its JAR says");
     assert_eq!(
-        words(said(&by_url(), &read("0.0.0"))),
-        "HouseRules 0.0.0 True FallbackVersion: HouseRules is shown as 0.0.0: its JAR states no version"
+        report_text(reported(&url_plugin(), &snapshot_with("2.1"))),
+        "HouseRules 2.1 True Available: HouseRules 2.1, according to its JAR."
+    );
+    assert_eq!(
+        report_text(reported(&url_plugin(), &snapshot_with("0.0.0"))),
+        "HouseRules 0.0.0 True FallbackVersion: HouseRules is shown as 0.0.0, because its JAR states no version."
     );
 }
 
@@ -88,28 +91,28 @@ fn plugin_status_gives_reason_for_unavailable_file() {
         ("unreachable", "RepositoryUnavailable"),
     ] {
         let expected = format!("HouseRules.jar  False {reason}: it went wrong");
-        assert_eq!(words(said(&by_url(), &unread(category))), expected);
+        assert_eq!(report_text(reported(&url_plugin(), &snapshot_with_error(category))), expected);
     }
 }
 
 #[test]
 fn plugin_spec_older_than_schema_is_reported_invalid() {
     let without = plugin(&json!({"type": "url", "url": "https://example.org/x.jar"}));
-    let said = words(said(&without, &read("2.1")));
-    assert!(said.starts_with("x.jar  False Invalid: `spec.source.checksum` is missing"), "{said}");
+    let reported = report_text(reported(&without, &snapshot_with("2.1")));
+    assert!(reported.starts_with("x.jar  False Invalid: `spec.source.checksum` is missing"), "{reported}");
     let site = plugin(&json!({"type": "modrinth", "project": "warps"}));
-    assert!(words(super::tests::said(&site, &read("2.1"))).starts_with("warps  False NotRead: "));
+    assert!(report_text(super::tests::reported(&site, &snapshot_with("2.1"))).starts_with("warps  False NotRead: "));
 }
 
 #[test]
 fn plugin_window_that_never_opens_is_reported() {
     let with = |cron: &str| {
-        let mut plugin = by_url();
+        let mut plugin = url_plugin();
         plugin.spec.windows = serde_json::from_value(json!([{"name": "night", "cron": cron}])).unwrap();
-        words(said(&plugin, &read("2.1")))
+        report_text(reported(&plugin, &snapshot_with("2.1")))
     };
     assert!(with("0 3 * * 3").contains(" True "), "{}", with("0 3 * * 3"));
     let wrong = with("0 3 30 2 *");
-    assert!(wrong.contains(" False Invalid: spec.windows[night]: `0 3 30 2 *` never happens"), "{wrong}");
-    assert!(wrong.ends_with("it waits for its other windows and those of its servers"), "{wrong}");
+    assert!(wrong.contains(" False Invalid: spec.windows[night]: `0 3 30 2 *` never occurs"), "{wrong}");
+    assert!(wrong.ends_with("it uses its other windows and those of its servers"), "{wrong}");
 }

@@ -21,14 +21,14 @@ use super::check::CheckedServer;
 use super::drain::DisruptionBudget;
 use super::image_pull;
 use super::observe::Observed;
-use super::records::{lock_map_of, settled_map_name};
+use super::records::{lock_map_of, stable_map_name};
 use super::render::Bundle;
-use super::render::init_orders::orders_map_name;
+use super::render::init_orders::init_requests_map_name;
 use super::render::lock_config_map::lock_map_name;
 use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
 use super::render::stateful_set::build_stateful_set;
-use crate::caches::{Applied, Key, Rendered, was_lately};
+use crate::caches::{AppliedObject, Key, Rendered, is_fresh};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
@@ -47,7 +47,7 @@ pub(crate) enum ApplyError {
         #[source]
         source: kube::Error,
     },
-    #[error("the API server does not accept the pod template that `spec.podTemplate` leads to")]
+    #[error("the API server rejects the pod template that results from `spec.podTemplate`")]
     Template {
         #[source]
         source: kube::Error,
@@ -56,7 +56,7 @@ pub(crate) enum ApplyError {
 
 impl ApplyError {
     /// Whether the user has to fix the error. A rejected template is such an error. All others may disappear by themselves.
-    pub(crate) fn is_the_users(&self) -> bool {
+    pub(crate) fn is_user_error(&self) -> bool {
         match self {
             Self::Template { source: kube::Error::Api(status) } => status.code == 422 || status.code == 400,
             Self::Template { .. } | Self::Write { .. } => false,
@@ -72,23 +72,29 @@ pub(crate) async fn render(
     template: &PodTemplateSpec,
 ) -> Result<Rendered, ApplyError> {
     let hash = digest(&serde_json::to_value(template).expect("a Kubernetes type serialises"));
-    if let Some(known) = ctx.memory.rendered.get(&hash) {
-        return Ok(known);
+    if let Some(cached) = ctx.caches.rendered.get(&hash) {
+        return Ok(cached);
     }
-    let mut set = build_stateful_set(server, template.clone(), Partition::Closed, &RecordedFacts::default());
-    set.metadata.name = Some(format!("{}-render", server.name));
+    let mut stateful_set = build_stateful_set(server, template.clone(), Partition::Closed, &RecordedFacts::default());
+    stateful_set.metadata.name = Some(format!("{}-render", server.name));
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let made =
-        FieldManager::SERVER_CHILDREN.dry_run(&api, &set).await.map_err(|source| ApplyError::Template { source })?;
+    let made = FieldManager::SERVER_CHILDREN
+        .dry_run(&api, &stateful_set)
+        .await
+        .map_err(|source| ApplyError::Template { source })?;
     let template = made.spec.map(|spec| spec.template).unwrap_or_default();
     let rendered = Rendered { revision: revision_of(&template), template: template.into() };
-    ctx.memory.rendered.put(hash, rendered.clone());
+    ctx.caches.rendered.put(hash, rendered.clone());
     Ok(rendered)
 }
 
 /// Creates the Secret if it does not exist. It is never changed afterwards.
-pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<(), ApplyError> {
-    if seen.key.is_some() {
+pub(crate) async fn ensure_secret(
+    ctx: &Context,
+    server: &CheckedServer,
+    observed: &Observed,
+) -> Result<(), ApplyError> {
+    if observed.key.is_some() {
         return Ok(());
     }
     let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &GeneratedPassword(random_hex::<32>()));
@@ -104,13 +110,13 @@ pub(crate) async fn ensure_secret(ctx: &Context, server: &CheckedServer, seen: &
 /// Required age of the observation of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObservedAge {
-    /// Recent enough according to [`was_lately`].
-    Lately,
+    /// Recent enough according to [`is_fresh`].
+    Recent,
     Now,
 }
 
 /// Whether the step creates a pod, or may create one. A pod never starts without the objects that its template names.
-fn makes_a_pod(step: Step) -> bool {
+fn may_create_pod(step: Step) -> bool {
     match step {
         Step::Create { .. }
         | Step::WriteTemplate { .. }
@@ -131,14 +137,14 @@ fn makes_a_pod(step: Step) -> bool {
         | Step::BeginDrain { .. }
         | Step::EndDrain
         | Step::CancelAnnouncement { .. }
-        | Step::Settled
+        | Step::UpToDate
         | Step::Wait(_) => false,
     }
 }
 
 /// Applies everything but the template, which only the rollout writes. A child that was observed recently is not read again.
 pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
-    apply_each(ctx, server, bundle, ObservedAge::Lately).await
+    apply_each(ctx, server, bundle, ObservedAge::Recent).await
 }
 
 /// Applies the children again, right before a step that creates a pod: then all of them must exist.
@@ -148,42 +154,42 @@ pub(crate) async fn apply_children_before(
     server: &CheckedServer,
     bundle: &Bundle,
 ) -> Result<(), ApplyError> {
-    if makes_a_pod(step) { apply_each(ctx, server, bundle, ObservedAge::Now).await } else { Ok(()) }
+    if may_create_pod(step) { apply_each(ctx, server, bundle, ObservedAge::Now).await } else { Ok(()) }
 }
 
 async fn apply_each(
     ctx: &Context,
     server: &CheckedServer,
     bundle: &Bundle,
-    seen: ObservedAge,
+    age: ObservedAge,
 ) -> Result<(), ApplyError> {
     // No `..`, so that a new kind of child does not compile until it is applied here.
     let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
-        apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, claim, seen).await?;
+        apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, claim, age).await?;
     }
-    apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, seen).await?;
-    apply_new_volume(ctx, server, new_volume, seen).await?;
+    apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, age).await?;
+    apply_new_volume_request(ctx, server, new_volume, age).await?;
     // The lock is last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
-    apply::<ConfigMap>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, lock, seen).await
+    apply::<ConfigMap>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, lock, age).await
 }
 
 /// Applies the restore request for a new volume before any pod that would otherwise create a new world. Removes it when the spec no longer
 /// has it.
-async fn apply_new_volume(
+async fn apply_new_volume_request(
     ctx: &Context,
     server: &CheckedServer,
-    order: &ConfigMap,
-    seen: ObservedAge,
+    request: &ConfigMap,
+    age: ObservedAge,
 ) -> Result<(), ApplyError> {
-    let key = key_of(&server.namespace, order);
-    let ends = order.data.is_none();
-    if ends && ctx.memory.applied.get(&key).is_none() {
+    let key = key_of(&server.namespace, request);
+    let ends = request.data.is_none();
+    if ends && ctx.caches.applied.get(&key).is_none() {
         return Ok(());
     }
-    apply::<ConfigMap>(ctx, FieldManager::NEW_VOLUME, &server.namespace, order, seen).await?;
+    apply::<ConfigMap>(ctx, FieldManager::NEW_VOLUME, &server.namespace, request, age).await?;
     if ends {
-        ctx.memory.applied.remove(&key);
+        ctx.caches.applied.remove(&key);
     }
     Ok(())
 }
@@ -200,12 +206,12 @@ pub(crate) async fn apply_budget(
     budget: DisruptionBudget,
 ) -> Result<(), ApplyError> {
     let lets_through = match budget {
-        DisruptionBudget::AsItStands => return Ok(()),
+        DisruptionBudget::Unchanged => return Ok(()),
         DisruptionBudget::None => return delete_budget(ctx, server).await,
         DisruptionBudget::Shut => false,
         DisruptionBudget::Open => true,
     };
-    ctx.memory.unbudgeted.remove(&(server.namespace.clone(), server.name.clone()));
+    ctx.caches.without_budget.remove(&(server.namespace.clone(), server.name.clone()));
     apply(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), ObservedAge::Now)
         .await
 }
@@ -213,7 +219,7 @@ pub(crate) async fn apply_budget(
 /// Deletes the budget. Each process looks for it once. A budget of this name that Nightshift does not manage is left alone.
 async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
-    if ctx.memory.unbudgeted.get(&key).is_some() {
+    if ctx.caches.without_budget.get(&key).is_some() {
         return Ok(());
     }
     let api: Api<PodDisruptionBudget> = Api::namespaced(ctx.client.clone(), &server.namespace);
@@ -222,13 +228,13 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
         ApplyError::Write { verb, kind, name: server.name.clone(), source }
     };
     let found = api.get_metadata_opt(&server.name).await.map_err(|source| failed("read", source))?;
-    let is_ours = |labels: &BTreeMap<String, String>| {
+    let is_managed = |labels: &BTreeMap<String, String>| {
         labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1)
     };
-    if let Some(ours) = found.filter(|found| is_ours(found.labels())) {
-        delete_exactly(ctx, &api, &server.name, ours.uid()).await.map_err(|source| failed("delete", source))?;
+    if let Some(existing) = found.filter(|found| is_managed(found.labels())) {
+        delete_exactly(ctx, &api, &server.name, existing.uid()).await.map_err(|source| failed("delete", source))?;
     }
-    ctx.memory.unbudgeted.put(key, ());
+    ctx.caches.without_budget.put(key, ());
     Ok(())
 }
 
@@ -238,7 +244,7 @@ async fn apply<K>(
     writer: FieldManager,
     namespace: &str,
     desired: &K,
-    seen: ObservedAge,
+    age: ObservedAge,
 ) -> Result<(), ApplyError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
@@ -247,38 +253,43 @@ where
     let digest = digest(&serde_json::to_value(desired).expect("a Kubernetes type serialises"));
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
-    if let Some(last) = ctx.memory.applied.get(&key).filter(|last| last.digest == digest) {
-        if seen == ObservedAge::Lately && was_lately(last.at, at) {
+    if let Some(last) = ctx.caches.applied.get(&key).filter(|last| last.digest == digest) {
+        if age == ObservedAge::Recent && is_fresh(last.verified_at, at) {
             return Ok(());
         }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
         if live.is_some_and(|live| live.metadata.resource_version == last.resource_version) {
-            ctx.memory.applied.put(key, Applied { at, ..last });
+            ctx.caches.applied.put(key, AppliedObject { verified_at: at, ..last });
             return Ok(());
         }
     }
     ctx.metrics.api_writes.inc();
     let made = writer.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
-    ctx.memory.applied.put(key, Applied { digest, resource_version: made.resource_version(), at });
+    ctx.caches.applied.put(key, AppliedObject { digest, resource_version: made.resource_version(), verified_at: at });
     Ok(())
 }
 
 /// Applies `spec.replicas`, which a user may set to 0 and a crash loop sets to 0 (`super::crash_loop::stopped`). All other fields of the
 /// `StatefulSet` belong to the rollout. The write names the observed resourceVersion, so that no server is stopped because of outdated
 /// data. Returns `true` if the replicas changed or the write conflicted: the caller observes again.
-pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: &Observed) -> Result<bool, ApplyError> {
-    let Some(set) = &seen.set else { return Ok(false) };
-    if set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
+pub(crate) async fn apply_replicas(
+    ctx: &Context,
+    server: &CheckedServer,
+    observed: &Observed,
+) -> Result<bool, ApplyError> {
+    let Some(stateful_set) = &observed.stateful_set else { return Ok(false) };
+    if stateful_set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
         return Ok(false);
     }
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let preconditions = json!({"uid": set.metadata.uid, "resourceVersion": set.metadata.resource_version});
+    let preconditions =
+        json!({"uid": stateful_set.metadata.uid, "resourceVersion": stateful_set.metadata.resource_version});
     let patch = json!({"metadata": preconditions, "spec": {"replicas": server.replicas}});
     ctx.metrics.api_writes.inc();
     match api.patch(&server.name, &FieldManager::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(true),
-        Err(source) => Err(failed("scale", set, source)),
+        Err(source) => Err(failed("scale", stateful_set, source)),
     }
 }
 
@@ -288,25 +299,25 @@ pub(crate) async fn apply_replicas(ctx: &Context, server: &CheckedServer, seen: 
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,
-    seen: &Observed,
+    observed: &Observed,
     goal: &Bundle,
-    settled: Revision,
+    stable: Revision,
     history: &[HistoryEntry],
 ) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
-    if ctx.memory.cleaned.get(&key) == Some(settled) {
+    if ctx.caches.cleaned.get(&key) == Some(stable) {
         return Ok(());
     }
     let mut named: Vec<String> = vec![goal.lock.name_any()];
     named.extend(history.iter().map(|past| lock_map_name(&server.name, &past.lock)));
     let templates = [
-        seen.set.as_ref().and_then(|set| set.spec.as_ref()).map(|spec| &spec.template),
-        seen.settled.as_ref().map(|record| &record.template),
+        observed.stateful_set.as_ref().and_then(|stateful_set| stateful_set.spec.as_ref()).map(|spec| &spec.template),
+        observed.stable.as_ref().map(|record| &record.template),
     ];
     named.extend(templates.into_iter().flatten().filter_map(lock_map_of).map(str::to_owned));
-    named.extend(seen.pod.as_ref().and_then(mounted_lock));
-    named.extend(server.restore_from.is_some().then(|| orders_map_name(&server.name)));
-    named.extend(seen.facts.settled.map(|settled| settled_map_name(&server.name, settled.revision)));
+    named.extend(observed.pod.as_ref().and_then(mounted_lock));
+    named.extend(server.restore_from.is_some().then(|| init_requests_map_name(&server.name)));
+    named.extend(observed.facts.settled.map(|stable| stable_map_name(&server.name, stable.revision)));
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let selector = format!("{}={},{}={}", labels::SERVER, server.name, labels::MANAGED_BY.0, labels::MANAGED_BY.1);
     let listed = api.list_metadata(&ListParams::default().labels(&selector)).await.map_err(|source| {
@@ -324,8 +335,8 @@ pub(crate) async fn clean_up(
             source,
         })?;
     }
-    image_pull::clear(ctx, server).await?;
-    ctx.memory.cleaned.put(key, settled);
+    image_pull::delete_pull_pod(ctx, server).await?;
+    ctx.caches.cleaned.put(key, stable);
     Ok(())
 }
 
@@ -353,9 +364,9 @@ pub(super) async fn delete_exactly_with<K>(
 where
     K: Clone + Debug + DeserializeOwned,
 {
-    let only_this = Preconditions { uid, resource_version: None };
+    let preconditions = Preconditions { uid, resource_version: None };
     ctx.metrics.api_writes.inc();
-    match api.delete(name, &DeleteParams { preconditions: Some(only_this), ..how }).await {
+    match api.delete(name, &DeleteParams { preconditions: Some(preconditions), ..how }).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         Err(source) => Err(source),

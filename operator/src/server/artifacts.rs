@@ -4,19 +4,19 @@ use std::sync::Arc;
 
 use resolver::jar::{FactsError, plugin_descriptor};
 use resolver::lock::{Lock, LockedFile, LockedPlugin};
-use resolver::name_conflict::{JarNameConflict, clashes};
+use resolver::name_conflict::{JarNameConflict, find_conflicts};
 use scheduler::protocol::{AgentReport, File, FileHash, FileSet};
 
 use super::records::{self, LockRecord, RecordError};
 use super::render::lock_config_map::lock_map_name;
-use super::unmanaged_jars::shared_name;
+use super::unmanaged_jars::name_conflict;
 use crate::context::Context;
 use crate::store::{FetchError, paper_descriptor};
 
 /// Why the files of a lock could not be provided.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FilesError {
-    #[error("could not bring `{file}`")]
+    #[error("could not fetch `{file}`")]
     Fetch {
         file: String,
         #[source]
@@ -29,16 +29,21 @@ pub(crate) enum FilesError {
         source: FactsError,
     },
     #[error(
-        "{} are both the plugin {}, and a server loads only one of them: take one of the two Plugins away, or its label from the server",
+        "{} are both the plugin {}, and a server loads only one of them: remove one of the two Plugins, or its label \
+        on the server",
         clash.files.join(" and "), clash.name
     )]
-    SamePlugin { clash: JarNameConflict },
+    DuplicatePlugin { clash: JarNameConflict },
     #[error(
-        "{} would both be the plugin {}, and a server loads only one: remove the one that you put into `plugins` yourself, or the Plugin",
+        "{} would both be the plugin {}, and a server loads only one of them: remove your own JAR from `plugins`, or \
+        the Plugin",
         clash.files.join(" and "), clash.name
     )]
-    SharedName { clash: JarNameConflict },
-    #[error("`{file}` needs Java {needs} and the set was chosen for Java {has}; it is chosen again with that")]
+    NameConflict { clash: JarNameConflict },
+    #[error(
+        "`{file}` needs Java {needs}, but the version set was chosen for Java {has}: it is chosen again for Java \
+    {needs}"
+    )]
     Java { file: String, needs: u32, has: u32 },
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -46,7 +51,7 @@ pub(crate) enum FilesError {
 
 /// A lock with its files. Files that an earlier pass recorded in a `ConfigMap` are taken from there, so that a known lock needs no
 /// upstream. `runs` is the record that runs on the server now.
-pub(crate) async fn complete(
+pub(crate) async fn fetch_lock_files(
     ctx: &Context,
     namespace: &str,
     server: &str,
@@ -54,13 +59,13 @@ pub(crate) async fn complete(
     runs: Option<&LockRecord>,
 ) -> Result<Arc<LockRecord>, FilesError> {
     let digest = lock.digest();
-    if let Some(known) = kept(ctx, namespace, server, digest.as_str()).await? {
-        return Ok(known);
+    if let Some(stored) = stored_record(ctx, namespace, server, digest.as_str()).await? {
+        return Ok(stored);
     }
     let paper_file = file_of(&lock.paper, format!(".nightshift/server/{}", lock.paper.name));
     let path = fetch(ctx, &paper_file).await?;
-    let facts =
-        paper_descriptor::facts(&path).map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
+    let facts = paper_descriptor::read_facts(&path)
+        .map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
     // Without Mojang's own JAR, Paper's launcher downloads it at its first start, in the middle of the update.
     let support: Vec<File> = facts
         .mojang
@@ -80,10 +85,10 @@ pub(crate) async fn complete(
     let mut plugins = Vec::new();
     for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
         let mut file = file_of(locked, format!("plugins/{}", locked.name));
-        let path = match (fetch(ctx, &file).await, there_already(locked, lock.java, runs)) {
+        let path = match (fetch(ctx, &file).await, running_file(locked, lock.java, runs)) {
             (Ok(path), _) => path,
-            (Err(_), Some(there)) => {
-                (file.plugin, file.provides) = (there.plugin.clone(), there.provides.clone());
+            (Err(_), Some(running)) => {
+                (file.plugin, file.provides) = (running.plugin.clone(), running.provides.clone());
                 plugins.push(file);
                 continue;
             }
@@ -101,7 +106,7 @@ pub(crate) async fn complete(
         plugins.push(file);
     }
     plugins.sort_by(|a, b| a.path.cmp(&b.path));
-    no_name_twice(&plugins)?;
+    check_unique_names(&plugins)?;
     let files = FileSet {
         lock: digest.to_string(),
         minecraft: lock.minecraft.to_string(),
@@ -111,56 +116,59 @@ pub(crate) async fn complete(
         support,
         plugins,
     };
-    ctx.store.register(all(&files));
+    ctx.store.register(all_files(&files));
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
 }
 
 /// The file of a plugin that runs already and whose descriptor is known. It is on the server's volume, where the agent finds it by its
 /// hash. A file missing from this replica's store is fetched again, because its descriptor counts when versions are chosen. The fetch may
 /// fail, because the release may be delisted. With an older Java than the running one, the descriptor would have to be read.
-fn there_already<'a>(locked: &LockedFile, java: u32, runs: Option<&'a LockRecord>) -> Option<&'a File> {
+fn running_file<'a>(locked: &LockedFile, java: u32, runs: Option<&'a LockRecord>) -> Option<&'a File> {
     let runs = runs.filter(|runs| runs.lock.java <= java)?;
     runs.files.plugins.iter().find(|file| file.hash.0 == locked.hash && file.plugin.is_some())
 }
 
 /// Rejects two files that declare or provide one name: the server loads only one of them, and it is unknown which.
-fn no_name_twice(plugins: &[File]) -> Result<(), FilesError> {
+fn check_unique_names(plugins: &[File]) -> Result<(), FilesError> {
     let files = plugins.iter().map(|file| {
         let names = file.plugin.iter().chain(&file.provides).map(String::as_str);
         (file.path.strip_prefix("plugins/").unwrap_or(&file.path), names.collect())
     });
-    match clashes(files).into_iter().next() {
+    match find_conflicts(files).into_iter().next() {
         None => Ok(()),
-        Some(clash) => Err(FilesError::SamePlugin { clash }),
+        Some(clash) => Err(FilesError::DuplicatePlugin { clash }),
     }
 }
 
 /// Checks that these files can be in `plugins` beside the unmanaged JARs.
-pub(crate) fn stands_beside(record: Arc<LockRecord>, report: &AgentReport) -> Result<Arc<LockRecord>, FilesError> {
-    match shared_name(&record.files, report) {
+pub(crate) fn check_unmanaged_conflicts(
+    record: Arc<LockRecord>,
+    report: &AgentReport,
+) -> Result<Arc<LockRecord>, FilesError> {
+    match name_conflict(&record.files, report) {
         None => Ok(record),
-        Some(clash) => Err(FilesError::SharedName { clash }),
+        Some(clash) => Err(FilesError::NameConflict { clash }),
     }
 }
 
 /// The record of a lock that an earlier pass wrote, with its files registered in the store. `None` if it is not kept.
-pub(crate) async fn kept(
+pub(crate) async fn stored_record(
     ctx: &Context,
     namespace: &str,
     server: &str,
     digest: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
     let name = lock_map_name(server, digest);
-    let known = records::read_lock(&ctx.client, &ctx.memory, namespace, &name).await?;
-    if let Some(known) = &known {
-        offer(ctx, known);
+    let stored = records::read_lock(&ctx.client, &ctx.caches, namespace, &name).await?;
+    if let Some(stored) = &stored {
+        register_files(ctx, stored);
     }
-    Ok(known)
+    Ok(stored)
 }
 
 /// Registers the files of a lock in the store, from which the agents download them.
-pub(crate) fn offer(ctx: &Context, record: &LockRecord) {
-    ctx.store.register(all(&record.files));
+pub(crate) fn register_files(ctx: &Context, record: &LockRecord) {
+    ctx.store.register(all_files(&record.files));
 }
 
 async fn fetch(ctx: &Context, file: &File) -> Result<std::path::PathBuf, FilesError> {
@@ -178,7 +186,7 @@ fn file_of(locked: &LockedFile, path: String) -> File {
     }
 }
 
-fn all(files: &FileSet) -> impl Iterator<Item = &File> {
+fn all_files(files: &FileSet) -> impl Iterator<Item = &File> {
     std::iter::once(&files.server).chain(&files.support).chain(&files.plugins)
 }
 
@@ -218,27 +226,27 @@ mod tests {
             ],
         };
         let runs = LockRecord { lock, files };
-        let there = |of: &str, java, runs| {
+        let running_of = |of: &str, java, runs| {
             let locked = LockedFile { name: "w.jar".to_owned(), url: String::new(), size: None, hash: hash(of).0 };
-            there_already(&locked, java, runs).and_then(|file: &File| file.plugin.clone())
+            running_file(&locked, java, runs).and_then(|file: &File| file.plugin.clone())
         };
-        assert_eq!(there("aa", 21, Some(&runs)).as_deref(), Some("Warps"));
-        assert_eq!(there("aa", 25, Some(&runs)).as_deref(), Some("Warps"));
-        assert_eq!(there("aa", 17, Some(&runs)), None, "it may need the newer one");
-        assert_eq!(there("bb", 21, Some(&runs)), None, "nobody has read it");
-        assert_eq!(there("cc", 21, Some(&runs)), None);
-        assert_eq!(there("aa", 21, None), None);
+        assert_eq!(running_of("aa", 21, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(running_of("aa", 25, Some(&runs)).as_deref(), Some("Warps"));
+        assert_eq!(running_of("aa", 17, Some(&runs)), None, "it may need the newer one");
+        assert_eq!(running_of("bb", 21, Some(&runs)), None, "nobody has read it");
+        assert_eq!(running_of("cc", 21, Some(&runs)), None);
+        assert_eq!(running_of("aa", 21, None), None);
     }
 
     #[test]
     fn lock_with_duplicate_plugin_name_is_refused() {
         let fawe = jar("FAWE.jar", "FastAsyncWorldEdit", &["WorldEdit"]);
-        let error = no_name_twice(&[fawe.clone(), jar("we.jar", "worldedit", &[])]).unwrap_err();
+        let error = check_unique_names(&[fawe.clone(), jar("we.jar", "worldedit", &[])]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "FAWE.jar and we.jar are both the plugin WorldEdit, and a server loads only one of them: take one of the two Plugins away, \
-             or its label from the server"
+            "FAWE.jar and we.jar are both the plugin WorldEdit, and a server loads only one of them: remove one of \
+            the two Plugins, or its label on the server"
         );
-        assert!(no_name_twice(&[fawe, jar("wg.jar", "WorldGuard", &["FlagProvider", "flagprovider"])]).is_ok());
+        assert!(check_unique_names(&[fawe, jar("wg.jar", "WorldGuard", &["FlagProvider", "flagprovider"])]).is_ok());
     }
 }

@@ -1,110 +1,114 @@
 //! Pure. Converts the state of the world, its backups and the saved plugin data to the rollout's types.
 
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use scheduler::backup::restore::room_for;
+use scheduler::backup::restore::space_needed;
 use scheduler::observation::{DataVersion, WorldState};
-use scheduler::protocol::{AgentReport, BackupSeen, BackupsSeen, RestoreOrder};
+use scheduler::protocol::{AgentReport, BackupReport, BackupsReport, RestoreRequest};
 
-use super::observe::{Observed, has_copies, keeps_data, was_started};
+use super::observe::{Observed, saves_plugin_data, supports_backups, was_started};
 
 /// The state of the world, and the backup that could restore it.
-pub(crate) fn look_at_world(seen: &Observed) -> WorldState {
-    let settled_world = seen.facts.settled.map(|settled| settled.world);
+pub(crate) fn world_state(observed: &Observed) -> WorldState {
+    let stable_world = observed.facts.settled.map(|stable| stable.world);
     // The last report is used while the agent is unreachable: worlds that were opened or played stay so.
-    let world = seen.last_report().map(|report| &report.world);
-    let said = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
+    let world = observed.last_report().map(|report| &report.world);
+    let reported = world.and_then(|world| world.floor.as_ref()).map(|floor| DataVersion(floor.data_version));
     // The termination message of the init container is newer than any agent's report. No agent answers while the init container refuses the
     // start.
-    let refused = seen.world_refused();
-    let format = refused.as_ref().and_then(|said| said.floor).map(DataVersion);
+    let refused = observed.world_refused();
+    let format = refused.as_ref().and_then(|refusal| refusal.floor).map(DataVersion);
     // An older init container without a version number only tells that the world is newer.
-    let is_above = refused.is_some_and(|said| said.is_for_their_age());
-    let above = settled_world.filter(|_| is_above).map(|DataVersion(settled)| DataVersion(settled + 1));
-    let floor = format.or(said.max(above)).or_else(|| opened_unheard(seen)).or(settled_world);
+    let is_above = refused.is_some_and(|refusal| refusal.is_too_new());
+    let above = stable_world.filter(|_| is_above).map(|DataVersion(stable)| DataVersion(stable + 1));
+    let floor = format.or(reported.max(above)).or_else(|| opened_without_report(observed)).or(stable_world);
     // Without knowledge to the contrary, the world counts as played. The init container checks for play since the last report when it
     // restores.
-    let played_since = last_of_copies(seen).is_none_or(|copies| copies.played_since);
+    let played_since = last_known_backups(observed).is_none_or(|backups| backups.played_since);
     // A backup that does not fit on the volume does not count, because the running server would be stopped for a start that never happens.
     // After play there is no automatic roll-back anyway, and that is the reason to report.
-    let copy = cold_copy(seen).filter(|_| played_since || no_room(seen).is_none());
+    let backup = offline_backup(observed).filter(|_| played_since || insufficient_space(observed).is_none());
     WorldState {
         floor: floor.unwrap_or(DataVersion(0)),
         whole: world.is_none_or(|world| world.whole),
-        backup: copy.and_then(|copy| copy.data_version).map(DataVersion),
+        backup: backup.and_then(|backup| backup.data_version).map(DataVersion),
         played_since,
-        restore_ordered: restore_order(seen).is_none_or(|order| is_ordered(seen, &order)),
+        restore_requested: world_restore_request(observed)
+            .is_none_or(|request| is_restore_requested(observed, &request)),
     }
 }
 
 /// The world format of a pod that was started but whose agent has never answered. It applies only if no backup could restore the worlds.
 /// With backups the init container inspects the worlds itself, and an early failure is rolled back.
-fn opened_unheard(seen: &Observed) -> Option<DataVersion> {
-    let is_unheard = seen.last_report().is_none();
-    let may_come_back = seen.settled.as_ref().is_some_and(|settled| has_copies(&settled.template));
-    let was_started = seen.pod.as_ref().is_some_and(was_started);
-    (is_unheard && !may_come_back && was_started).then(|| seen.pod_lock.as_ref().map(|lock| lock.world())).flatten()
+fn opened_without_report(observed: &Observed) -> Option<DataVersion> {
+    let is_unheard = observed.last_report().is_none();
+    let may_be_restored = observed.stable.as_ref().is_some_and(|stable| supports_backups(&stable.template));
+    let was_started = observed.pod.as_ref().is_some_and(was_started);
+    (is_unheard && !may_be_restored && was_started)
+        .then(|| observed.pod_lock.as_ref().map(|lock| lock.world()))
+        .flatten()
 }
 
 /// Whether an equal or more careful restore request is already written. One from before any play would restore the worlds without a check,
 /// and players may have joined since. A restore of the worlds restores the plugin data, too.
-fn is_ordered(seen: &Observed, order: &RestoreOrder) -> bool {
-    let same = |ordered: &RestoreOrder| (&ordered.to, &ordered.failed) == (&order.to, &order.failed);
-    let looks = |ordered: &RestoreOrder| ordered.unless_played || !order.unless_played;
-    let is_enough = |ordered: &RestoreOrder| same(ordered) && (!order.worlds || ordered.worlds && looks(ordered));
-    seen.orders.back.as_ref().is_some_and(is_enough)
+fn is_restore_requested(observed: &Observed, request: &RestoreRequest) -> bool {
+    let same = |existing: &RestoreRequest| (&existing.to, &existing.failed) == (&request.to, &request.failed);
+    let checks_play = |existing: &RestoreRequest| existing.unless_played || !request.unless_played;
+    let is_enough =
+        |existing: &RestoreRequest| same(existing) && (!request.worlds || existing.worlds && checks_play(existing));
+    observed.init_requests.rollback.as_ref().is_some_and(is_enough)
 }
 
 /// Whether the restore of plugin data is already requested, if there is any to restore.
-pub(crate) fn data_ordered(seen: &Observed) -> bool {
-    data_order(seen).is_none_or(|order| is_ordered(seen, &order))
+pub(crate) fn is_plugin_data_restore_requested(observed: &Observed) -> bool {
+    plugin_data_restore_request(observed).is_none_or(|request| is_restore_requested(observed, &request))
 }
 
 /// The restore request for plugin data after a roll-back to the stable set. `None` if the stable set does not support it, or no data was
 /// saved.
-pub(crate) fn data_order(seen: &Observed) -> Option<RestoreOrder> {
-    let (to, failed) = step_back(seen, keeps_data)?;
+pub(crate) fn plugin_data_restore_request(observed: &Observed) -> Option<RestoreRequest> {
+    let (to, failed) = rollback_locks(observed, saves_plugin_data)?;
     let is_of_this_step = |report: &AgentReport| {
         report.plugin_data.as_ref().is_some_and(|data| data.before == failed && data.back.is_none())
     };
     // An unreachable agent may have saved some.
-    let may_have_kept = seen.report.as_deref().is_none_or(is_of_this_step);
-    may_have_kept.then_some(RestoreOrder { to, failed, unless_played: true, worlds: false })
+    let may_have_saved = observed.report.as_deref().is_none_or(is_of_this_step);
+    may_have_saved.then_some(RestoreRequest { to, failed, unless_played: true, worlds: false })
 }
 
 /// The locks of the stable revision and of the running one, if the stable template supports `can`. Two revisions with the same files have
 /// nothing to roll back.
-fn step_back(seen: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(String, String)> {
-    let settled = seen.settled.as_ref().filter(|settled| can(&settled.template));
-    let to = settled.and(seen.settled_lock.as_ref())?.files.lock.clone();
-    let failed = seen.pod_lock.as_ref()?.files.lock.clone();
+fn rollback_locks(observed: &Observed, can: fn(&PodTemplateSpec) -> bool) -> Option<(String, String)> {
+    let stable = observed.stable.as_ref().filter(|stable| can(&stable.template));
+    let to = stable.and(observed.stable_lock.as_ref())?.files.lock.clone();
+    let failed = observed.pod_lock.as_ref()?.files.lock.clone();
     (to != failed).then_some((to, failed))
 }
 
 /// The backups in the agent's last report. A report that could not read them gives no information. Taking it for "no backup and no play"
 /// would cause a roll-back after play.
-fn last_of_copies(seen: &Observed) -> Option<&BackupsSeen> {
-    seen.last_report()?.backups.as_ref().filter(|copies| copies.problem.is_none())
+fn last_known_backups(observed: &Observed) -> Option<&BackupsReport> {
+    observed.last_report()?.backups.as_ref().filter(|backups| backups.problem.is_none())
 }
 
 /// The backups in the agent's current report.
-pub(crate) fn copies(seen: &Observed) -> Option<&BackupsSeen> {
-    seen.report.as_ref()?.backups.as_ref()
+pub(crate) fn current_backups(observed: &Observed) -> Option<&BackupsReport> {
+    observed.report.as_ref()?.backups.as_ref()
 }
 
 /// The backup of the worlds from before the set in this pod first opened them, if the stable set can open and restore it. A template from
 /// before `spec.backup` has no volume for it.
-pub(crate) fn cold_copy(seen: &Observed) -> Option<&BackupSeen> {
-    let order = restore_order(seen)?;
-    let settled = seen.facts.settled?.world;
-    let copy = last_of_copies(seen)?.last_of_worlds.as_ref()?;
-    let opens = copy.data_version.is_some_and(|copied| DataVersion(copied) <= settled);
-    (copy.before.as_ref() == Some(&order.failed) && opens).then_some(copy)
+pub(crate) fn offline_backup(observed: &Observed) -> Option<&BackupReport> {
+    let request = world_restore_request(observed)?;
+    let stable = observed.facts.settled?.world;
+    let backup = last_known_backups(observed)?.last_of_worlds.as_ref()?;
+    let opens = backup.data_version.is_some_and(|format| DataVersion(format) <= stable);
+    (backup.before.as_ref() == Some(&request.failed) && opens).then_some(backup)
 }
 
 /// A backup for the roll-back that does not fit on the server's volume.
 pub(crate) struct InsufficientSpace<'a> {
     /// The backup.
-    pub(crate) copy: &'a BackupSeen,
+    pub(crate) backup: &'a BackupReport,
     /// Bytes that have to be free.
     pub(crate) needed: u64,
     /// Bytes that are free.
@@ -113,20 +117,21 @@ pub(crate) struct InsufficientSpace<'a> {
 
 /// Whether the backup of the worlds does not fit, according to the agent's last report. If the report does not contain the free space, it
 /// is assumed to fit.
-pub(crate) fn no_room(seen: &Observed) -> Option<InsufficientSpace<'_>> {
-    let copy = cold_copy(seen)?;
-    let (needed, free) = (room_for(copy.bytes), last_of_copies(seen)?.free?);
-    (free < needed).then_some(InsufficientSpace { copy, needed, free })
+pub(crate) fn insufficient_space(observed: &Observed) -> Option<InsufficientSpace<'_>> {
+    let backup = offline_backup(observed)?;
+    let (needed, free) = (space_needed(backup.bytes), last_known_backups(observed)?.free?);
+    (free < needed).then_some(InsufficientSpace { backup, needed, free })
 }
 
 /// The restore request for the worlds after a roll-back to the stable set. `None` if the stable set does not support it. An unchanged world
 /// then opens as it is, and the init container refuses any other.
-pub(crate) fn restore_order(seen: &Observed) -> Option<RestoreOrder> {
-    let (to, failed) = step_back(seen, has_copies)?;
+pub(crate) fn world_restore_request(observed: &Observed) -> Option<RestoreRequest> {
+    let (to, failed) = rollback_locks(observed, supports_backups)?;
     // An unreachable agent does not tell whether the world was opened or played, and unreadable backups do not tell since when. An
     // untouched world may still be played on until its server is stopped, and that progress would be lost.
-    let unless_played = copies(seen).is_none_or(|copies| copies.problem.is_some() || copies.played_since);
-    Some(RestoreOrder { to, failed, unless_played, worlds: true })
+    let unless_played =
+        current_backups(observed).is_none_or(|backups| backups.problem.is_some() || backups.played_since);
+    Some(RestoreRequest { to, failed, unless_played, worlds: true })
 }
 
 #[cfg(test)]

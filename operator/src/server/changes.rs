@@ -8,7 +8,7 @@ use resolver::lock::{Lock, LockedPlugin};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerChange {
     /// Name of the package, such as `Paper` or `ViaVersion`.
-    pub(crate) what: String,
+    pub(crate) package: String,
     /// `None` if it is new.
     pub(crate) from: Option<String>,
     /// `None` if it is removed.
@@ -18,13 +18,13 @@ pub(crate) struct ServerChange {
 }
 
 /// All differences: Paper first, then plugins by name. Empty for equal sets.
-pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
+pub(crate) fn diff_locks(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     let mut changes = Vec::new();
     let paper = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
     let before = from.map(paper);
     if before.as_deref() != Some(paper(to).as_str()) {
         changes.push(ServerChange {
-            what: "Paper".to_owned(),
+            package: "Paper".to_owned(),
             one_way: from.is_some_and(|from| from.minecraft < to.minecraft),
             from: before,
             to: Some(paper(to)),
@@ -33,66 +33,66 @@ pub(crate) fn changes(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     let old: &[LockedPlugin] = from.map_or(&[], |lock| &lock.plugins);
     let mut plugins: Vec<ServerChange> = Vec::new();
     for plugin in &to.plugins {
-        let was = old.iter().find(|was| same_project(was, plugin));
+        let was = old.iter().find(|was| is_same_project(was, plugin));
         if was.is_none_or(|was| !is_same_release(was, plugin)) {
             plugins.push(ServerChange {
-                what: plugin.name.clone(),
+                package: plugin.name.clone(),
                 from: was.map(|was| was.version.clone()),
                 to: Some(plugin.version.clone()),
                 one_way: false,
             });
         }
     }
-    for was in old.iter().filter(|was| !to.plugins.iter().any(|plugin| same_project(was, plugin))) {
+    for was in old.iter().filter(|was| !to.plugins.iter().any(|plugin| is_same_project(was, plugin))) {
         plugins.push(ServerChange {
-            what: was.name.clone(),
+            package: was.name.clone(),
             from: Some(was.version.clone()),
             to: None,
             one_way: false,
         });
     }
-    plugins.sort_by(|a, b| a.what.cmp(&b.what));
+    plugins.sort_by(|a, b| a.package.cmp(&b.package));
     changes.append(&mut plugins);
     changes
 }
 
 /// Whether two locks have the same server JAR, by name and build.
-pub(super) fn same_paper(a: &Lock, b: &Lock) -> bool {
+pub(super) fn is_same_paper(a: &Lock, b: &Lock) -> bool {
     (a.software, &a.minecraft, a.build) == (b.software, &b.minecraft, b.build)
 }
 
 /// Whether both are the same plugin, of any release.
-pub(super) fn same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+pub(super) fn is_same_project(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     a.key.source == b.key.source && a.project_id == b.project_id
 }
 
 /// Whether both are the same release of one plugin, with the same JARs.
 pub(super) fn is_same_release(a: &LockedPlugin, b: &LockedPlugin) -> bool {
-    a.release_id == b.release_id && same_files(a, b)
+    a.release_id == b.release_id && has_same_files(a, b)
 }
 
-fn same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
+fn has_same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
     let hashes = |plugin: &LockedPlugin| plugin.files().map(|file| file.hash.clone()).collect::<BTreeSet<_>>();
     hashes(a) == hashes(b)
 }
 
 /// For example `Paper 1.21.10-130 -> 1.21.11-132 (one-way), ViaVersion 5.6.0 -> 5.7.1`. For equal locks the text is `settings of the pod`,
 /// because only the template differs then.
-pub(crate) fn in_words(changes: &[ServerChange]) -> String {
+pub(crate) fn format_changes(changes: &[ServerChange]) -> String {
     if changes.is_empty() {
         return "settings of the pod".to_owned();
     }
-    let words = changes.iter().map(|change| {
+    let parts = changes.iter().map(|change| {
         let one_way = if change.one_way { " (one-way)" } else { "" };
         match (&change.from, &change.to) {
-            (Some(from), Some(to)) if from == to => format!("{} {to} (other files)", change.what),
-            (Some(from), Some(to)) => format!("{} {from} -> {to}{one_way}", change.what),
-            (None, Some(to)) => format!("{} {to} (new)", change.what),
-            (Some(from), None) => format!("{} {from} (removed)", change.what),
-            (None, None) => change.what.clone(),
+            (Some(from), Some(to)) if from == to => format!("{} {to} (other files)", change.package),
+            (Some(from), Some(to)) => format!("{} {from} -> {to}{one_way}", change.package),
+            (None, Some(to)) => format!("{} {to} (new)", change.package),
+            (Some(from), None) => format!("{} {from} (removed)", change.package),
+            (None, None) => change.package.clone(),
         }
     });
-    words.collect::<Vec<_>>().join(", ")
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
         let from = lock("1.21.10", 130, vec![plugin("ViaVersion", "5.6.0"), plugin("Old", "1")]);
         let to = lock("1.21.11", 132, vec![plugin("ViaVersion", "5.7.1"), plugin("Chat", "2")]);
         assert_eq!(
-            in_words(&changes(Some(&from), &to)),
+            format_changes(&diff_locks(Some(&from), &to)),
             "Paper 1.21.10-130 -> 1.21.11-132 (one-way), Chat 2 (new), Old 1 (removed), ViaVersion 5.6.0 -> 5.7.1"
         );
     }
@@ -154,7 +154,7 @@ mod tests {
         let mut to = from.clone();
         to.plugins[0].more.push(file("chat"));
         for (from, to) in [(&from, &to), (&to, &from)] {
-            assert_eq!(in_words(&changes(Some(from), to)), "EssentialsX 2.21.0 (other files)");
+            assert_eq!(format_changes(&diff_locks(Some(from), to)), "EssentialsX 2.21.0 (other files)");
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
     fn change_summary_of_newer_build_is_not_one_way() {
         let from = lock("1.21.10", 129, Vec::new());
         let to = lock("1.21.10", 130, Vec::new());
-        assert_eq!(in_words(&changes(Some(&from), &to)), "Paper 1.21.10-129 -> 1.21.10-130");
-        assert!(changes(Some(&to), &to).is_empty());
+        assert_eq!(format_changes(&diff_locks(Some(&from), &to)), "Paper 1.21.10-129 -> 1.21.10-130");
+        assert!(diff_locks(Some(&to), &to).is_empty());
     }
 }

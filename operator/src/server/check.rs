@@ -15,7 +15,7 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::ResourceExt;
 use scheduler::announcement::locale::LANGUAGES;
-use scheduler::announcement::placeholder::unknown;
+use scheduler::announcement::placeholder::unknown_placeholder;
 use scheduler::backup::Contents;
 use scheduler::maintenance::{BackupTimes, Restarts, Windows};
 use scheduler::observation::PlayerPolicy;
@@ -33,21 +33,21 @@ pub(crate) mod windows;
 
 use pod_template::check_pod_template;
 use restore_from::check_restore_from;
-pub(crate) use restore_from::{CheckedRestoreFrom, is_copy};
+pub(crate) use restore_from::{CheckedRestoreFrom, is_backup_reference};
 use texts::{ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT};
 pub(crate) use texts::{Announcement, Texts};
-use windows::{check_copies, check_restart, check_windows};
+use windows::{check_backup_schedule, check_restart, check_windows};
 
 /// A violation in a spec.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Complaint {
+pub(crate) struct Violation {
     /// Field path, such as `spec.updateSchedule.maintenanceWindow.cron`.
     pub(crate) path: String,
     /// The problem and its fix.
     pub(crate) problem: String,
 }
 
-impl fmt::Display for Complaint {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.path, self.problem)
     }
@@ -76,12 +76,12 @@ pub(crate) struct CheckedServer {
     pub(crate) empty_notice: SignedDuration,
     pub(crate) announcement: Announcement,
     /// Where players see announcements, including those of a restart.
-    pub(crate) show: BTreeSet<protocol::Place>,
+    pub(crate) show: BTreeSet<protocol::AnnouncementTarget>,
     /// Texts for players other than announcements.
     pub(crate) texts: Texts,
     /// `None` if it has no scheduled restarts.
     pub(crate) restart: Option<CheckedRestart>,
-    /// Whether its pod may be evicted. `None` if the spec does not set it, see [`super::drain::eviction_of`].
+    /// Whether its pod may be evicted. `None` if the spec does not set it, see [`super::drain::eviction_policy`].
     pub(crate) eviction: Option<paper_mc_server::Eviction>,
     /// Announcement before an eviction.
     pub(crate) drain_announcement: Announcement,
@@ -147,9 +147,9 @@ pub(crate) struct CheckedBackup {
     /// When online backups are taken. `None` if only on request.
     pub(crate) schedule: Option<BackupTimes>,
     /// Why there is no schedule although the spec has one. It blocks nothing but the scheduled backups.
-    pub(crate) schedule_problem: Option<Complaint>,
+    pub(crate) schedule_problem: Option<Violation>,
     /// Contents of an online backup.
-    pub(crate) hot_contents: Contents,
+    pub(crate) online_contents: Contents,
     pub(crate) size: String,
     pub(crate) class: Option<String>,
     pub(crate) existing_claim: Option<String>,
@@ -166,7 +166,7 @@ pub(crate) struct CheckedService {
 
 impl CheckedServer {
     /// Whether a running server is changed without a user's request.
-    pub(crate) fn changes_by_itself(&self) -> bool {
+    pub(crate) fn updates_automatically(&self) -> bool {
         self.automatic && !self.suspended && !self.windows.windows.is_empty()
     }
 
@@ -181,14 +181,14 @@ impl CheckedServer {
     }
 
     /// The claim with the backups. `None` if the server has none.
-    pub(crate) fn copies_claim(&self) -> Option<String> {
+    pub(crate) fn backup_volume_claim(&self) -> Option<String> {
         let backup = self.backup.as_ref()?;
         Some(backup.existing_claim.clone().unwrap_or_else(|| self.backup_claim_name()))
     }
 
     /// Adapts the spec to a server that runs without RCON, whatever the spec says now. Players cannot be warned, and no save is ever
     /// confirmed.
-    pub(crate) fn asking_nobody(mut self) -> Self {
+    pub(crate) fn without_rcon(mut self) -> Self {
         self.policy = PlayerPolicy::Ignore;
         if let Some(restart) = &mut self.restart {
             restart.policy = PlayerPolicy::Ignore;
@@ -197,7 +197,7 @@ impl CheckedServer {
     }
 
     /// Whether its init container handles restore requests: for plugin data or worlds that a failed revision changed, or for a backup.
-    pub(crate) fn may_be_ordered_back(&self) -> bool {
+    pub(crate) fn accepts_restore_requests(&self) -> bool {
         self.backup.is_some() || self.restore_from.is_some() || self.keep_plugin_data > 0
     }
 }
@@ -212,14 +212,14 @@ fn backup_claim(server: &str) -> String {
 
 /// Collects violations while values are parsed.
 #[derive(Default)]
-struct Complaints(Vec<Complaint>);
+struct Violations(Vec<Violation>);
 
-impl Complaints {
+impl Violations {
     fn add(&mut self, path: &str, problem: impl fmt::Display) {
-        self.0.push(Complaint { path: path.to_owned(), problem: problem.to_string() });
+        self.0.push(Violation { path: path.to_owned(), problem: problem.to_string() });
     }
 
-    fn duration(&mut self, path: &str, text: &str) -> SignedDuration {
+    fn parse_duration(&mut self, path: &str, text: &str) -> SignedDuration {
         duration::parse(text).unwrap_or_else(|error| {
             self.add(path, error);
             SignedDuration::ZERO
@@ -227,48 +227,49 @@ impl Complaints {
     }
 }
 
-fn check_stop_timeout(text: &str, complaints: &mut Complaints) -> SignedDuration {
+fn check_stop_timeout(text: &str, violations: &mut Violations) -> SignedDuration {
     let path = "spec.gracefulShutdown.timeout";
-    let before = complaints.0.len();
-    let timeout = complaints.duration(path, text);
-    if complaints.0.len() == before && timeout < GracefulShutdown::LEAST {
-        let words = format!(
-            "`{text}` is too short: the server would be killed while it still writes the world, and one tick of a busy \
-             server may take a minute. Write 60s or more, or remove the field: the default is 5m, and a server that \
-             stops sooner is not waited for"
+    let before = violations.0.len();
+    let timeout = violations.parse_duration(path, text);
+    if violations.0.len() == before && timeout < GracefulShutdown::MIN_TIMEOUT {
+        let message = format!(
+            "`{text}` is too short: the server would be killed while it still writes the world, because one tick of a \
+            busy server may take a minute. Write 60s or more, or remove the field. The default is 5m, and a server \
+            that stops sooner causes no wait"
         );
-        complaints.add(path, words);
+        violations.add(path, message);
     }
     timeout
 }
 
 /// Checks a whole spec and returns all violations at once.
-pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complaint>> {
+pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Violation>> {
     let spec = &server.spec;
-    let mut complaints = Complaints::default();
-    let windows = check_windows(server, &mut complaints);
+    let mut violations = Violations::default();
+    let windows = check_windows(server, &mut violations);
     // Other software would be started as Paper, with a world and plugins that are made for something else.
     if spec.software != Software::Paper {
-        let words = format!(
-            "Nightshift runs Paper only; `resolver explain` answers for {}. Remove the field, or run that server without Nightshift",
+        let message = format!(
+            "Nightshift runs Paper only. `resolver explain` also answers for {}. Remove the field, or run that server \
+            without Nightshift",
             spec.software.as_str()
         );
-        complaints.add("spec.software", words);
+        violations.add("spec.software", message);
     }
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
-    let deadline = complaints.duration("spec.players.deadline", &spec.players.deadline);
-    let policy = policy_of(spec.players.policy, deadline);
-    let notice = complaints.duration("spec.players.notice", &spec.players.notice);
-    let restart = check_restart(server, deadline, notice, &mut complaints);
-    if spec.lacks_rcon() {
-        complaints.add("spec.rcon.enabled", paper_mc_server::NEEDS_RCON);
+    let deadline = violations.parse_duration("spec.players.deadline", &spec.players.deadline);
+    let policy = player_policy(spec.players.policy, deadline);
+    let notice = violations.parse_duration("spec.players.notice", &spec.players.notice);
+    let restart = check_restart(server, deadline, notice, &mut violations);
+    if spec.is_missing_rcon() {
+        violations.add("spec.rcon.enabled", paper_mc_server::RCON_REQUIRED_MESSAGE);
     }
     let pod_template = spec.pod_template.clone().unwrap_or_default();
-    check_pod_template(&pod_template, &mut complaints);
-    let backup = check_backup(server, &mut complaints);
-    check_languages("spec.players.text", spec.players.text.as_ref(), &mut complaints);
+    check_pod_template(&pod_template, &mut violations);
+    let backup = check_backup(server, &mut violations);
+    check_languages("spec.players.text", spec.players.text.as_ref(), &mut violations);
     let of_restart = spec.restart.as_ref().and_then(|restart| restart.text.as_ref());
-    check_languages("spec.restart.text", of_restart, &mut complaints);
+    check_languages("spec.restart.text", of_restart, &mut violations);
     let checked = CheckedServer {
         name: server.name_any(),
         namespace: server.namespace().unwrap_or_default(),
@@ -278,30 +279,31 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         windows,
         automatic: maintenance.is_none_or(|window| window.enabled),
         suspended: spec.suspend,
-        opportunistic: (spec.update_schedule.opportunistic.as_ref())
-            .map(|it| complaints.duration("spec.updateSchedule.opportunistic.emptyFor", &it.empty_for)),
-        follows: check_follows(server, &mut complaints),
+        opportunistic: (spec.update_schedule.opportunistic.as_ref()).map(|opportunistic| {
+            violations.parse_duration("spec.updateSchedule.opportunistic.emptyFor", &opportunistic.empty_for)
+        }),
+        follows: check_follows(server, &mut violations),
         policy,
         notice,
-        empty_notice: complaints.duration("spec.players.emptyNotice", &spec.players.empty_notice),
-        announcement: Announcement::of(spec.players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
-        show: check_places(&spec.players.show, &mut complaints),
-        texts: Texts::of(&spec.players),
+        empty_notice: violations.parse_duration("spec.players.emptyNotice", &spec.players.empty_notice),
+        announcement: Announcement::new(spec.players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
+        show: check_targets(&spec.players.show, &mut violations),
+        texts: Texts::from_policy(&spec.players),
         restart,
         eviction: spec.eviction,
-        drain_announcement: Announcement::of(
+        drain_announcement: Announcement::new(
             spec.players.drain_text.as_ref().or(spec.players.text.as_ref()),
             DRAIN_ANNOUNCEMENT,
             SHORT_DRAIN_ANNOUNCEMENT,
         ),
-        stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, &mut complaints),
+        stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, &mut violations),
         on_crash_loop: spec.on_crash_loop,
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
             port: spec.rcon.port,
             secret: spec.rcon.password_secret.as_ref().map(|of| (of.name.clone(), of.key.clone())),
         },
-        heap: check_heap(&spec.jvm.heap, &mut complaints),
+        heap: check_heap(&spec.jvm.heap, &mut violations),
         storage: CheckedStorage {
             size: spec.storage.size.clone(),
             class: spec.storage.storage_class_name.clone(),
@@ -309,9 +311,9 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
             access_mode: spec.storage.access_mode.as_str().to_owned(),
             existing_claim: spec.storage.existing_claim.clone(),
         },
-        restore_from: check_restore_from(server, backup.as_ref(), &mut complaints),
+        restore_from: check_restore_from(server, backup.as_ref(), &mut violations),
         backup,
-        keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, &mut complaints),
+        keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, &mut violations),
         service: CheckedService {
             kind: spec.service.kind.as_str().to_owned(),
             annotations: spec.service.annotations.clone(),
@@ -320,10 +322,10 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Complai
         replicas: spec.replicas,
         pod_template,
     };
-    if complaints.0.is_empty() { Ok(checked) } else { Err(complaints.0) }
+    if violations.0.is_empty() { Ok(checked) } else { Err(violations.0) }
 }
 
-fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> PlayerPolicy {
+fn player_policy(kind: PolicyKind, deadline: SignedDuration) -> PlayerPolicy {
     match kind {
         PolicyKind::Announce => PlayerPolicy::Announce,
         PolicyKind::WaitForEmpty => PlayerPolicy::WaitForEmpty { deadline },
@@ -331,61 +333,68 @@ fn policy_of(kind: PolicyKind, deadline: SignedDuration) -> PlayerPolicy {
     }
 }
 
-fn check_follows(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedFollows> {
+fn check_follows(server: &PaperMCServer, violations: &mut Violations) -> Option<CheckedFollows> {
     let follows = server.spec.follows.as_ref()?;
     if follows.server == server.name_any() {
-        complaints.add(
+        violations.add(
             "spec.follows.server",
-            "a server cannot follow itself: name the one that is to go first, or leave `follows` out",
+            "a server cannot follow itself: name the server that is updated first, or remove `follows`",
         );
     }
-    let soak = complaints.duration("spec.follows.soak", &follows.soak);
+    let soak = violations.parse_duration("spec.follows.soak", &follows.soak);
     Some(CheckedFollows { server: follows.server.clone(), soak })
 }
 
 /// Players would see the unknown placeholder unchanged.
-fn check_languages(path: &str, text: Option<&String>, complaints: &mut Complaints) {
-    let Some(place) = text.and_then(|text| unknown(text)) else { return };
-    let known = LANGUAGES.map(|language| language.code).join(", ");
-    complaints.add(
+fn check_languages(path: &str, text: Option<&String>, violations: &mut Violations) {
+    let Some(unknown_placeholder) = text.and_then(|text| unknown_placeholder(text)) else { return };
+    let languages = LANGUAGES.map(|language| language.code).join(", ");
+    violations.add(
         path,
-        format_args!("`{place}` names no language that is known: write `{{in}}`, or `{{in:…}}` with one of {known}"),
+        format_args!(
+            "`{unknown_placeholder}` names an unknown language: write `{{in}}`, or `{{in:…}}` with one of \
+        {languages}"
+        ),
     );
 }
 
-fn check_places(show: &[AnnouncementTarget], complaints: &mut Complaints) -> BTreeSet<protocol::Place> {
+fn check_targets(show: &[AnnouncementTarget], violations: &mut Violations) -> BTreeSet<protocol::AnnouncementTarget> {
     if show.is_empty() {
-        complaints.add("spec.players.show", "is empty, so nobody would be told; remove the field, or write `[Chat]`");
+        violations.add(
+            "spec.players.show",
+            "is empty, so players would not be warned: remove the field, or write \
+        `[Chat]`",
+        );
     }
-    let place = |place: &AnnouncementTarget| match place {
-        AnnouncementTarget::Chat => protocol::Place::Chat,
-        AnnouncementTarget::ActionBar => protocol::Place::ActionBar,
-        AnnouncementTarget::Title => protocol::Place::Title,
+    let target = |target: &AnnouncementTarget| match target {
+        AnnouncementTarget::Chat => protocol::AnnouncementTarget::Chat,
+        AnnouncementTarget::ActionBar => protocol::AnnouncementTarget::ActionBar,
+        AnnouncementTarget::Title => protocol::AnnouncementTarget::Title,
     };
-    show.iter().map(place).collect()
+    show.iter().map(target).collect()
 }
 
-fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<CheckedBackup> {
+fn check_backup(server: &PaperMCServer, violations: &mut Violations) -> Option<CheckedBackup> {
     let backup = server.spec.backup.as_ref()?;
     let schedule = backup.schedule.as_ref();
     if !backup.enabled {
         if schedule.is_some() {
-            complaints.add(
+            violations.add(
                 "spec.backup.schedule",
-                "no copies are taken while `spec.backup.enabled` is false: leave one of the two out",
+                "no backups are taken while `spec.backup.enabled` is false: remove one of the two",
             );
         }
         return None;
     }
-    check_apart(server, backup.storage.existing_claim.as_deref(), complaints);
+    check_separate_volumes(server, backup.storage.existing_claim.as_deref(), violations);
     let max_age = backup.retention.max_age.as_deref();
-    let (copies, schedule_problem) =
-        schedule.map_or((None, None), |schedule| check_copies(schedule, &server.spec.time_zone, complaints));
+    let (times, schedule_problem) =
+        schedule.map_or((None, None), |schedule| check_backup_schedule(schedule, &server.spec.time_zone, violations));
     Some(CheckedBackup {
         before_update: backup.before_update,
-        schedule: copies,
+        schedule: times,
         schedule_problem,
-        hot_contents: match schedule.map(|schedule| schedule.contents).unwrap_or_default() {
+        online_contents: match schedule.map(|schedule| schedule.contents).unwrap_or_default() {
             ScheduledContents::Everything => Contents::Everything,
             ScheduledContents::Worlds => Contents::Worlds,
         },
@@ -393,44 +402,44 @@ fn check_backup(server: &PaperMCServer, complaints: &mut Complaints) -> Option<C
         class: backup.storage.storage_class_name.clone(),
         existing_claim: backup.storage.existing_claim.clone(),
         max_count: backup.retention.max_count,
-        max_age: max_age.map(|text| complaints.duration("spec.backup.retention.maxAge", text)),
+        max_age: max_age.map(|text| violations.parse_duration("spec.backup.retention.maxAge", text)),
     })
 }
 
 /// A backup on the data volume would contain all earlier backups, if it contains everything. The loss of one volume would destroy the
 /// server and its backups.
-fn check_apart(server: &PaperMCServer, copies: Option<&str>, complaints: &mut Complaints) {
+fn check_separate_volumes(server: &PaperMCServer, existing_claim: Option<&str>, violations: &mut Violations) {
     let name = server.name_any();
     let data = server.spec.storage.existing_claim.clone().unwrap_or_else(|| data_claim(&name));
-    if copies.map_or_else(|| backup_claim(&name), str::to_owned) == data {
-        complaints.add(
+    if existing_claim.map_or_else(|| backup_claim(&name), str::to_owned) == data {
+        violations.add(
             "spec.backup.storage.existingClaim",
             format_args!(
-                "the copies would lie on `{data}`, the claim of the server itself: each copy of everything would hold all those before it, \
-                 and who loses that volume would lose both. Name another claim"
+                "the backups would be on `{data}`, the claim of the server itself. Each full backup would contain all \
+                earlier ones, and a lost volume would lose both. Name another claim"
             ),
         );
     }
 }
 
 /// The size limit in bytes. 0 means that no plugin data is saved.
-fn check_keep_plugin_data(keep: &KeepPluginData, complaints: &mut Complaints) -> u64 {
+fn check_keep_plugin_data(keep: &KeepPluginData, violations: &mut Violations) -> u64 {
     let size = &keep.max_size;
     memory_quantity::bytes(size).unwrap_or_else(|| {
-        complaints
-            .add("spec.keepPluginData.maxSize", format_args!("`{size}` is no size: write `512Mi`, or `0` for none"));
+        violations
+            .add("spec.keepPluginData.maxSize", format_args!("`{size}` is not a size: write `512Mi`, or `0` for none"));
         0
     })
 }
 
-fn check_heap(heap: &str, complaints: &mut Complaints) -> Heap {
+fn check_heap(heap: &str, violations: &mut Violations) -> Heap {
     if heap == "auto" {
         return Heap::Auto;
     }
     if let Some(mib) = memory_quantity::bytes(heap).map(|bytes| bytes >> 20).filter(|mib| *mib > 0) {
         return Heap::Fixed { mib };
     }
-    complaints.add("spec.jvm.heap", format_args!("`{heap}` is no amount of memory: write `auto` or `4Gi`"));
+    violations.add("spec.jvm.heap", format_args!("`{heap}` is not an amount of memory: write `auto` or `4Gi`"));
     Heap::Auto
 }
 

@@ -8,71 +8,72 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::maintenance::Gate;
-use scheduler::rollout::is_held_by_crashes;
+use scheduler::rollout::is_blocked_by_crash_loop;
 
-use super::observe::{Observed, last_end, server_of};
+use super::observe::{Observed, last_termination, server_status};
 use super::plan::Plan;
 
 pub(crate) mod stopped;
 
-use stopped::still_stopped;
+use stopped::active_stop;
 
 /// Type of the condition. It is absent while the process does not crash.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
-/// Number of crashes within [`LOOKS_BACK`] that count as a loop.
-const MAKE_A_LOOP: usize = 3;
+/// Number of crashes within [`CRASH_WINDOW`] that count as a loop.
+const LOOP_THRESHOLD: usize = 3;
 /// The kubelet waits 5 minutes at most between two starts, so a permanent loop has at least ten crashes in this time.
-const LOOKS_BACK: SignedDuration = SignedDuration::from_hours(1);
+const CRASH_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 /// Maximum number of crashes in the status.
-const MOST: usize = 10;
+const MAX_CRASHES: usize = 10;
 
 /// The crashes of the server's process in the current pod within the last hour. The kubelet remembers only the last one, so the earlier
 /// ones come from the status. `None` if there was none.
 pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timestamp) -> Option<CrashStatus> {
     let uid = pod.metadata.uid.as_ref()?;
-    let mut at: Vec<Timestamp> = before.filter(|before| before.pod == *uid).map(|it| it.at.clone()).unwrap_or_default();
-    let ended = crash_of(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+    let mut at: Vec<Timestamp> =
+        before.filter(|before| before.pod == *uid).map(|crashes| crashes.at.clone()).unwrap_or_default();
+    let ended = last_crash(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
     at.extend(ended.filter(|ended| !at.contains(ended)));
-    at.retain(|ended| now < *ended + LOOKS_BACK);
+    at.retain(|ended| now < *ended + CRASH_WINDOW);
     at.sort_unstable();
-    at.drain(..at.len().saturating_sub(MOST));
+    at.drain(..at.len().saturating_sub(MAX_CRASHES));
     (!at.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, stopped: None })
 }
 
 /// The last exit of the server's process, if it was a crash and the pod was not being deleted. After `/stop` the exit code is 0.
-fn crash_of(pod: &Pod) -> Option<&ContainerStateTerminated> {
+fn last_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
     }
-    last_end(server_of(pod)?).filter(|ended| ended.exit_code != 0)
+    last_termination(server_status(pod)?).filter(|ended| ended.exit_code != 0)
 }
 
 /// Whether a server's process stays up, according to the kubelet. This needs no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ProcessExit {
     /// It has not crashed, or has run for the settling time since.
-    Stays,
+    Running,
     /// It has been restarted, or is about to be. The result is known at `until`.
-    Unsettled { until: Timestamp },
+    Restarting { until: Timestamp },
     /// It has crashed and does not run. `times` is the total number of its exits.
-    Ends { times: u32 },
+    Exited { times: u32 },
 }
 
 /// The state of the process in this pod according to the kubelet.
-pub(crate) fn process_of(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
-    let (Some(ended), Some(server)) = (crash_of(pod), server_of(pod)) else { return ProcessExit::Stays };
+pub(crate) fn process_state(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
+    let (Some(ended), Some(server)) = (last_crash(pod), server_status(pod)) else { return ProcessExit::Running };
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
     let first = ended.finished_at.as_ref().filter(|_| server.restart_count == 0);
     let since = running.map_or(first, |running| running.started_at.as_ref());
     match since.map(|since| since.0 + settle) {
-        Some(until) if now < until => ProcessExit::Unsettled { until },
-        _ if running.is_some() => ProcessExit::Stays,
-        _ => ProcessExit::Ends { times: server.restart_count.unsigned_abs() + 1 },
+        Some(until) if now < until => ProcessExit::Restarting { until },
+        _ if running.is_some() => ProcessExit::Running,
+        _ => ProcessExit::Exited { times: server.restart_count.unsigned_abs() + 1 },
     }
 }
 
 /// For example `exit code 137 (OOMKilled)`.
-pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
+pub(crate) fn format_exit(ended: &ContainerStateTerminated) -> String {
     let why = ended.reason.as_deref().filter(|reason| *reason != "Error");
     why.map_or_else(|| format!("exit code {}", ended.exit_code), |why| format!("exit code {} ({why})", ended.exit_code))
 }
@@ -80,53 +81,57 @@ pub(crate) fn end_in_words(ended: &ContainerStateTerminated) -> String {
 /// Whether the server is in a crash loop. A loop ends after an hour without a crash. Otherwise a server that crashes every half an hour
 /// would enter and leave it in turns. A server that is stopped for crashes has no new ones, and remains in the loop until it is started
 /// again.
-fn is_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
-    crashes.stopped.is_some() || crashes.at.len() >= MAKE_A_LOOP || was_loop(before)
+fn is_crash_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
+    crashes.stopped.is_some() || crashes.at.len() >= LOOP_THRESHOLD || has_crash_loop(before)
 }
 
 /// Whether these conditions contain a crash loop.
-fn was_loop(conditions: &[Condition]) -> bool {
+fn has_crash_loop(conditions: &[Condition]) -> bool {
     conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
 }
 
 /// For example `3 times`.
-fn times_in_words(crashes: &CrashStatus) -> String {
+fn format_times(crashes: &CrashStatus) -> String {
     match crashes.at.len() {
         1 => "once".to_owned(),
-        count if count == MOST => format!("at least {count} times"),
+        count if count == MAX_CRASHES => format!("at least {count} times"),
         count => format!("{count} times"),
     }
 }
 
 /// The message about the crash loop with the possible actions. `None` if the server is in no loop.
-pub(crate) fn loop_in_words(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
-    let crashes = crashes.filter(|crashes| is_loop(crashes, before))?;
-    let times = times_in_words(crashes);
-    let last = pod.and_then(crash_of).map(|ended| format!(", last with {}", end_in_words(ended))).unwrap_or_default();
+pub(crate) fn loop_message(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
+    let crashes = crashes.filter(|crashes| is_crash_loop(crashes, before))?;
+    let times = format_times(crashes);
+    let last = pod.and_then(last_crash).map(|ended| format!(", last with {}", format_exit(ended))).unwrap_or_default();
     Some(format!(
-        "the server's process has ended {times} within an hour{last}; see the log of container `papermc`, also with \
-         `--previous`. The kubelet starts it again each time, up to 5 minutes later. No update begins by itself meanwhile; annotate \
-         nightshift.dev/apply-now to apply one, or go back with nightshift.dev/rollback-to"
+        "The server's process exited {times} within an hour{last}. See the log of container `papermc`, also with \
+        `--previous`. The kubelet restarts it each time, up to 5 minutes later. No update starts automatically \
+        meanwhile. Annotate nightshift.dev/apply-now to apply one, or roll back with nightshift.dev/rollback-to."
     ))
 }
 
 impl Plan {
     /// Counts the crashes. In a crash loop it closes the gate for automatic changes. On a stopped server it closes the gate for every
     /// request from before the stop, because a new one starts the server. A rollout in progress has a deadline of its own.
-    pub(crate) fn hold_while_it_crashes(
+    pub(crate) fn hold_on_crash_loop(
         &mut self,
         before: &PaperMCServerStatus,
-        seen: &Observed,
+        observed: &Observed,
         by_itself: bool,
         now: Timestamp,
     ) {
-        let stopped = still_stopped(before, seen);
+        let stopped = active_stop(before, observed);
         let is_stopped = stopped.is_some();
-        let settled = seen.pod.as_ref().filter(|_| seen.facts.settled.is_some() && !Self::is_on_trial(seen));
-        self.crashes = stopped.or_else(|| settled.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now)));
-        let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_loop(crashes, &before.conditions));
-        self.seen.crash_loop = is_loop;
-        self.held_by_crashes = (by_itself || is_stopped) && is_held_by_crashes(&self.goal, &self.seen, self.gate);
+        let stable_pod = observed
+            .pod
+            .as_ref()
+            .filter(|_| observed.facts.settled.is_some() && !Self::is_rollout_in_progress(observed));
+        self.crashes = stopped.or_else(|| stable_pod.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now)));
+        let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_crash_loop(crashes, &before.conditions));
+        self.observation.crash_loop = is_loop;
+        self.held_by_crashes =
+            (by_itself || is_stopped) && is_blocked_by_crash_loop(&self.goal, &self.observation, self.gate);
         if self.held_by_crashes {
             self.gate = Gate::Shut { opens: None };
         }
@@ -166,16 +171,22 @@ mod tests {
         };
         let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
         let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
-        assert_eq!(process_of(&with(3, &waits, 1), settle, at(14)), ProcessExit::Ends { times: 4 });
-        assert_eq!(process_of(&with(4, &runs, 1), settle, just_before(15)), ProcessExit::Unsettled { until: at(15) });
-        assert_eq!(process_of(&with(4, &runs, 1), settle, at(15)), ProcessExit::Stays);
-        assert_eq!(process_of(&with(0, &waits, 1), settle, just_before(11)), ProcessExit::Unsettled { until: at(11) });
+        assert_eq!(process_state(&with(3, &waits, 1), settle, at(14)), ProcessExit::Exited { times: 4 });
         assert_eq!(
-            process_of(&with(0, &waits, 1), settle, at(11)),
-            ProcessExit::Ends { times: 1 },
+            process_state(&with(4, &runs, 1), settle, just_before(15)),
+            ProcessExit::Restarting { until: at(15) }
+        );
+        assert_eq!(process_state(&with(4, &runs, 1), settle, at(15)), ProcessExit::Running);
+        assert_eq!(
+            process_state(&with(0, &waits, 1), settle, just_before(11)),
+            ProcessExit::Restarting { until: at(11) }
+        );
+        assert_eq!(
+            process_state(&with(0, &waits, 1), settle, at(11)),
+            ProcessExit::Exited { times: 1 },
             "nobody has started it again"
         );
-        assert_eq!(process_of(&with(3, &waits, 0), settle, at(14)), ProcessExit::Stays, "by a person");
+        assert_eq!(process_state(&with(3, &waits, 0), settle, at(14)), ProcessExit::Running, "by a person");
     }
 
     fn crashed(minute: i64) -> Value {
@@ -183,7 +194,7 @@ mod tests {
     }
 
     /// The crashes of pod `a` in these minutes, each observed twice.
-    fn after(minutes: &[i64]) -> Option<CrashStatus> {
+    fn crashes_after(minutes: &[i64]) -> Option<CrashStatus> {
         minutes.iter().fold(None, |before, minute| {
             let pod = pod("a", &crashed(*minute));
             let once = next_crashes(before.as_ref(), &pod, at(*minute));
@@ -193,30 +204,33 @@ mod tests {
 
     #[test]
     fn crash_loop_needs_three_crashes_within_an_hour() {
-        let says = |minutes: &[i64]| loop_in_words(after(minutes).as_ref(), &[], None);
-        assert_eq!(says(&[0, 10]), None);
-        assert!(says(&[0, 10, 59]).unwrap().starts_with("the server's process has ended 3 times within an hour; see"));
-        assert_eq!(says(&[0, 10, 60]), None, "the first is an hour old");
-        assert!(says(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
+        let message_for = |minutes: &[i64]| loop_message(crashes_after(minutes).as_ref(), &[], None);
+        assert_eq!(message_for(&[0, 10]), None);
+        assert!(
+            message_for(&[0, 10, 59]).unwrap().starts_with("The server's process exited 3 times within an hour. See")
+        );
+        assert_eq!(message_for(&[0, 10, 60]), None, "the first is an hour old");
+        assert!(message_for(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
     }
 
     #[test]
     fn crash_loop_ends_after_an_hour_without_exit() {
-        let says = |before: &[Condition], minutes: &[i64]| loop_in_words(after(minutes).as_ref(), before, None);
+        let message_for =
+            |before: &[Condition], minutes: &[i64]| loop_message(crashes_after(minutes).as_ref(), before, None);
         // A memory leak that ends the process every 25 minutes.
-        assert_eq!(says(&[], &[0, 25, 65]), None);
+        assert_eq!(message_for(&[], &[0, 25, 65]), None);
         let before: [Condition; 1] = [serde_json::from_value(json!({
             "type": CRASH_LOOP, "status": "True", "reason": "", "message": "", "lastTransitionTime": at(50).to_string(),
         }))
         .unwrap()];
-        assert!(says(&before, &[0, 25, 65]).unwrap().contains("ended 2 times within"));
-        assert!(says(&before, &[65]).unwrap().contains("ended once within"));
-        assert_eq!(says(&before, &[]), None);
+        assert!(message_for(&before, &[0, 25, 65]).unwrap().contains("exited 2 times within"));
+        assert!(message_for(&before, &[65]).unwrap().contains("exited once within"));
+        assert_eq!(message_for(&before, &[]), None);
     }
 
     #[test]
     fn crash_count_ignores_manual_stops_and_earlier_pods() {
-        let before = after(&[0, 1, 2]).unwrap();
+        let before = crashes_after(&[0, 1, 2]).unwrap();
         let next = |pod: &Pod| next_crashes(Some(&before), pod, at(3)).map(|crashes| crashes.at.len());
         assert_eq!(next(&pod("a", &crashed(3))), Some(4));
         let stopped = json!({"exitCode": 0, "finishedAt": at(3).to_string()});
@@ -231,7 +245,7 @@ mod tests {
     #[test]
     fn crash_loop_message_gives_last_exit() {
         let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
-        let words = loop_in_words(after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
-        assert!(words.contains("3 times within an hour, last with exit code 137 (OOMKilled); see"), "{words}");
+        let message = loop_message(crashes_after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
+        assert!(message.contains("3 times within an hour, last with exit code 137 (OOMKilled). See"), "{message}");
     }
 }

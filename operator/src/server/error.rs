@@ -9,17 +9,17 @@ use crate::solver;
 /// Why a pass failed. Waiting is never an error.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PassError {
-    #[error("could not ask what the server should run")]
+    #[error("could not choose the server's version set")]
     Solve(#[from] solver::SolverStopped),
-    #[error("could not look at the server")]
+    #[error("could not observe the server")]
     Observe(#[from] observe::ObserveError),
-    #[error("could not look at the server that it follows")]
+    #[error("could not observe the server that it follows")]
     Follow(#[source] RecordError),
-    #[error("could not bring the files of the lock")]
+    #[error("could not provide the files of the lock")]
     Files(#[from] artifacts::FilesError),
-    #[error("could not bring the server's objects to where they should be")]
+    #[error("could not apply the server's objects")]
     Apply(#[from] apply::ApplyError),
-    #[error("could not take the step `{step}`")]
+    #[error("could not execute the step `{step}`")]
     Act {
         step: &'static str,
         #[source]
@@ -31,7 +31,7 @@ pub(crate) enum PassError {
 
 impl PassError {
     /// Whether the namespace is being deleted, so that the API server accepts no new objects in it. No action is needed.
-    pub(super) fn is_about_the_end(&self) -> bool {
+    pub(super) fn is_namespace_terminating(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
         causes.any(|error| match error.downcast_ref::<kube::Error>() {
             Some(kube::Error::Api(status)) => {
@@ -43,7 +43,7 @@ impl PassError {
     }
 
     /// Whether another operator leads by now. The state of this one is outdated and must not be written, not even to a status.
-    pub(super) fn is_of_a_deposed(&self) -> bool {
+    pub(super) fn is_deposed(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
         causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<act::ActError>()) {
             (Some(error), _) | (_, Some(act::ActError::Agent(error))) => {
@@ -54,19 +54,19 @@ impl PassError {
     }
 
     /// Whether the pass failed before it decided on a step: the plan could not be made, or the objects not be applied.
-    pub(super) fn is_before_the_step(&self) -> bool {
+    pub(super) fn is_before_step(&self) -> bool {
         match self {
-            Self::Solve(_) | Self::Follow(_) | Self::Files(_) | Self::Apply(_) => !self.is_about_the_end(),
+            Self::Solve(_) | Self::Follow(_) | Self::Files(_) | Self::Apply(_) => !self.is_namespace_terminating(),
             Self::Observe(_) | Self::Act { .. } | Self::Report(_) => false,
         }
     }
 
-    pub(super) fn blame(&self) -> RetryBlame {
+    pub(super) fn retry_blame(&self) -> RetryBlame {
         match self {
-            Self::Apply(error) if error.is_the_users() => RetryBlame::User,
+            Self::Apply(error) if error.is_user_error() => RetryBlame::User,
             // A retry would fetch the same wrong file from the same URL. A new release or a changed spec wakes the server.
-            Self::Files(artifacts::FilesError::Fetch { file: _, source }) if !source.may_pass() => RetryBlame::User,
-            Self::Files(artifacts::FilesError::SamePlugin { .. } | artifacts::FilesError::SharedName { .. }) => {
+            Self::Files(artifacts::FilesError::Fetch { file: _, source }) if !source.is_retryable() => RetryBlame::User,
+            Self::Files(artifacts::FilesError::DuplicatePlugin { .. } | artifacts::FilesError::NameConflict { .. }) => {
                 RetryBlame::User
             }
             Self::Files(artifacts::FilesError::Record(_))
@@ -96,16 +96,16 @@ mod tests {
 
     #[test]
     fn deposed_leader_is_detected_in_every_agent_error() {
-        let deposed = || AgentError::Deposed { pod: "lobby-0".to_owned(), by: 8 };
-        assert!(PassError::Observe(observe::ObserveError::Deposed(deposed())).is_of_a_deposed());
-        assert!(PassError::Act { step: "announce", source: deposed().into() }.is_of_a_deposed());
-        let refused = AgentError::Refused { pod: "lobby-0".to_owned(), what: "a report", why: "no".to_owned() };
-        assert!(!PassError::Act { step: "announce", source: refused.into() }.is_of_a_deposed());
+        let deposed = || AgentError::Deposed { pod: "lobby-0".to_owned(), fence: 8 };
+        assert!(PassError::Observe(observe::ObserveError::Deposed(deposed())).is_deposed());
+        assert!(PassError::Act { step: "announce", source: deposed().into() }.is_deposed());
+        let refused = AgentError::Refused { pod: "lobby-0".to_owned(), operation: "a report", reason: "no".to_owned() };
+        assert!(!PassError::Act { step: "announce", source: refused.into() }.is_deposed());
     }
 
     #[test]
     fn followed_server_error_does_not_block_rollout_end() {
-        assert!(PassError::Follow(garbled()).is_before_the_step());
-        assert!(!PassError::Observe(garbled().into()).is_before_the_step(), "of its own nothing is known");
+        assert!(PassError::Follow(garbled()).is_before_step());
+        assert!(!PassError::Observe(garbled().into()).is_before_step(), "of its own nothing is known");
     }
 }

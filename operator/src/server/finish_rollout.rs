@@ -10,21 +10,21 @@ use jiff::Timestamp;
 use resolver::explain::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
 use scheduler::observation::Disruption;
-use scheduler::rollout::{Step, WaitingOn, is_failure_left_to_a_person, is_left_to_a_person, is_way_forward};
+use scheduler::rollout::{Step, WaitingOn, can_roll_forward, failure_needs_admin, needs_admin};
 use tracing::warn;
 
 use super::act::StepExecutor;
 use super::approval::ApprovalState;
-use super::backups::{copies, look_at_world};
+use super::backups::{current_backups, world_state};
 use super::check::CheckedServer;
-use super::check::lenient::check_on_trial;
-use super::crash_loop::stopped::still_stopped;
+use super::check::lenient::check_leniently;
+use super::crash_loop::stopped::active_stop;
 use super::error::PassError;
 use super::observe::Observed;
 use super::plan::{Plan, ResolvedLock, StartTimeout};
 use super::report::{self, PassBlocked, PassReport, status_before};
 use super::scheduled_restart::Restarts;
-use super::{act, observe, requeue, update_slot};
+use super::{execute_step, observe, requeue, update_slot};
 use crate::caches::Rendered;
 use crate::clock::Stopwatch;
 use crate::context::Context;
@@ -33,49 +33,49 @@ use crate::priority::PendingPass;
 use crate::requeue::Outcome;
 
 /// Takes the next step of a rollout in progress, if it may continue. `None` if there is only the problem to report.
-pub(super) async fn see_through(
+pub(super) async fn continue_rollout(
     ctx: &Context,
     server: &PaperMCServer,
-    seen: &Observed,
+    observed: &Observed,
     why: PassBlocked,
-    ahead: &PendingPass<'_>,
-    looked: Stopwatch,
+    pending: &PendingPass<'_>,
+    since_observation: Stopwatch,
 ) -> Result<Option<Outcome>, PassError> {
-    let at = looked.started_at();
+    let at = since_observation.started_at();
     let before = status_before(ctx, server);
-    if !is_under_way(seen, &before) {
+    if !has_unfinished_rollout(observed, &before) {
         return Ok(None);
     }
-    let Some(checked) = read_with_consent(server).map(|checked| seen.as_it_runs(checked)) else { return Ok(None) };
-    let Some(mut plan) = build_plan(&checked, seen, ctx.config.pace(), at) else { return Ok(None) };
+    let Some(checked) = check_with_eula(server).map(|checked| observed.adapt_to_pod(checked)) else { return Ok(None) };
+    let Some(mut plan) = build_plan(&checked, observed, ctx.config.start_timeout(), at) else { return Ok(None) };
     // A violation in the spec does not start a server that was stopped for crashes.
-    plan.crashes = still_stopped(&before, seen);
-    let step = update_slot::next_in_turn(ctx, &checked, seen, &mut plan, true, at);
-    if matches!(step, Step::CancelAnnouncement { act: Disruption::Update { .. }, .. }) {
+    plan.crashes = active_stop(&before, observed);
+    let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, true, at);
+    if matches!(step, Step::CancelAnnouncement { disruption: Disruption::Update { .. }, .. }) {
         // The next goal is unknown to this pass. Players still count down to it, and the next pass that can plan handles it.
         return Ok(None);
     }
-    let hand = StepExecutor::of(ctx, &checked, seen, &plan, ahead, looked);
-    let done = act(&hand, &plan, step).await?;
-    let report = PassReport { seen, plan: &plan, step, done: &done, now: at };
-    report::report_on_trial(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
-    Ok(Some(requeue::in_time(&ctx.messenger.channels_of(server), &plan, seen, (step, &done), at)))
+    let executor = StepExecutor::new(ctx, &checked, observed, &plan, pending, since_observation);
+    let done = execute_step(&executor, &plan, step).await?;
+    let report = PassReport { observed, plan: &plan, step, done: &done, now: at };
+    report::report_rollout(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
+    Ok(Some(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), at)))
 }
 
 /// The same for a pass that failed before its step. It observes again, because the failed pass may have taken long. Returns the error if no
 /// rollout continues.
-pub(super) async fn see_through_after(
+pub(super) async fn finish_rollout_after_error(
     ctx: &Context,
     server: &PaperMCServer,
     error: PassError,
-    ahead: &PendingPass<'_>,
+    pending: &PendingPass<'_>,
 ) -> Result<Outcome, PassError> {
-    let looked = Stopwatch::start();
-    let seen = observe::observe(server, ctx, looked.started_at()).await?;
+    let since_observation = Stopwatch::start();
+    let observed = observe::observe(server, ctx, since_observation.started_at()).await?;
     let why = PassBlocked::failure(&ErrorChain(&error).to_string());
-    match see_through(ctx, server, &seen, why, ahead, looked).await? {
+    match continue_rollout(ctx, server, &observed, why, pending, since_observation).await? {
         Some(outcome) => {
-            warn!(error = %ErrorChain(&error), "nothing can be planned; what is on trial goes on");
+            warn!(error = %ErrorChain(&error), "could not plan; the rollout in progress continues");
             Ok(outcome)
         }
         None => Err(error),
@@ -83,87 +83,97 @@ pub(super) async fn see_through_after(
 }
 
 /// The readable part of the spec. It requires the accepted EULA even if another violation is reported, because a roll-back starts a server.
-fn read_with_consent(server: &PaperMCServer) -> Option<CheckedServer> {
-    check_on_trial(server).filter(|checked| checked.eula)
+fn check_with_eula(server: &PaperMCServer) -> Option<CheckedServer> {
+    check_leniently(server).filter(|checked| checked.eula)
 }
 
 /// Whether a pass that failed with a temporary error continues the rollout anyway. Such an error ends no countdown and reverts no commit of
 /// a second ago. Only a rollout that has really begun continues, and a finished one is reported.
-pub(super) fn has_to_end(seen: &Observed, before: &PaperMCServerStatus) -> bool {
-    let Some(settled) = seen.facts.settled.map(|settled| settled.revision) else { return false };
-    let stands = seen.settled_stands();
-    if Plan::is_on_trial(seen) {
-        return stands || seen.pod_revision != Some(settled);
+pub(super) fn has_to_continue(observed: &Observed, before: &PaperMCServerStatus) -> bool {
+    let Some(stable) = observed.facts.settled.map(|stable| stable.revision) else { return false };
+    let has_stable_template = observed.has_stable_template();
+    if Plan::is_rollout_in_progress(observed) {
+        return has_stable_template || observed.pod_revision != Some(stable);
     }
-    let facts = &seen.facts;
+    let facts = &observed.facts;
     let is_at_rest = facts.announced.is_none() && facts.draining.is_none() && facts.restarted.is_none();
-    stands && is_at_rest && is_untold(seen, before)
+    has_stable_template && is_at_rest && status_is_outdated(observed, before)
 }
 
 impl Plan {
     /// Whether a newer set replaces the failed one once the gate opens, without a roll-back before.
-    pub(crate) fn waits_to_go_forward(&self, step: Step) -> bool {
-        is_left_to_a_person_by(step) && is_left_to_a_person(&self.seen) && is_way_forward(&self.goal, &self.seen)
+    pub(crate) fn is_waiting_to_roll_forward(&self, step: Step) -> bool {
+        step_needs_manual_recovery(step)
+            && needs_admin(&self.observation)
+            && can_roll_forward(&self.goal, &self.observation)
     }
 
     /// Requeues the server at the opening of the gate, and not minutes later.
-    pub(crate) fn in_time_to_go_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
-        let opens = self.gate.opens().filter(|_| self.waits_to_go_forward(step));
+    pub(crate) fn requeue_for_roll_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
+        let opens = self.gate.opens().filter(|_| self.is_waiting_to_roll_forward(step));
         opens.map_or(outcome, |opens| outcome.no_later_than(opens, now))
     }
 
     /// Whether a roll-forward has to wait, because backups could not be listed, or because a user has requested a restore.
-    pub(crate) fn may_go_back(&self, seen: &Observed) -> bool {
-        let is_unread = copies(seen).is_some_and(|copies| copies.problem.is_some());
-        is_left_to_a_person(&self.seen) && (is_unread || self.restores.is_open())
+    pub(crate) fn may_roll_back(&self, observed: &Observed) -> bool {
+        let is_unread = current_backups(observed).is_some_and(|backups| backups.problem.is_some());
+        needs_admin(&self.observation) && (is_unread || self.restores.is_open())
     }
 }
 
 /// Whether this step requires manual recovery, unless another set can open the worlds.
-pub(crate) fn is_left_to_a_person_by(step: Step) -> bool {
-    matches!(step, Step::Wait(why) if why.is_about_the_way_back() || why == WaitingOn::WorldRefused)
+pub(crate) fn step_needs_manual_recovery(step: Step) -> bool {
+    matches!(step, Step::Wait(why) if why.is_rollback_decision() || why == WaitingOn::WorldRefused)
 }
 
 /// Whether a rollout is in progress and continues by itself. A failed revision, or a stable one that refuses the worlds, waits for a user
 /// or for a new plan.
-pub(super) fn goes_on(seen: &Observed, asks_for_copy: bool) -> bool {
-    let has_failed = is_failure_left_to_a_person(seen.shape, seen.pod_revision, &look_at_world(seen), &seen.facts);
+pub(super) fn continues_by_itself(observed: &Observed, is_restore_requested: bool) -> bool {
+    let has_failed =
+        failure_needs_admin(observed.stateful_set_view, observed.pod_revision, &world_state(observed), &observed.facts);
     // Once another template is written, the roll-back or roll-forward is in progress.
-    let is_left = (has_failed || seen.settled_stands() && seen.world_refused().is_some()) && !asks_for_copy;
-    Plan::is_on_trial(seen) && !is_left
+    let is_left =
+        (has_failed || observed.has_stable_template() && observed.world_refused().is_some()) && !is_restore_requested;
+    Plan::is_rollout_in_progress(observed) && !is_left
 }
 
 /// Whether a rollout is in progress, or its end has not been reported yet. A first start is no rollout.
-fn is_under_way(seen: &Observed, before: &PaperMCServerStatus) -> bool {
-    seen.facts.settled.is_some() && (Plan::is_on_trial(seen) || is_untold(seen, before))
+fn has_unfinished_rollout(observed: &Observed, before: &PaperMCServerStatus) -> bool {
+    observed.facts.settled.is_some() && (Plan::is_rollout_in_progress(observed) || status_is_outdated(observed, before))
 }
 
 /// Whether the status still shows another stable revision or an update in progress.
-fn is_untold(seen: &Observed, before: &PaperMCServerStatus) -> bool {
-    let Some(settled) = seen.facts.settled.map(|settled| settled.revision.to_string()) else { return false };
-    let told = before.rollout.as_ref().and_then(|rollout| rollout.settled.as_ref());
-    let is_news = told.is_some_and(|told| *told != settled);
-    let was_under_way = before.conditions.iter().any(|it| it.type_ == "Updating" && it.status == "True");
-    is_news || was_under_way
+fn status_is_outdated(observed: &Observed, before: &PaperMCServerStatus) -> bool {
+    let Some(stable) = observed.facts.settled.map(|stable| stable.revision.to_string()) else { return false };
+    let reported = before.rollout.as_ref().and_then(|rollout| rollout.settled.as_ref());
+    let is_news = reported.is_some_and(|reported| *reported != stable);
+    let was_updating =
+        before.conditions.iter().any(|condition| condition.type_ == "Updating" && condition.status == "True");
+    is_news || was_updating
 }
 
 /// A plan whose goal is the template in the cluster. `None` if the cluster does not tell which files it has.
-fn build_plan(server: &CheckedServer, seen: &Observed, pace: StartTimeout, now: Timestamp) -> Option<Plan> {
-    let template = &seen.set.as_ref()?.spec.as_ref()?.template;
-    let record = seen.pod_lock.clone().or_else(|| seen.settled_lock.clone())?;
-    let rendered = Rendered { revision: seen.shape?.template, template: template.clone().into() };
-    let nothing_asked = Unanswerable {
+fn build_plan(
+    server: &CheckedServer,
+    observed: &Observed,
+    start_timeout: StartTimeout,
+    now: Timestamp,
+) -> Option<Plan> {
+    let template = &observed.stateful_set.as_ref()?.spec.as_ref()?.template;
+    let record = observed.pod_lock.clone().or_else(|| observed.stable_lock.clone())?;
+    let rendered = Rendered { revision: observed.stateful_set_view?.template, template: template.clone().into() };
+    let unanswerable = Unanswerable {
         server: record.lock.server.clone(),
         fetch: vec![],
         unseen: vec![],
         unread: vec![],
         known: vec![],
     };
-    let answer = ResolvedLock { lock: None, explanation: Explanation::Unanswerable(nothing_asked), solved: false };
-    let consent = ApprovalState { needs_approval: false, apply_since: None, applies_another: None };
+    let resolved = ResolvedLock { lock: None, explanation: Explanation::Unanswerable(unanswerable), solved: false };
+    let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
     // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };
-    let mut plan = Plan::new(server, seen, answer, record, rendered, shut, consent, pace, now);
+    let mut plan = Plan::new(server, observed, resolved, record, rendered, shut, approval, start_timeout, now);
     plan.restarts = Restarts::default();
     plan.goal.restart = None;
     Some(plan)

@@ -22,88 +22,89 @@ pub(crate) mod request;
 mod schedule;
 pub(crate) mod state;
 
-use pod_status::answer;
+use pod_status::pull_status;
 use request::PullRequest;
 use schedule::{is_announced, is_near, would_be_stopped};
-use state::{GONE_WITHIN, Pull, PullAction, PullPod};
+use state::{DELETION_TIMEOUT, Pull, PullAction, PullPod};
 
 impl Plan {
     /// Requeues the server at the next attempt to pull images.
-    pub(super) fn in_time_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
+    pub(super) fn requeue_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
         // An instant in the past is ignored: after an announcement there is no further attempt.
-        let next = self.images.as_ref().and_then(Pull::next_look).filter(|next| *next > now);
+        let next = self.images.as_ref().and_then(Pull::next_check).filter(|next| *next > now);
         next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
 
 /// Makes the node pull the images of the planned set, and records the progress in `plan`.
-pub(super) async fn look(
+pub(super) async fn pull_images(
     ctx: &Context,
     server: &CheckedServer,
-    seen: &Observed,
+    observed: &Observed,
     plan: &mut Plan,
     now: Timestamp,
 ) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
-    let known = ctx.memory.pulls.get(&key);
-    let pod = seen.pod.as_ref().filter(|_| would_be_stopped(&plan.goal, &plan.seen));
-    let Some(question) = pod.and_then(|pod| PullRequest::of(&plan.rendered.template, pod)) else {
-        if known.is_some_and(|known| known.may_have_a_pod()) {
-            clear(ctx, server).await?;
+    let cached = ctx.caches.pulls.get(&key);
+    let pod = observed.pod.as_ref().filter(|_| would_be_stopped(&plan.goal, &plan.observation));
+    let Some(request) = pod.and_then(|pod| PullRequest::from_goal(&plan.rendered.template, pod)) else {
+        if cached.is_some_and(|cached| cached.may_have_pod()) {
+            delete_pull_pod(ctx, server).await?;
         }
-        ctx.memory.pulls.remove(&key);
+        ctx.caches.pulls.remove(&key);
         return Ok(());
     };
     // An update is announced only when the node has the images, and an announced update happens. Both hold even after the operator with
     // this knowledge has died.
-    let told = is_announced(&plan.goal, &plan.seen);
-    let near = !told && is_near(&plan.goal, &plan.seen, plan.gate, plan.comes_when_empty(server), now);
-    let pull = match known.filter(|known| known.question == question) {
-        Some(known) if is_kept(&known, told, near, now) => known,
-        None if told => return Ok(()),
-        known => ask(ctx, server, plan, known.unwrap_or_else(|| Pull::new(question)), now).await?,
+    let is_announced = is_announced(&plan.goal, &plan.observation);
+    let is_near =
+        !is_announced && is_near(&plan.goal, &plan.observation, plan.gate, plan.waits_for_empty_server(server), now);
+    let pull = match cached.filter(|cached| cached.request == request) {
+        Some(cached) if needs_no_check(&cached, is_announced, is_near, now) => cached,
+        None if is_announced => return Ok(()),
+        cached => reconcile_pull_pod(ctx, server, plan, cached.unwrap_or_else(|| Pull::new(request)), now).await?,
     };
-    ctx.memory.pulls.put(key, pull.clone());
-    plan.seen.images = pull.seen();
+    ctx.caches.pulls.put(key, pull.clone());
+    plan.observation.images = pull.images_on_node();
     plan.images = Some(pull);
     Ok(())
 }
 
 /// Whether this pass does nothing about the images. After an announcement, a node whose state is unknown is not checked during the
 /// countdown. A missing image would end the countdown in vain, and a pulled one would start the update unannounced.
-fn is_kept(known: &Pull, told: bool, near: bool, now: Timestamp) -> bool {
-    told || known.stands(near, now)
+fn needs_no_check(cached: &Pull, is_announced: bool, is_near: bool, now: Timestamp) -> bool {
+    is_announced || cached.is_current(is_near, now)
 }
 
 /// Reads the pull pod, creates it, or deletes it when its result is known.
-async fn ask(
+async fn reconcile_pull_pod(
     ctx: &Context,
     server: &CheckedServer,
     plan: &Plan,
     pull: Pull,
     now: Timestamp,
 ) -> Result<Pull, ApplyError> {
-    let (api, name) = (pods(ctx, server), pull_name(&server.name));
+    let (api, name) = (pod_api(ctx, server), pull_name(&server.name));
     let failed = |verb| failed(server, verb);
     let pod = api.get_opt(&name).await.map_err(failed("read"))?;
     let uid = pod.as_ref().and_then(Pod::uid);
-    let found = found(pod.as_ref(), server, &pull.question, now);
-    let (pull, deed) = pull.next(found, now);
-    match deed {
+    let found = classify_pod(pod.as_ref(), server, &pull.request, now);
+    let (pull, action) = pull.next(found, now);
+    match action {
         PullAction::Nothing => Ok(pull),
         PullAction::Delete => {
             info!(pod = name, "the pod that has a node pull images goes");
-            delete_at_once(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
+            delete_without_grace(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
             Ok(pull)
         }
-        PullAction::Make => {
-            let pod = build_pull(server, &plan.rendered.template, &pull.question, &ctx.config.agent_image);
+        PullAction::Create => {
+            let pod = build_pull(server, &plan.rendered.template, &pull.request, &ctx.config.agent_image);
             ctx.metrics.api_writes.inc();
             match api.create(&PostParams::default(), &pod).await {
                 Ok(_) => Ok(pull),
                 // The response to an earlier attempt was slow. The next pass reads the pod.
                 Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(pull),
-                Err(kube::Error::Api(status)) => Ok(pull.refused(&status, now)),
+                Err(kube::Error::Api(status)) => Ok(pull.rejected(&status, now)),
                 Err(source) => Err(failed("create")(source)),
             }
         }
@@ -111,39 +112,44 @@ async fn ask(
 }
 
 /// The object that exists under the name of the pull pod.
-fn found(pod: Option<&Pod>, server: &CheckedServer, question: &PullRequest, now: Timestamp) -> PullPod {
-    let Some(pod) = pod else { return PullPod::Nothing };
-    if !is_ours(pod, server) {
+fn classify_pod(pod: Option<&Pod>, server: &CheckedServer, request: &PullRequest, now: Timestamp) -> PullPod {
+    let Some(pod) = pod else { return PullPod::Missing };
+    if !is_owned(pod, server) {
         return PullPod::Foreign;
     }
     // The API server has already added the grace period to this instant.
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
-        return PullPod::Going { by: deleted_at.0 + GONE_WITHIN };
+        return PullPod::Terminating { gone_by: deleted_at.0 + DELETION_TIMEOUT };
     }
-    if pod.annotations().get(labels::IMAGES) != Some(&question.digest) {
-        return PullPod::OfAnother;
+    if pod.annotations().get(labels::IMAGES) != Some(&request.digest) {
+        return PullPod::OtherRequest;
     }
-    PullPod::Ours { answer: answer(pod), since: pod.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0) }
+    PullPod::Owned { status: pull_status(pod), since: pod.metadata.creation_timestamp.as_ref().map_or(now, |at| at.0) }
 }
 
-fn is_ours(pod: &Pod, server: &CheckedServer) -> bool {
+fn is_owned(pod: &Pod, server: &CheckedServer) -> bool {
     pod.owner_references().iter().any(|owner| owner.uid == server.owner.uid)
         && pod.annotations().contains_key(labels::IMAGES)
 }
 
 /// Deletes the pull pod, whatever its request, if there is one.
-pub(super) async fn clear(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
-    let (api, name) = (pods(ctx, server), pull_name(&server.name));
+pub(super) async fn delete_pull_pod(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
+    let (api, name) = (pod_api(ctx, server), pull_name(&server.name));
     let failed = |verb| failed(server, verb);
-    let left = api.get_opt(&name).await.map_err(failed("read"))?.filter(|pod| is_ours(pod, server));
+    let left = api.get_opt(&name).await.map_err(failed("read"))?.filter(|pod| is_owned(pod, server));
     match left {
-        Some(pod) => delete_at_once(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
+        Some(pod) => delete_without_grace(ctx, &api, &name, pod.uid()).await.map_err(failed("delete")),
         None => Ok(()),
     }
 }
 
 /// Deletes without a grace period, so that it also works on a node that does not answer. The pod runs no process that has to end first.
-async fn delete_at_once(ctx: &Context, api: &Api<Pod>, name: &str, uid: Option<String>) -> Result<(), kube::Error> {
+async fn delete_without_grace(
+    ctx: &Context,
+    api: &Api<Pod>,
+    name: &str,
+    uid: Option<String>,
+) -> Result<(), kube::Error> {
     delete_exactly_with(ctx, api, name, uid, DeleteParams::default().grace_period(0)).await
 }
 
@@ -151,7 +157,7 @@ fn failed(server: &CheckedServer, verb: &'static str) -> impl Fn(kube::Error) ->
     move |source| ApplyError::Write { verb, kind: "Pod".to_owned(), name: pull_name(&server.name), source }
 }
 
-fn pods(ctx: &Context, server: &CheckedServer) -> Api<Pod> {
+fn pod_api(ctx: &Context, server: &CheckedServer) -> Api<Pod> {
     Api::namespaced(ctx.client.clone(), &server.namespace)
 }
 
@@ -168,36 +174,40 @@ mod tests {
     #[test]
     fn image_pull_is_retried_but_not_after_announcement() {
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let request = PullRequest::from_goal(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();
-        let (once, _) = Pull::new(question).next(PullPod::Foreign, at(0));
+        let (once, _) = Pull::new(request).next(PullPod::Foreign, at(0));
         let (pull, _) = once.next(PullPod::Foreign, at(30));
-        assert_eq!((pull.seen(), pull.next_look()), (scheduler::observation::ImagesOnNode::Unknown, Some(at(90))));
-        assert!(is_kept(&pull, false, true, at(89)) && !is_kept(&pull, false, true, at(90)));
-        assert!(is_kept(&pull, true, false, at(90)), "the countdown goes on");
+        assert_eq!(
+            (pull.images_on_node(), pull.next_check()),
+            (scheduler::observation::ImagesOnNode::Unknown, Some(at(90)))
+        );
+        assert!(needs_no_check(&pull, false, true, at(89)) && !needs_no_check(&pull, false, true, at(90)));
+        assert!(needs_no_check(&pull, true, false, at(90)), "the countdown goes on");
     }
 
     #[test]
     fn image_pull_accepts_only_own_pod_for_this_request() {
         let server = check(&server(json!({}))).unwrap();
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        let question = PullRequest::of(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
-        let ours = serde_json::to_value(build_pull(&server, &goal, &question, "agent:1")).unwrap();
+        let request = PullRequest::from_goal(&goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        let owned = serde_json::to_value(build_pull(&server, &goal, &request, "agent:1")).unwrap();
         let at = |second| Timestamp::from_second(second).unwrap();
-        let found = |pod: &Value| found(Some(&serde_json::from_value(pod.clone()).unwrap()), &server, &question, at(5));
-        assert_eq!(super::found(None, &server, &question, at(5)), PullPod::Nothing);
-        assert_eq!(found(&ours), PullPod::Ours { answer: PullStatus::Untaken, since: at(5) });
-        let mut other = ours.clone();
+        let found =
+            |pod: &Value| classify_pod(Some(&serde_json::from_value(pod.clone()).unwrap()), &server, &request, at(5));
+        assert_eq!(super::classify_pod(None, &server, &request, at(5)), PullPod::Missing);
+        assert_eq!(found(&owned), PullPod::Owned { status: PullStatus::Unnoticed, since: at(5) });
+        let mut other = owned.clone();
         other["metadata"]["annotations"]["nightshift.dev/images"] = json!("00");
-        assert_eq!(found(&other), PullPod::OfAnother);
+        assert_eq!(found(&other), PullPod::OtherRequest);
         other["metadata"]["deletionTimestamp"] = json!("1970-01-01T00:00:04Z");
-        assert_eq!(found(&other), PullPod::Going { by: at(64) });
+        assert_eq!(found(&other), PullPod::Terminating { gone_by: at(64) });
         for at in ["/metadata/ownerReferences", "/metadata/annotations"] {
-            let mut foreign = ours.clone();
+            let mut foreign = owned.clone();
             *foreign.pointer_mut(at).unwrap() = Value::Null;
             assert_eq!(found(&foreign), PullPod::Foreign, "{at}");
         }
-        let mut of_another_server = ours.clone();
+        let mut of_another_server = owned.clone();
         of_another_server["metadata"]["ownerReferences"][0]["uid"] = json!("another");
         assert_eq!(found(&of_another_server), PullPod::Foreign);
     }

@@ -4,29 +4,29 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerState, Pod};
 
-use super::observe::server_of;
+use super::observe::server_status;
 
 /// How long after the start of the pod, or after the work before its server could start, a `/stop` restarts the verification time. A server
 /// that exits repeatedly without an error must not be waited for without end.
-const COUNTS_FOR: SignedDuration = SignedDuration::from_mins(45);
+const RESTARTS_VERIFICATION_FOR: SignedDuration = SignedDuration::from_mins(45);
 
 /// When the server's process last exited, if it exited by itself with code 0. Java does so after `/stop` and `/restart`, but not after a
 /// crash, a kill or a watchdog.
 pub(crate) fn stopped_at(pod: &Pod) -> Option<Timestamp> {
-    let server = server_of(pod)?;
+    let server = server_status(pod)?;
     let ended = |state: &Option<ContainerState>| state.as_ref()?.terminated.clone();
     let ended = ended(&server.state).or_else(|| ended(&server.last_state))?;
     if ended.exit_code == 0 { ended.finished_at.map(|at| at.0) } else { None }
 }
 
 /// When the verification time of this pod began: at its start, or at the last `/stop`.
-pub(crate) fn proof_began(pod: &Pod) -> Option<Timestamp> {
-    Some(or_last_stop(pod, pod.status.as_ref()?.start_time.as_ref()?.0))
+pub(crate) fn verification_began(pod: &Pod) -> Option<Timestamp> {
+    Some(start_or_last_stop(pod, pod.status.as_ref()?.start_time.as_ref()?.0))
 }
 
 /// This start, or the last `/stop` after it.
-pub(crate) fn or_last_stop(pod: &Pod, started: Timestamp) -> Timestamp {
-    let stopped = stopped_at(pod).unwrap_or(started).min(started + COUNTS_FOR);
+pub(crate) fn start_or_last_stop(pod: &Pod, started: Timestamp) -> Timestamp {
+    let stopped = stopped_at(pod).unwrap_or(started).min(started + RESTARTS_VERIFICATION_FOR);
     started.max(stopped)
 }
 
@@ -72,7 +72,7 @@ mod tests {
     #[test]
     fn in_game_stop_restarts_verification_time_within_limit() {
         let waits = json!({"waiting": {}});
-        let began = |last: &Value| proof_began(&pod(&waits, last)).unwrap();
+        let began = |last: &Value| verification_began(&pod(&waits, last)).unwrap();
         assert_eq!(began(&ended(1, 114)), at(100));
         assert_eq!(began(&ended(0, 114)), at(114));
         assert_eq!(began(&ended(0, 400)), at(145));

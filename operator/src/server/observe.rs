@@ -18,18 +18,18 @@ use kube::{Client, ResourceExt};
 use scheduler::observation::{
     self, AgentMemory, DataVersion, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
 };
-use scheduler::protocol::last_words::WorldRefused;
 use scheduler::protocol::signature::Key;
+use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::protocol::{self, AgentReport};
 
 use super::check::CheckedServer;
-use super::records::{self, LockRecord, RecordError, SettledRecord};
-use super::render::init_orders::{InitOrders, orders_in, orders_map_name};
+use super::records::{self, LockRecord, RecordError, StableRecord};
+use super::render::init_orders::{InitRequests, init_requests_map_name, parse_init_requests};
 use super::render::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::render::secret::{AGENT_KEY, secret_name};
-use super::render::stateful_set::door;
+use super::render::stateful_set::partition_from_number;
 use crate::agent_client::{Agent, AgentError};
-use crate::caches::{KnownKey, LastAgentReport, TemplateHistoryEntry, was_lately};
+use crate::caches::{KnownKey, LastAgentReport, TemplateHistoryEntry, is_fresh};
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::leader_election::{LEASE, LeaseHolder};
@@ -39,12 +39,12 @@ mod players;
 mod start_deadline;
 
 use players::players_of;
-use start_deadline::counts_from;
+use start_deadline::start_counts_from;
 
 /// Exit code of the agent's init container when it refuses to open the world.
-const REFUSED_EXIT: i32 = 3;
+const REFUSED_EXIT_CODE: i32 = 3;
 /// A pod that still exists this long after its grace period is on a lost node.
-const LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
+const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
 
 /// Why an observation failed.
 #[derive(Debug, thiserror::Error)]
@@ -56,16 +56,16 @@ pub(crate) enum ObserveError {
         #[source]
         source: kube::Error,
     },
-    #[error("the facts on StatefulSet `{name}` are not what Nightshift wrote (annotation {})", labels::FACTS)]
+    #[error("the facts on StatefulSet `{name}` were not written by Nightshift (annotation {})", labels::FACTS)]
     Facts {
         name: String,
         #[source]
         source: serde_json::Error,
     },
-    #[error("Secret `{name}` holds no usable `{AGENT_KEY}`; delete the Secret and a new one is made")]
+    #[error("Secret `{name}` has no usable `{AGENT_KEY}`: delete the Secret, and the operator creates a new one")]
     Key { name: String },
     /// Another operator has taken over. To treat such an agent as unreachable would mean to act without its report.
-    #[error("nothing is done about a server whose agent obeys another operator")]
+    #[error("skipped a server whose agent obeys another operator")]
     Deposed(#[source] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -73,96 +73,98 @@ pub(crate) enum ObserveError {
 
 /// All data observed of one server in one pass.
 pub(crate) struct Observed {
-    pub(crate) set: Option<StatefulSet>,
+    pub(crate) stateful_set: Option<StatefulSet>,
     pub(crate) pod: Option<Pod>,
     pub(crate) facts: RecordedFacts,
     /// The revisions of the `StatefulSet`. `None` if it does not exist.
-    pub(crate) shape: Option<observation::StatefulSetView>,
+    pub(crate) stateful_set_view: Option<observation::StatefulSetView>,
     /// The revision from which the pod was created.
     pub(crate) pod_revision: Option<Revision>,
     /// The lock with which the pod was created.
     pub(crate) pod_lock: Option<Arc<LockRecord>>,
-    pub(crate) settled: Option<Arc<SettledRecord>>,
-    pub(crate) settled_lock: Option<Arc<LockRecord>>,
+    pub(crate) stable: Option<Arc<StableRecord>>,
+    pub(crate) stable_lock: Option<Arc<LockRecord>>,
     /// The agent's key. `None` until the Secret exists.
     pub(crate) key: Option<Key>,
     /// The agent's report of this pass. `None` if the agent did not answer: it has then been unreachable since `silent_since`.
     pub(crate) report: Option<Arc<AgentReport>>,
     /// The last report of the agent that this process received.
-    pub(crate) heard: Option<Arc<AgentReport>>,
+    pub(crate) cached_report: Option<Arc<AgentReport>>,
     pub(crate) silent_since: Timestamp,
     /// Why a reachable agent gave no report: a reason and a message.
     pub(crate) refusal: Option<(&'static str, String)>,
     /// The current restore requests. They are read only while the pod runs another lock than the stable one, or after a user requested a
     /// restore and no agent answers.
-    pub(crate) orders: InitOrders,
+    pub(crate) init_requests: InitRequests,
 }
 
 /// Reads the objects of the server and the report of its agent.
 pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestamp) -> Result<Observed, ObserveError> {
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
-    let sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);
-    let set = sets.get_opt(&name).await.map_err(read("StatefulSet", &name))?;
+    let stateful_sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);
+    let stateful_set = stateful_sets.get_opt(&name).await.map_err(read_error("StatefulSet", &name))?;
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
     let pod_name = format!("{name}-0");
-    let pod = pods.get_opt(&pod_name).await.map_err(read("Pod", &pod_name))?;
+    let pod = pods.get_opt(&pod_name).await.map_err(read_error("Pod", &pod_name))?;
 
-    let facts = read_facts(server, set.as_ref())?;
-    let shape = match &set {
-        Some(set) => Some(read_shape(ctx, &namespace, set).await?),
+    let facts = read_facts(server, stateful_set.as_ref())?;
+    let shape = match &stateful_set {
+        Some(stateful_set) => Some(read_stateful_set_view(ctx, &namespace, stateful_set).await?),
         None => None,
     };
     let (pod_revision, pod_lock) = match &pod {
         Some(pod) => read_pod_revision(ctx, &namespace, pod).await?,
         None => (None, None),
     };
-    let settled = match facts.settled {
-        Some(settled) => records::read_settled(&ctx.client, &ctx.memory, &namespace, &name, settled.revision).await?,
+    let stable = match facts.settled {
+        Some(stable) => records::read_stable(&ctx.client, &ctx.caches, &namespace, &name, stable.revision).await?,
         None => None,
     };
-    let settled_lock = match settled.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
-        Some(map) => records::read_lock(&ctx.client, &ctx.memory, &namespace, map).await?,
+    let stable_lock = match stable.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
+        Some(map) => records::read_lock(&ctx.client, &ctx.caches, &namespace, map).await?,
         None => None,
     };
     let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
-    let AgentReply { report, heard, silent_since, refusal } = match (&pod, &key) {
-        (Some(pod), Some(key)) => ask_agent(ctx, pod, key, now).await?,
-        _ => AgentReply::in_vain(now),
+    let AgentReply { report, cached_report, silent_since, refusal } = match (&pod, &key) {
+        (Some(pod), Some(key)) => request_report(ctx, pod, key, now).await?,
+        _ => AgentReply::unreachable(now),
     };
     if report.is_none() {
         // The agent may have a new key by now.
-        ctx.memory.keys.remove(&(namespace.clone(), secret_name(&name)));
+        ctx.caches.keys.remove(&(namespace.clone(), secret_name(&name)));
     }
-    let can_obey = settled.as_ref().is_some_and(|record| has_copies(&record.template) || keeps_data(&record.template));
-    let goes_back = settled_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
-    let is_asked = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
+    let supports_requests =
+        stable.as_ref().is_some_and(|record| supports_backups(&record.template) || saves_plugin_data(&record.template));
+    let has_other_files =
+        stable_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
+    let is_restore_requested = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
     // The requests matter only for a roll-back to a set that supports them. A server without a rollout in progress needs no read here.
-    let orders = if can_obey && (goes_back || is_asked) {
-        read_orders(&ctx.client, &namespace, &name).await?
+    let init_requests = if supports_requests && (has_other_files || is_restore_requested) {
+        read_init_requests(&ctx.client, &namespace, &name).await?
     } else {
-        InitOrders::default()
+        InitRequests::default()
     };
-    let told = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
-    let facts = match told {
-        Some((told, pod)) => facts.as_told(told, pod),
+    let announced = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
+    let facts = match announced {
+        Some((announced, pod)) => facts.with_announced_end(announced, pod),
         None => facts,
     };
     Ok(Observed {
-        set,
+        stateful_set,
         pod,
         facts,
-        shape,
+        stateful_set_view: shape,
         pod_revision,
         pod_lock,
-        settled,
-        settled_lock,
+        stable,
+        stable_lock,
         key,
         report,
-        heard,
+        cached_report,
         silent_since,
         refusal,
-        orders,
+        init_requests,
     })
 }
 
@@ -170,24 +172,24 @@ impl Observed {
     /// The agent's report of this pass, or its last one while it is unreachable. Use it only for facts that stay true as long as the pod
     /// exists, such as that the server has opened the worlds.
     pub(crate) fn last_report(&self) -> Option<&AgentReport> {
-        self.report.as_deref().or(self.heard.as_deref())
+        self.report.as_deref().or(self.cached_report.as_deref())
     }
 
     /// The pod in the rollout's types.
-    pub(crate) fn seen_pod(&self, start_within: SignedDuration) -> Option<observation::PodView> {
+    pub(crate) fn pod_view(&self, start_within: SignedDuration) -> Option<observation::PodView> {
         let pod = self.pod.as_ref()?;
         Some(observation::PodView {
             uid: uid_of(pod)?,
             // A pod whose history entry was pruned has an unknown revision. It is treated as a rollout in progress.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
-            life: life_of(pod, self.report.as_deref(), start_within, self.copy_takes()),
+            phase: pod_phase(pod, self.report.as_deref(), start_within, self.backup_estimate()),
         })
     }
 
     /// Estimated time for a backup or restore before this pod's server starts, as recorded when the rollout began.
-    fn copy_takes(&self) -> Option<SignedDuration> {
-        self.pod_revision.and_then(|revision| self.facts.copy_takes(revision))
+    fn backup_estimate(&self) -> Option<SignedDuration> {
+        self.pod_revision.and_then(|revision| self.facts.backup_duration(revision))
     }
 
     /// The UID of the pod.
@@ -196,8 +198,8 @@ impl Observed {
     }
 
     /// Adapts the stop to the running pod: a server that was started without RCON is stopped without it, whatever the spec says now.
-    pub(crate) fn as_it_runs(&self, checked: CheckedServer) -> CheckedServer {
-        if self.runs_without_rcon() { checked.asking_nobody() } else { checked }
+    pub(crate) fn adapt_to_pod(&self, checked: CheckedServer) -> CheckedServer {
+        if self.runs_without_rcon() { checked.without_rcon() } else { checked }
     }
 
     /// Whether the server of this pod was started without RCON.
@@ -210,24 +212,26 @@ impl Observed {
     }
 
     /// Whether the `StatefulSet` has the template of the stable revision.
-    pub(crate) fn settled_stands(&self) -> bool {
-        self.shape.zip(self.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision)
+    pub(crate) fn has_stable_template(&self) -> bool {
+        self.stateful_set_view
+            .zip(self.facts.settled)
+            .is_some_and(|(stateful_set, stable)| stateful_set.template == stable.revision)
     }
 
     /// Whether the pod was created with the files of the stable revision.
-    pub(crate) fn runs_settled_files(&self) -> bool {
-        let both = self.settled_lock.as_ref().zip(self.pod_lock.as_ref());
-        both.is_some_and(|(settled, pod)| settled.files.lock == pod.files.lock)
+    pub(crate) fn runs_stable_files(&self) -> bool {
+        let both = self.stable_lock.as_ref().zip(self.pod_lock.as_ref());
+        both.is_some_and(|(stable, pod)| stable.files.lock == pod.files.lock)
     }
 
     /// The termination message that the init container wrote when it refused the start.
-    pub(crate) fn last_words(&self) -> Option<&str> {
-        self.pod.as_ref().and_then(prepare_of).and_then(last_end)?.message.as_deref()
+    pub(crate) fn termination_message(&self) -> Option<&str> {
+        self.pod.as_ref().and_then(init_status).and_then(last_termination)?.message.as_deref()
     }
 
     /// Why the stable revision refuses to open the worlds. Such a pod has no agent that answers.
     pub(crate) fn world_refused(&self) -> Option<WorldRefused> {
-        self.last_words().filter(|_| self.runs_settled_files()).and_then(WorldRefused::read)
+        self.termination_message().filter(|_| self.runs_stable_files()).and_then(WorldRefused::parse)
     }
 
     /// The players that are online.
@@ -237,8 +241,8 @@ impl Observed {
 
     /// The announcement that the agent remembers.
     pub(crate) fn agent_memory(&self) -> AgentMemory {
-        let said = self.report.as_ref().map(|report| report.announced.as_ref());
-        said.map_or(AgentMemory::Kept, |told| self.facts.as_known_to(told))
+        let reported = self.report.as_ref().map(|report| report.announced.as_ref());
+        reported.map_or(AgentMemory::Known, |announced| self.facts.agent_memory(announced))
     }
 
     /// A client for the agent of the observed pod.
@@ -260,20 +264,20 @@ fn uid_of(pod: &Pod) -> Option<PodUid> {
 }
 
 /// The phase of the pod. Readiness says nothing about players, so it is not used here.
-fn life_of(
+fn pod_phase(
     pod: &Pod,
     report: Option<&AgentReport>,
     start_within: SignedDuration,
-    copy_takes: Option<SignedDuration>,
+    backup_estimate: Option<SignedDuration>,
 ) -> PodPhase {
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
         // The API server has already added the grace period to this instant.
-        return PodPhase::Stopping { lost_at: deleted_at.0 + LOST_AFTER };
+        return PodPhase::Stopping { overdue_at: deleted_at.0 + NODE_LOST_AFTER };
     }
-    if prepare_of(pod).is_some_and(has_refused) {
+    if init_status(pod).is_some_and(has_refused) {
         return PodPhase::Refused;
     }
-    let server = server_of(pod);
+    let server = server_status(pod);
     let was_up = server.is_some_and(|c| c.started == Some(true));
     let process = report.map(|report| &report.server);
     match process {
@@ -285,81 +289,81 @@ fn life_of(
             PodPhase::Down
         }
         _ => {
-            let started_at = counts_from(pod, copy_takes);
+            let started_at = start_counts_from(pod, backup_estimate);
             let moved_at = match process {
                 Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
                 Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })
                 | None => started_at,
             };
-            PodPhase::Starting { gives_up_at: moved_at + start_within }
+            PodPhase::Starting { deadline: moved_at + start_within }
         }
     }
 }
 
 /// Whether pods of this template can take backups and restore them.
-pub(crate) fn has_copies(template: &PodTemplateSpec) -> bool {
-    template.spec.as_ref().is_some_and(|spec| mounts(spec, BACKUP_VOLUME))
+pub(crate) fn supports_backups(template: &PodTemplateSpec) -> bool {
+    template.spec.as_ref().is_some_and(|spec| mounts_volume(spec, BACKUP_VOLUME))
 }
 
 /// The status of the server's container.
-pub(crate) fn server_of(pod: &Pod) -> Option<&ContainerStatus> {
+pub(crate) fn server_status(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
 }
 
 /// The status of the init container.
-pub(crate) fn prepare_of(pod: &Pod) -> Option<&ContainerStatus> {
+pub(crate) fn init_status(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.init_container_statuses.iter().flatten().find(|container| container.name == PREPARE_CONTAINER)
 }
 
 /// Whether the server's process has run in this pod, according to the kubelet.
 pub(crate) fn was_started(pod: &Pod) -> bool {
     let runs = |server: &ContainerStatus| server.state.as_ref().is_some_and(|state| state.running.is_some());
-    server_of(pod).is_some_and(|server| runs(server) || last_end(server).is_some())
+    server_status(pod).is_some_and(|server| runs(server) || last_termination(server).is_some())
 }
 
 /// Whether pods of this template save plugin data and restore it.
-pub(crate) fn keeps_data(template: &PodTemplateSpec) -> bool {
+pub(crate) fn saves_plugin_data(template: &PodTemplateSpec) -> bool {
     let containers = template.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     let mut prepare = containers.filter(|container| container.name == PREPARE_CONTAINER);
     prepare.any(|container| container.env.iter().flatten().any(|variable| variable.name == KEEP_PLUGIN_DATA))
 }
 
-fn mounts(spec: &PodSpec, name: &str) -> bool {
+fn mounts_volume(spec: &PodSpec, name: &str) -> bool {
     spec.volumes.iter().flatten().any(|volume| volume.name == name)
 }
 
 /// Whether the init container refused to let the server start.
 pub(crate) fn has_refused(container: &ContainerStatus) -> bool {
-    last_end(container).is_some_and(|ended| ended.exit_code == REFUSED_EXIT)
+    last_termination(container).is_some_and(|ended| ended.exit_code == REFUSED_EXIT_CODE)
 }
 
 /// The last termination of a container. After a successful retry the status still holds the earlier failure, which no longer matters: the
 /// current state is used first.
-pub(crate) fn last_end(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
+pub(crate) fn last_termination(container: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     [&container.state, &container.last_state].into_iter().flatten().find_map(|state| state.terminated.as_ref())
 }
 
 /// Reads the facts from the `StatefulSet`. If it is missing, the copy in the server's status is used. That copy becomes the stable
 /// revision, never the goal.
-fn read_facts(server: &PaperMCServer, set: Option<&StatefulSet>) -> Result<RecordedFacts, ObserveError> {
-    let kept = || {
+fn read_facts(server: &PaperMCServer, stateful_set: Option<&StatefulSet>) -> Result<RecordedFacts, ObserveError> {
+    let status_facts = || {
         let rollout = server.status.as_ref().and_then(|status| status.rollout.as_ref());
-        rollout.map_or_else(RecordedFacts::default, kept_facts)
+        rollout.map_or_else(RecordedFacts::default, facts_from_status)
     };
-    match set.and_then(|set| set.annotations().get(labels::FACTS)) {
+    match stateful_set.and_then(|stateful_set| stateful_set.annotations().get(labels::FACTS)) {
         Some(text) => {
             serde_json::from_str(text).map_err(|source| ObserveError::Facts { name: server.name_any(), source })
         }
-        None => Ok(kept()),
+        None => Ok(status_facts()),
     }
 }
 
 /// The facts in the status. A text that is not a revision is ignored.
-fn kept_facts(kept: &RolloutFacts) -> RecordedFacts {
-    let settled = kept.settled.as_deref().and_then(|text| text.parse().ok());
+fn facts_from_status(facts: &RolloutFacts) -> RecordedFacts {
+    let stable = facts.settled.as_deref().and_then(|text| text.parse().ok());
     RecordedFacts {
-        settled: settled.map(|revision| StableSet { revision, world: DataVersion(kept.settled_world.unwrap_or(0)) }),
-        failed: kept.failed.iter().filter_map(|text| text.parse().ok()).collect(),
+        settled: stable.map(|revision| StableSet { revision, world: DataVersion(facts.settled_world.unwrap_or(0)) }),
+        failed: facts.failed.iter().filter_map(|text| text.parse().ok()).collect(),
         announced: None,
         saved: None,
         restarted: None,
@@ -368,19 +372,19 @@ fn kept_facts(kept: &RolloutFacts) -> RecordedFacts {
     }
 }
 
-async fn read_shape(
+async fn read_stateful_set_view(
     ctx: &Context,
     namespace: &str,
-    set: &StatefulSet,
+    stateful_set: &StatefulSet,
 ) -> Result<observation::StatefulSetView, ObserveError> {
-    let spec = set.spec.as_ref();
-    let status = set.status.as_ref();
+    let spec = stateful_set.spec.as_ref();
+    let status = stateful_set.status.as_ref();
     let template = spec.map_or(Revision(0), |spec| revision_of(&spec.template));
     let mut behind = [template; 2];
     let names = [status.and_then(|s| s.current_revision.as_deref()), status.and_then(|s| s.update_revision.as_deref())];
-    for (slot, name) in behind.iter_mut().zip(names) {
+    for (revision, name) in behind.iter_mut().zip(names) {
         if let Some(name) = name.filter(|name| !name.is_empty()) {
-            *slot = read_history(ctx, namespace, name).await?.map_or(Revision(0), |entry| entry.revision);
+            *revision = read_history(ctx, namespace, name).await?.map_or(Revision(0), |entry| entry.revision);
         }
     }
     let strategy = spec.and_then(|s| s.update_strategy.as_ref()).and_then(|s| s.rolling_update.as_ref());
@@ -388,9 +392,9 @@ async fn read_shape(
         template,
         current: behind[0],
         update: behind[1],
-        observed: status.and_then(|s| s.observed_generation) == set.metadata.generation,
-        door: door(strategy.and_then(|rolling| rolling.partition)),
-        asleep: spec.and_then(|s| s.replicas) == Some(0),
+        observed: status.and_then(|s| s.observed_generation) == stateful_set.metadata.generation,
+        partition: partition_from_number(strategy.and_then(|rolling| rolling.partition)),
+        scaled_to_zero: spec.and_then(|s| s.replicas) == Some(0),
     })
 }
 
@@ -402,7 +406,7 @@ async fn read_pod_revision(
     let Some(entry_name) = pod.labels().get("controller-revision-hash") else { return Ok((None, None)) };
     let Some(entry) = read_history(ctx, namespace, entry_name).await? else { return Ok((None, None)) };
     let lock = match &entry.lock_map {
-        Some(map) => records::read_lock(&ctx.client, &ctx.memory, namespace, map).await?,
+        Some(map) => records::read_lock(&ctx.client, &ctx.caches, namespace, map).await?,
         None => None,
     };
     Ok((Some(entry.revision), lock))
@@ -415,91 +419,96 @@ async fn read_history(
     name: &str,
 ) -> Result<Option<TemplateHistoryEntry>, ObserveError> {
     let key = (namespace.to_owned(), name.to_owned());
-    if let Some(known) = ctx.memory.history.get(&key) {
-        return Ok(Some(known));
+    if let Some(cached) = ctx.caches.history.get(&key) {
+        return Ok(Some(cached));
     }
     let entries: Api<ControllerRevision> = Api::namespaced(ctx.client.clone(), namespace);
-    let Some(entry) = entries.get_opt(name).await.map_err(read("ControllerRevision", name))? else { return Ok(None) };
+    let Some(entry) = entries.get_opt(name).await.map_err(read_error("ControllerRevision", name))? else {
+        return Ok(None);
+    };
     let Some(template) = template_of(&entry) else { return Ok(None) };
     let entry = TemplateHistoryEntry {
         revision: revision_of(&template),
         lock_map: records::lock_map_of(&template).map(str::to_owned),
     };
-    ctx.memory.history.put(key, entry.clone());
+    ctx.caches.history.put(key, entry.clone());
     Ok(Some(entry))
 }
 
-async fn read_orders(client: &Client, namespace: &str, server: &str) -> Result<InitOrders, ObserveError> {
+async fn read_init_requests(client: &Client, namespace: &str, server: &str) -> Result<InitRequests, ObserveError> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
-    let name = orders_map_name(server);
-    let map = maps.get_opt(&name).await.map_err(read("ConfigMap", &name))?;
-    Ok(map.as_ref().map(orders_in).unwrap_or_default())
+    let name = init_requests_map_name(server);
+    let map = maps.get_opt(&name).await.map_err(read_error("ConfigMap", &name))?;
+    Ok(map.as_ref().map(parse_init_requests).unwrap_or_default())
 }
 
 /// The agent's key from the cache if it is recent, otherwise from the Secret.
 async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) -> Result<Option<Key>, ObserveError> {
-    let place = (namespace.to_owned(), name.to_owned());
-    if let Some(known) = ctx.memory.keys.get(&place).filter(|known| was_lately(known.at, now)) {
-        return Ok(Some(known.key));
+    let cache_key = (namespace.to_owned(), name.to_owned());
+    if let Some(cached) = ctx.caches.keys.get(&cache_key).filter(|cached| is_fresh(cached.read_at, now)) {
+        return Ok(Some(cached.key));
     }
     let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let Some(secret) = secrets.get_opt(name).await.map_err(read("Secret", name))? else { return Ok(None) };
+    let Some(secret) = secrets.get_opt(name).await.map_err(read_error("Secret", name))? else { return Ok(None) };
     let text =
         secret.data.as_ref().and_then(|data| data.get(AGENT_KEY)).and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
     let key = text.and_then(|text| Key::from_hex(text).ok());
     let key = key.ok_or_else(|| ObserveError::Key { name: name.to_owned() })?;
-    ctx.memory.keys.put(place, KnownKey { key: key.clone(), at: now });
+    ctx.caches.keys.put(cache_key, KnownKey { key: key.clone(), read_at: now });
     Ok(Some(key))
 }
 
 /// The result of a request to an agent.
 struct AgentReply {
     report: Option<Arc<AgentReport>>,
-    heard: Option<Arc<AgentReport>>,
+    cached_report: Option<Arc<AgentReport>>,
     silent_since: Timestamp,
     refusal: Option<(&'static str, String)>,
 }
 
 impl AgentReply {
-    fn in_vain(silent_since: Timestamp) -> Self {
-        Self { report: None, heard: None, silent_since, refusal: None }
+    fn unreachable(silent_since: Timestamp) -> Self {
+        Self { report: None, cached_report: None, silent_since, refusal: None }
     }
 }
 
 /// Whether this process is the leader according to the Lease.
-async fn leads(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
-    let standing = LeaseHolder::of(&ctx.config, ctx.fence);
-    standing.is_held(&ctx.client, now).await.map_err(read("Lease", LEASE))
+async fn is_leader(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
+    let lease_holder = LeaseHolder::new(&ctx.config, ctx.fence);
+    lease_holder.is_held(&ctx.client, now).await.map_err(read_error("Lease", LEASE))
 }
 
 /// Requests the agent's report and remembers since when the agent has been unreachable. That is not an error: it is seen as
 /// [`Players::Unknown`].
-async fn ask_agent(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<AgentReply, ObserveError> {
+async fn request_report(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<AgentReply, ObserveError> {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
-        return Ok(AgentReply::in_vain(now));
+        return Ok(AgentReply::unreachable(now));
     };
-    let LastAgentReport { at: silent_since, report: heard } =
-        ctx.memory.heard.get(&uid.to_owned()).unwrap_or(LastAgentReport { at: now, report: None });
+    let LastAgentReport { replied_at: silent_since, report: cached_report } =
+        ctx.caches.agent_reports.get(&uid.to_owned()).unwrap_or(LastAgentReport { replied_at: now, report: None });
     let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
-        return Ok(AgentReply { heard, ..AgentReply::in_vain(silent_since) });
+        return Ok(AgentReply { cached_report, ..AgentReply::unreachable(silent_since) });
     };
     let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
     match agent.report().await {
         Ok(report) => {
             let report = Some(Arc::new(report));
-            ctx.memory.heard.put(uid.to_owned(), LastAgentReport { at: now, report: report.clone() });
-            Ok(AgentReply { heard: report.clone(), report, silent_since: now, refusal: None })
+            ctx.caches.agent_reports.put(uid.to_owned(), LastAgentReport { replied_at: now, report: report.clone() });
+            Ok(AgentReply { cached_report: report.clone(), report, silent_since: now, refusal: None })
         }
-        Err(error @ AgentError::Deposed { .. }) if !leads(ctx, now).await? => Err(ObserveError::Deposed(error)),
+        Err(error @ AgentError::Deposed { .. }) if !is_leader(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {
-            tracing::debug!(pod = name, error = %crate::error_chain::ErrorChain(&error), "the agent gave no report");
-            ctx.memory.heard.put(uid.to_owned(), LastAgentReport { at: silent_since, report: heard.clone() });
-            Ok(AgentReply { refusal: error.refusal(), heard, ..AgentReply::in_vain(silent_since) })
+            tracing::debug!(pod = name, error = %crate::error_chain::ErrorChain(&error), "could not read the agent's \
+            report");
+            ctx.caches
+                .agent_reports
+                .put(uid.to_owned(), LastAgentReport { replied_at: silent_since, report: cached_report.clone() });
+            Ok(AgentReply { refusal: error.refusal(), cached_report, ..AgentReply::unreachable(silent_since) })
         }
     }
 }
 
-pub(super) fn read(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
+pub(super) fn read_error(kind: &'static str, name: &str) -> impl FnOnce(kube::Error) -> ObserveError {
     let name = name.to_owned();
     move |source| ObserveError::Read { kind, name, source }
 }

@@ -6,12 +6,14 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use scheduler::backup::Contents;
-use scheduler::maintenance::{BackupHistory, BackupRequest, Gate, next_copy};
+use scheduler::maintenance::{BackupHistory, BackupRequest, Gate, next_backup};
 use scheduler::observation::{Goal, Observation, PodPhase};
-use scheduler::protocol::{AgentReport, BackupsSeen, HotCopy, HotCopyOutcome, PlayerCount as PlayersSeen, Server};
-use scheduler::rollout::{Step, WaitingOn, is_under_way};
+use scheduler::protocol::{
+    AgentReport, BackupsReport, OnlineBackupOutcome, OnlineBackupRequest, PlayerCount as PlayersSeen, Server,
+};
+use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
-use super::backups::copies;
+use super::backups::current_backups;
 use super::check::CheckedServer;
 use super::observe::Observed;
 use super::render::pod::{AGENT_CONTAINER, BACKUP_VOLUME};
@@ -26,14 +28,14 @@ pub(crate) mod request;
 const TIMEOUT_SECONDS: u32 = 30 * 60;
 
 /// Message for a request that this pod cannot handle.
-pub(crate) const WITH_THE_NEXT_RESTART: &str =
-    "copies of the running server come with its next restart: its pod of now can take none";
+pub(crate) const AFTER_NEXT_RESTART: &str =
+    "Online backups are possible after the next restart: the current pod cannot take them";
 
 /// The online backups of one server at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct OnlineBackups {
     /// The backup to request from the agent when nothing else is in progress.
-    pub(crate) due: Option<HotCopy>,
+    pub(crate) due: Option<OnlineBackupRequest>,
     /// Whether a backup is in progress.
     pub(crate) is_running: bool,
     /// The scheduled instant that is still owed, otherwise the next one. A scheduled backup is owed once its instant is in the status.
@@ -54,57 +56,59 @@ pub(crate) struct OnlineBackups {
 
 impl OnlineBackups {
     /// The backups of this server. `is_too_old` is whether the pod's agent has rejected such a request as unknown.
-    pub(crate) fn of(
+    pub(crate) fn new(
         server: &PaperMCServer,
         checked: &CheckedServer,
-        seen: &Observed,
+        observed: &Observed,
         before: &PaperMCServerStatus,
         is_too_old: bool,
         now: Timestamp,
     ) -> Self {
-        let written = written(server, before);
+        let written = written_request(server, before);
         let refusing = |why: &str| {
-            let counts = matches!(&written, Some((_, Some(asked))) if asked.counts(now));
-            Self { refused: counts.then(|| format!("`{BACKUP_NOW}` asks for a copy{why}")), ..Self::default() }
+            let counts = matches!(&written, Some((_, Some(request))) if request.is_valid(now));
+            Self { refused: counts.then(|| format!("`{BACKUP_NOW}` requests a backup{why}")), ..Self::default() }
         };
         let Some(backup) = &checked.backup else {
-            return refusing(", and this server has none: write `spec.backup` first");
+            return refusing(", but this server takes no backups: write `spec.backup` first");
         };
         if !checked.rcon.enabled {
-            return refusing(" of the running server, which needs RCON: set `spec.rcon.enabled: true`");
+            return refusing(" of the running server, which requires RCON: set `spec.rcon.enabled: true`");
         }
-        let backups = copies(seen);
+        let backups = current_backups(observed);
         let past = BackupHistory {
-            promised: before.backup.as_ref().and_then(|backup| backup.next_backup),
-            hot: backups.and_then(|backups| backups.hot.as_ref()),
-            newest: backups.and_then(|backups| newest(backups, backup.hot_contents)),
-            is_unplayed: seen.report.as_ref().is_some_and(|report| is_unplayed(report, backup.hot_contents)),
+            last_shown: before.backup.as_ref().and_then(|backup| backup.next_backup),
+            last_request: backups.and_then(|backups| backups.hot.as_ref()),
+            newest: backups.and_then(|backups| newest_backup(backups, backup.online_contents)),
+            is_unplayed: observed.report.as_ref().is_some_and(|report| is_unplayed(report, backup.online_contents)),
         };
-        let asked = written.as_ref().and_then(|(_, asked)| *asked);
+        let request = written.as_ref().and_then(|(_, request)| *request);
         let value = || written.as_ref().map(|(value, _)| value.clone());
-        let is_served = asked.is_some_and(|asked| asked.was_given(&past));
-        let counts = !is_served && asked.is_some_and(|asked| asked.counts(now));
+        let is_served = request.is_some_and(|request| request.was_given(&past));
+        let counts = !is_served && request.is_some_and(|request| request.is_valid(now));
         let schedule = backup.schedule.as_ref();
         let upcoming = schedule.and_then(|schedule| schedule.next(now));
-        let is_from_before =
-            is_too_old || seen.runs_without_rcon() || seen.pod.as_ref().is_some_and(|pod| !writes_copies(pod));
+        let is_from_before = is_too_old
+            || observed.runs_without_rcon()
+            || observed.pod.as_ref().is_some_and(|pod| !can_write_backups(pod));
         let needs_restart = is_from_before && (counts || schedule.is_some());
         let refused = match &written {
             Some((value, None)) => Some(format!(
-                "`{BACKUP_NOW}` is `{value}`, which is no time: write the present one in unix seconds, as `date +%s` prints it"
+                "`{BACKUP_NOW}` is `{value}`, which is not a time: write the current time in unix seconds, as `date \
+                +%s` prints it"
             )),
-            Some(_) if counts && needs_restart => Some(format!("`{BACKUP_NOW}`: {WITH_THE_NEXT_RESTART}")),
+            Some(_) if counts && needs_restart => Some(format!("`{BACKUP_NOW}`: {AFTER_NEXT_RESTART}")),
             Some(_) | None => None,
         };
         Self {
-            due: next_copy(schedule, asked, &past, now).map(|due| HotCopy {
+            due: next_backup(schedule, request, &past, now).map(|due| OnlineBackupRequest {
                 request: due.request(),
                 trigger: due.trigger(),
-                contents: backup.hot_contents,
+                contents: backup.online_contents,
                 timeout_seconds: TIMEOUT_SECONDS,
             }),
-            is_running: past.hot.is_some_and(|hot| hot.outcome == HotCopyOutcome::Running),
-            next: schedule.and_then(|schedule| schedule.owed(&past, now)).or(upcoming),
+            is_running: past.last_request.is_some_and(|online| online.outcome == OnlineBackupOutcome::Running),
+            next: schedule.and_then(|schedule| schedule.due_instant(&past, now)).or(upcoming),
             upcoming,
             served: if is_served { value() } else { None },
             accepted: if counts { value() } else { None },
@@ -115,14 +119,14 @@ impl OnlineBackups {
     }
 
     /// Requeues a server that is at rest: soon while a backup is in progress, and at the instant of the next one.
-    pub(crate) fn in_time(&self, outcome: Outcome, now: Timestamp) -> Outcome {
+    pub(crate) fn requeue_for_backup(&self, outcome: Outcome, now: Timestamp) -> Outcome {
         match outcome {
-            Outcome::Settled | Outcome::Waiting { .. } if self.is_running => Outcome::Under { until: None },
-            Outcome::Settled
+            Outcome::UpToDate | Outcome::Waiting { .. } if self.is_running => Outcome::InDisruption { until: None },
+            Outcome::UpToDate
             | Outcome::Waiting { .. }
             | Outcome::Acted
-            | Outcome::Under { .. }
-            | Outcome::Counting { .. }
+            | Outcome::InDisruption { .. }
+            | Outcome::CountingDown { .. }
             | Outcome::Failed { .. } => self.upcoming.map_or(outcome, |at| outcome.no_later_than(at, now)),
         }
     }
@@ -133,18 +137,18 @@ impl OnlineBackups {
 /// decision for days, and the progress on it is stored nowhere else, so backups continue.
 pub(crate) fn may_be_taken(
     goal: &Goal,
-    seen: &Observation,
+    observation: &Observation,
     report: Option<&AgentReport>,
     gate: Gate,
     step: Step,
 ) -> bool {
     let rests = matches!(
         step,
-        Step::Settled
+        Step::UpToDate
             | Step::Wait(
                 WaitingOn::Window { .. }
                     | WaitingOn::Players { .. }
-                    | WaitingOn::Held { .. }
+                    | WaitingOn::Blocked { .. }
                     | WaitingOn::BelowFloor { .. }
                     | WaitingOn::NoImage
                     // The wait may last for days, and a stop cancels a backup.
@@ -152,14 +156,14 @@ pub(crate) fn may_be_taken(
             )
     );
     // No server could open a backup of worlds whose conversion to another layout did not finish.
-    let is_left = matches!(step, Step::Wait(why) if why.is_about_the_way_back()) && seen.world.whole;
-    let is_up = seen.pod.is_some_and(|pod| pod.life == PodPhase::Up)
+    let is_left = matches!(step, Step::Wait(why) if why.is_rollback_decision()) && observation.world.whole;
+    let is_up = observation.pod.is_some_and(|pod| pod.phase == PodPhase::Up)
         && report.is_some_and(|report| matches!(report.server, Server::Up { .. }));
-    (rests || is_left) && is_up && !is_under_way(goal, seen, gate)
+    (rests || is_left) && is_up && !is_in_progress(goal, observation, gate)
 }
 
 /// The request in the annotation, as written and as parsed. `None` if it was handled.
-fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<BackupRequest>)> {
+fn written_request(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<BackupRequest>)> {
     let value = cut(server.annotations().get(BACKUP_NOW)?.trim(), 253);
     let handled = before.last_handled.as_ref();
     if value.is_empty() || handled.and_then(|handled| handled.backup_now.as_ref()) == Some(&value) {
@@ -171,26 +175,27 @@ fn written(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(Stri
 }
 
 /// When the newest good backup with these contents was started.
-fn newest(backups: &BackupsSeen, contents: Contents) -> Option<Timestamp> {
-    let holds = |copy: Contents| {
-        (copy.has_worlds() || !contents.has_worlds()) && (copy.has_server_files() || !contents.has_server_files())
+fn newest_backup(backups: &BackupsReport, contents: Contents) -> Option<Timestamp> {
+    let has_contents = |contained: Contents| {
+        (contained.has_worlds() || !contents.has_worlds())
+            && (contained.has_server_files() || !contents.has_server_files())
     };
-    let known = [&backups.last, &backups.last_of_worlds].into_iter().flatten();
-    known.filter(|copy| holds(copy.contents)).map(|copy| copy.started_at).max()
+    let candidates = [&backups.last, &backups.last_of_worlds].into_iter().flatten();
+    candidates.filter(|backup| has_contents(backup.contents)).map(|backup| backup.started_at).max()
 }
 
 /// Whether no player can have joined since the newest good backup, it has these contents, and there was no restore since. Players who are
 /// online now have left no trace yet.
 fn is_unplayed(report: &AgentReport, contents: Contents) -> bool {
     report.backups.as_ref().is_some_and(|backups| {
-        let last = backups.last.as_ref().map(|copy| copy.started_at);
+        let last = backups.last.as_ref().map(|backup| backup.started_at);
         let restored = backups.restored.as_ref().map(|restored| restored.at);
-        last.is_some() && last == newest(backups, contents) && backups.unplayed_since_last && restored <= last
+        last.is_some() && last == newest_backup(backups, contents) && backups.unplayed_since_last && restored <= last
     }) && report.players == PlayersSeen::Nobody
 }
 
 /// Whether the agent of this pod may write to the backup repository.
-fn writes_copies(pod: &Pod) -> bool {
+fn can_write_backups(pod: &Pod) -> bool {
     let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
     let mut mounts = containers
         .filter(|container| container.name == AGENT_CONTAINER)

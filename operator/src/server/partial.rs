@@ -16,10 +16,10 @@ pub(crate) mod urgent;
 use urgent::UrgentUpdate;
 
 /// Number of names that an error message lists.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Maximum length that `status.lastHandled` holds. The acceptance of a longer request could not be recorded.
-const LONGEST: usize = 1_024;
+const MAX_LENGTH: usize = 1_024;
 
 /// The partial update of one pass.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -28,9 +28,9 @@ pub(crate) enum PartialSelection {
     #[default]
     Nothing,
     /// Only the scope that a user requested is planned.
-    Asked(Scope),
+    Requested(Scope),
     /// Only the update that waits for no window of the server is planned, until a window opens.
-    Early(UrgentUpdate),
+    Urgent(UrgentUpdate),
     /// The requested scope cannot change, and why. It is tried again for as long as the request is valid.
     Refused(String),
     /// The requested scope is up to date, with a message. The request counts as handled.
@@ -39,24 +39,24 @@ pub(crate) enum PartialSelection {
 
 impl PartialSelection {
     /// Whether the apply-now request opens the gate. A rejected request does not, because the plan is then wider than its scope.
-    pub(crate) fn opens_the_gate(&self) -> bool {
+    pub(crate) fn can_open_gate(&self) -> bool {
         match self {
-            Self::Nothing | Self::Asked(_) | Self::Early(_) => true,
+            Self::Nothing | Self::Requested(_) | Self::Urgent(_) => true,
             Self::Refused(_) | Self::UpToDate(_) => false,
         }
     }
 
     /// For a condition: whether there is a partial update, the reason, and the message.
-    pub(crate) fn in_words(&self) -> Option<(bool, &'static str, String)> {
+    pub(crate) fn condition_parts(&self) -> Option<(bool, &'static str, String)> {
         match self {
             Self::Nothing | Self::UpToDate(_) => None,
-            Self::Asked(scope) => {
-                let text = format!("`{APPLY_NOW}` names {scope}: everything else stays at what runs");
+            Self::Requested(scope) => {
+                let text = format!("`{APPLY_NOW}` names {scope}. Everything else keeps its running version.");
                 Some((true, "Asked", text))
             }
-            Self::Early(early) => {
-                let (reason, who) = early.in_words();
-                Some((true, reason, format!("{who}, and everything else stays at what runs")))
+            Self::Urgent(urgent) => {
+                let (reason, message) = urgent.reason_and_message();
+                Some((true, reason, format!("{message}. Everything else keeps its running version.")))
             }
             Self::Refused(why) => Some((false, "Refused", why.clone())),
         }
@@ -66,63 +66,68 @@ impl PartialSelection {
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {
             Self::Refused(why) | Self::UpToDate(why) => Some(why),
-            Self::Nothing | Self::Asked(_) | Self::Early(_) => None,
+            Self::Nothing | Self::Requested(_) | Self::Urgent(_) => None,
         }
     }
 
     /// Requeues the server when the partial update is no longer planned, and not minutes later. That is at the end of the request, or when
     /// a window opens.
-    pub(crate) fn in_time(&self, outcome: Outcome, until: Option<Timestamp>, now: Timestamp) -> Outcome {
-        self.ends(until).map_or(outcome, |ends| outcome.no_later_than(ends, now))
+    pub(crate) fn requeue_at_end(&self, outcome: Outcome, until: Option<Timestamp>, now: Timestamp) -> Outcome {
+        self.ends_at(until).map_or(outcome, |ends| outcome.no_later_than(ends, now))
     }
 
     /// When the partial update is no longer planned, if the plan can change by then. `until` is the end of the request, or the next opening
     /// of a window of the server.
-    pub(crate) fn ends(&self, until: Option<Timestamp>) -> Option<Timestamp> {
+    pub(crate) fn ends_at(&self, until: Option<Timestamp>) -> Option<Timestamp> {
         match self {
-            Self::Asked(_) | Self::Refused(_) => until,
-            Self::Early(early) => until.into_iter().chain(early.changes_at()).min(),
+            Self::Requested(_) | Self::Refused(_) => until,
+            Self::Urgent(urgent) => until.into_iter().chain(urgent.changes_at()).min(),
             Self::Nothing | Self::UpToDate(_) => None,
         }
     }
 
     /// The update that waits for no window of the server.
-    pub(crate) fn early(&self) -> Option<&UrgentUpdate> {
+    pub(crate) fn urgent(&self) -> Option<&UrgentUpdate> {
         match self {
-            Self::Early(early) => Some(early),
-            Self::Nothing | Self::Asked(_) | Self::Refused(_) | Self::UpToDate(_) => None,
+            Self::Urgent(urgent) => Some(urgent),
+            Self::Nothing | Self::Requested(_) | Self::Refused(_) | Self::UpToDate(_) => None,
         }
     }
 }
 
 /// The scope of the server's apply-now request, if it has one. `Err` holds the problem of an invalid one.
-pub(crate) fn asked(server: &PaperMCServer) -> Option<Result<Scope, String>> {
+pub(crate) fn requested_scope(server: &PaperMCServer) -> Option<Result<Scope, String>> {
     let written = server.annotations().get(APPLY_NOW)?;
     let (_, options) = written.split_once(';')?;
-    if written.len() > LONGEST {
-        return Some(Err(format!("`{APPLY_NOW}` is longer than {LONGEST} characters; ask for fewer at a time")));
+    if written.len() > MAX_LENGTH {
+        return Some(Err(format!(
+            "`{APPLY_NOW}` is longer than {MAX_LENGTH} characters: request fewer plugins at a time"
+        )));
     }
-    Some(read(options))
+    Some(parse_scope(options))
 }
 
 /// Checks the names of the scope against the Plugins of this server. The name of a deleted Plugin means its removal, for as long as its
 /// packages run.
-pub(crate) fn unknown(scope: &Scope, request: &Request, runs: &Lock) -> Option<String> {
-    let known = Scope::everything(request, runs).plugins;
-    let strange = scope.plugins.difference(&known).next()?;
-    let fix = match known.iter().take(NAMED).map(|name| format!("plugin/{name}")).collect::<Vec<_>>() {
-        names if names.is_empty() => "it has none".to_owned(),
-        names if known.len() > NAMED => format!("write {} or another of its {}", names.join(", "), known.len()),
+pub(crate) fn check_names(scope: &Scope, request: &Request, runs: &Lock) -> Option<String> {
+    let plugins = Scope::everything(request, runs).plugins;
+    let strange = scope.plugins.difference(&plugins).next()?;
+    let fix = match plugins.iter().take(MAX_NAMED).map(|name| format!("plugin/{name}")).collect::<Vec<_>>() {
+        names if names.is_empty() => "the server has no Plugins".to_owned(),
+        names if plugins.len() > MAX_NAMED => {
+            format!("write {} or another of its {} plugins", names.join(", "), plugins.len())
+        }
         names => format!("write {}", names.join(" or ")),
     };
-    Some(format!("`{APPLY_NOW}` names plugin/{strange}, which is no Plugin for this server; {fix}"))
+    Some(format!("`{APPLY_NOW}` names plugin/{strange}, which is not a Plugin of this server: {fix}"))
 }
 
-fn read(options: &str) -> Result<Scope, String> {
-    const WAY: &str = "write `<unix>;only=plugin/NAME`, several with commas, or `<unix>` alone for all that is planned";
-    let wrong = |what: String| format!("`{APPLY_NOW}`: {what}; {WAY}");
+fn parse_scope(options: &str) -> Result<Scope, String> {
+    const USAGE: &str =
+        "write `<unix>;only=plugin/NAME`, several with commas, or `<unix>` alone for the whole planned update";
+    let wrong = |problem: String| format!("`{APPLY_NOW}`: {problem}. Correct form: {USAGE}");
     let Some(names) = options.trim().strip_prefix("only=") else {
-        return Err(wrong(format!("`{options}` is not known")));
+        return Err(wrong(format!("`{options}` is unknown")));
     };
     let mut scope = Scope::default();
     for name in names.split(',').map(str::trim) {
@@ -136,20 +141,21 @@ fn read(options: &str) -> Result<Scope, String> {
 }
 
 /// The message for a scope that cannot change on its own. `with` holds the packages that have to change with it, if known.
-pub(crate) fn not_alone(scope: &Scope, with: Option<&Scope>) -> String {
-    let no = format!("no set holds everything but {scope} at what runs, and is newer");
+pub(crate) fn needs_others_message(scope: &Scope, with: Option<&Scope>) -> String {
+    let no = format!("no newer version set changes {scope} only");
     match with {
         Some(with) => format!(
-            "{no}: {with} has to come along. Ask again with `;only={}`, or without `;only=` for all that is planned",
-            scope.and(with)
+            "{no}: {with} has to change with it. Repeat the request with `;only={}`, or without `;only=` for the \
+            whole planned update",
+            scope.union(with)
         ),
-        None => format!("{no}; ask again without `;only=` for all that is planned"),
+        None => format!("{no}: repeat the request without `;only=` for the whole planned update"),
     }
 }
 
 /// The message for a scope that is up to date.
-pub(crate) fn up_to_date(scope: &Scope) -> String {
-    format!("nothing of {scope} can change now: what runs is what its Plugin and the server let it have")
+pub(crate) fn up_to_date_message(scope: &Scope) -> String {
+    format!("{scope} cannot change now: its Plugin and the server allow no newer version than the running one")
 }
 
 #[cfg(test)]

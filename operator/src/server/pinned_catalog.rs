@@ -34,9 +34,9 @@ pub(crate) struct PinnedCatalog {
 
 impl PinnedCatalog {
     /// Whether a package of the lock has been delisted since it was planned. Such a package must not be rolled out.
-    fn is_taken_back(&self, newest: &Snapshot) -> bool {
+    fn is_delisted_in(&self, newest: &Snapshot) -> bool {
         let lock = &self.record.lock;
-        !missing(lock, &newest.catalog).is_subset(&missing(lock, &self.snapshot.catalog))
+        !unpublished_packages(lock, &newest.catalog).is_subset(&unpublished_packages(lock, &self.snapshot.catalog))
     }
 }
 
@@ -49,7 +49,7 @@ pub(super) struct PinnedInputs {
     /// The instant for everything else.
     pub(super) now: Timestamp,
     /// The goal for which an older catalog is pinned.
-    promised: Option<Revision>,
+    pinned_goal: Option<Revision>,
 }
 
 /// The decision of a pass about the pinned catalog.
@@ -58,46 +58,46 @@ enum PinDecision {
     /// No catalog is pinned.
     Absent,
     /// The goal is awaited from now on, or it turns out to be awaited.
-    Made,
+    Pin,
     /// The goal is still awaited.
-    Stands,
+    Keep,
     /// Another goal is planned by now, or the same one for another reason.
-    Broken,
+    Release,
 }
 
 impl PinnedInputs {
     /// Takes the newest catalog, or the pinned one of an update that is awaited.
-    pub(super) fn take(ctx: &Context, server: &CheckedServer, seen: &Observed, now: Timestamp) -> Self {
+    pub(super) fn select(ctx: &Context, server: &CheckedServer, observed: &Observed, now: Timestamp) -> Self {
         let newest = ctx.catalog.newest();
         if let Some(newest) = &newest {
             ctx.metrics.catalog_read_at.set(newest.read_at.as_second());
         }
         let key = key_of(server);
-        let template = seen.shape.map(|set| set.template);
-        let pod = seen.pod_uid().zip(seen.pod_revision);
-        let known = ctx.memory.promises.get(&key);
-        let standing = known.filter(|promise| is_awaited(promise.goal, &seen.facts, template, pod, now));
-        let from = Self::of(standing, newest, now);
-        if from.promised.is_none() {
+        let template = observed.stateful_set_view.map(|stateful_set| stateful_set.template);
+        let pod = observed.pod_uid().zip(observed.pod_revision);
+        let cached = ctx.caches.pinned_catalogs.get(&key);
+        let pinned = cached.filter(|pinned| is_awaited(pinned.goal, &observed.facts, template, pod, now));
+        let from = Self::from_pinned(pinned, newest, now);
+        if from.pinned_goal.is_none() {
             // This also frees the memory of a whole catalog.
-            ctx.memory.promises.remove(&key);
+            ctx.caches.pinned_catalogs.remove(&key);
         }
         from
     }
 
     /// The newest catalog, at the current time.
-    pub(super) fn of_now(newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
-        Self { snapshot: newest, at: now, now, promised: None }
+    pub(super) fn from_newest(newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
+        Self { snapshot: newest, at: now, now, pinned_goal: None }
     }
 
-    fn of(standing: Option<PinnedCatalog>, newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
-        let counts = |promise: &PinnedCatalog| newest.as_deref().is_none_or(|newest| !promise.is_taken_back(newest));
-        let Some(PinnedCatalog { goal, record: _, snapshot, at }) = standing.filter(counts) else {
-            return Self::of_now(newest, now);
+    fn from_pinned(pinned: Option<PinnedCatalog>, newest: Option<Arc<Snapshot>>, now: Timestamp) -> Self {
+        let counts = |pinned: &PinnedCatalog| newest.as_deref().is_none_or(|newest| !pinned.is_delisted_in(newest));
+        let Some(PinnedCatalog { goal, record: _, snapshot, at }) = pinned.filter(counts) else {
+            return Self::from_newest(newest, now);
         };
         // A catalog with equal content is replaced by the newest one, which the solver shares among all servers.
         let same = newest.filter(|newest| newest.content == snapshot.content);
-        Self { snapshot: Some(same.unwrap_or(snapshot)), at, now, promised: Some(goal) }
+        Self { snapshot: Some(same.unwrap_or(snapshot)), at, now, pinned_goal: Some(goal) }
     }
 
     /// The catalog, if one has been read.
@@ -107,37 +107,44 @@ impl PinnedInputs {
 
     /// Pins the catalog of the plan once its goal is awaited. Returns `false` if the plan was made from a catalog that was pinned for
     /// another goal. It is then planned again from the newest one: a changed goal uses the newest releases.
-    pub(super) fn keep(&self, ctx: &Context, server: &CheckedServer, plan: &Plan, step: Step) -> bool {
-        let asks_for_another = plan.consent.applies_another.is_some();
-        let fate = self.fate(&plan.goal, &plan.seen, plan.gate, step, asks_for_another);
-        match (fate, &self.snapshot) {
-            (PinDecision::Broken, _) => {
-                ctx.memory.promises.remove(&key_of(server));
+    pub(super) fn update_pin(&self, ctx: &Context, server: &CheckedServer, plan: &Plan, step: Step) -> bool {
+        let requests_other_set = plan.approval.requests_other_set.is_some();
+        let decision = self.decide(&plan.goal, &plan.observation, plan.gate, step, requests_other_set);
+        match (decision, &self.snapshot) {
+            (PinDecision::Release, _) => {
+                ctx.caches.pinned_catalogs.remove(&key_of(server));
             }
-            (PinDecision::Made, Some(snapshot)) => {
+            (PinDecision::Pin, Some(snapshot)) => {
                 let (record, snapshot) = (plan.record.clone(), snapshot.clone());
-                let promise = PinnedCatalog { goal: plan.goal.revision, record, snapshot, at: self.at };
-                ctx.memory.promises.put(key_of(server), promise);
+                let pinned = PinnedCatalog { goal: plan.goal.revision, record, snapshot, at: self.at };
+                ctx.caches.pinned_catalogs.put(key_of(server), pinned);
             }
-            (PinDecision::Made, None) | (PinDecision::Absent | PinDecision::Stands, _) => {}
+            (PinDecision::Pin, None) | (PinDecision::Absent | PinDecision::Keep, _) => {}
         }
-        fate != PinDecision::Broken
+        decision != PinDecision::Release
     }
 
     /// Decides about the pinned catalog. While a user requests another set by its digest, which may be the newest one, nothing is pinned.
     /// Otherwise pinning and releasing could alternate, and the server would be requeued for ever.
-    fn fate(&self, goal: &Goal, seen: &Observation, gate: Gate, step: Step, asks_for_another: bool) -> PinDecision {
-        let pod = seen.pod.map(|pod| (pod.uid, pod.revision));
-        let template = seen.set.map(|set| set.template);
+    fn decide(
+        &self,
+        goal: &Goal,
+        observation: &Observation,
+        gate: Gate,
+        step: Step,
+        requests_other_set: bool,
+    ) -> PinDecision {
+        let pod = observation.pod.map(|pod| (pod.uid, pod.revision));
+        let template = observation.stateful_set.map(|stateful_set| stateful_set.template);
         // An announcement in an earlier opening than this one does not count. An apply-now request, for example, is about the newest
         // releases.
-        let goes_on = has_goal_begun(goal, seen, gate)
-            && is_awaited(goal.revision, &seen.facts, template, pod, self.now)
-            && !asks_for_another;
-        match self.promised {
-            Some(promised) if goes_on && promised == goal.revision => PinDecision::Stands,
-            Some(_) => PinDecision::Broken,
-            None if goes_on || begins(goal.revision, step) && !asks_for_another => PinDecision::Made,
+        let is_still_awaited = has_goal_begun(goal, observation, gate)
+            && is_awaited(goal.revision, &observation.facts, template, pod, self.now)
+            && !requests_other_set;
+        match self.pinned_goal {
+            Some(pinned_goal) if is_still_awaited && pinned_goal == goal.revision => PinDecision::Keep,
+            Some(_) => PinDecision::Release,
+            None if is_still_awaited || starts_goal(goal.revision, step) && !requests_other_set => PinDecision::Pin,
             None => PinDecision::Absent,
         }
     }
@@ -156,24 +163,26 @@ fn is_awaited(
     pod: Option<(PodUid, Revision)>,
     now: Timestamp,
 ) -> bool {
-    let (Some(settled), Some((pod, runs))) = (facts.settled, pod) else { return false };
-    let counts = |act: Disruption| matches!(act, Disruption::Update { goal: of, window_opened_at: _ } if of == goal);
-    let is_told = facts.announced.is_some_and(|told| told.pod == pod && counts(told.act) && !told.is_long_ago(now));
-    let is_ahead = settled.revision != goal && runs != goal && !facts.failed.contains(&goal);
-    is_ahead && (is_told || template == Some(goal))
+    let (Some(stable), Some((pod, runs))) = (facts.settled, pod) else { return false };
+    let counts = |disruption: Disruption| matches!(disruption, Disruption::Update { goal: of, window_opened_at: _ } if of == goal);
+    let is_announced = facts
+        .announced
+        .is_some_and(|announced| announced.pod == pod && counts(announced.act) && !announced.is_expired(now));
+    let is_ahead = stable.revision != goal && runs != goal && !facts.failed.contains(&goal);
+    is_ahead && (is_announced || template == Some(goal))
 }
 
 /// Whether the goal is awaited from this step on.
-fn begins(goal: Revision, step: Step) -> bool {
-    let tells = matches!(
+fn starts_goal(goal: Revision, step: Step) -> bool {
+    let announces = matches!(
         step,
-        Step::Announce { act: Disruption::Update { goal: of, window_opened_at: _ }, .. } if of == goal
+        Step::Announce { disruption: Disruption::Update { goal: of, window_opened_at: _ }, .. } if of == goal
     );
-    tells || matches!(step, Step::WriteTemplate { revision, .. } if revision == goal)
+    announces || matches!(step, Step::WriteTemplate { revision, .. } if revision == goal)
 }
 
 /// The packages of a lock that are known to be unpublished. Pages that could not be read tell nothing.
-fn missing<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
+fn unpublished_packages<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
     let versions = catalog.versions(lock.software);
     let has_build = versions
         .iter()

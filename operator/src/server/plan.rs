@@ -15,18 +15,18 @@ use resolver::lock::Lock;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::maintenance::{Gate, Windows};
-use scheduler::observation::{EvictionSeen, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
+use scheduler::observation::{EvictionState, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 use scheduler::protocol;
 
-use super::approval::{ApprovalState, whole_second};
-use super::backups::{data_ordered, look_at_world};
-use super::changes::{ServerChange, changes};
+use super::approval::{ApprovalState, truncate_to_second};
+use super::backups::{is_plugin_data_restore_requested, world_state};
+use super::changes::{ServerChange, diff_locks};
 use super::check::CheckedServer;
-use super::crash_loop::{ProcessExit, process_of};
+use super::crash_loop::{ProcessExit, process_state};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
 use super::image_pull::state::Pull;
-use super::in_game_stop::proof_began;
+use super::in_game_stop::verification_began;
 use super::next_window::NextWindow;
 use super::observe::Observed;
 use super::online_backup::OnlineBackups;
@@ -37,38 +37,40 @@ use super::pinned_set::PinnedSet;
 use super::records::LockRecord;
 use super::requested_restore::RestoreRequests;
 use super::scheduled_restart::Restarts;
-use super::unmanaged_jars::strangers;
-use super::verify::{Baseline, VerificationResult, VerificationTarget, asked_from, clocks_differ, other_image, prove};
+use super::unmanaged_jars::unmanaged_files;
+use super::verify::{
+    Baseline, VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify,
+};
 use crate::Config;
 use crate::caches::Rendered;
 use crate::k8s::labels;
 use crate::node_watch::NodeObservation;
 use crate::update_slots::SlotUnavailable;
-use failed_revisions::with_what_failed;
+use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
 mod failed_revisions;
 mod start_timeout;
 
 /// The running lock and the limits that a solve must respect.
-pub(crate) struct WhatRuns {
+pub(crate) struct RunningState {
     pub(crate) lock: Option<Arc<LockRecord>>,
     pub(crate) floor: Option<Minecraft>,
     /// The unmanaged JARs that the agent reports now. `None` if the agent is unreachable: then the list in the status counts.
-    pub(crate) strangers: Option<Vec<UnmanagedFile>>,
+    pub(crate) unmanaged_jars: Option<Vec<UnmanagedFile>>,
 }
 
-impl WhatRuns {
+impl RunningState {
     /// Takes the stable lock, or the pod's lock while no revision is stable yet. After a roll-back the stable lock is the older one, and
     /// the versions below which plugins do not go follow it.
-    pub(crate) fn of(seen: &Observed) -> Self {
-        let floor = seen.report.as_ref().and_then(|report| report.world.floor.as_ref());
-        let lock = seen.settled_lock.clone().or_else(|| seen.pod_lock.clone());
+    pub(crate) fn from_observed(observed: &Observed) -> Self {
+        let floor = observed.report.as_ref().and_then(|report| report.world.floor.as_ref());
+        let lock = observed.stable_lock.clone().or_else(|| observed.pod_lock.clone());
         // A world that could not be inspected is at least as new as the Minecraft of the stable lock.
         let floor = floor
             .and_then(|floor| floor.minecraft.parse().ok())
-            .or_else(|| seen.settled_lock.as_ref().map(|record| record.lock.minecraft.clone()));
-        Self { lock, floor, strangers: seen.report.as_deref().map(strangers) }
+            .or_else(|| observed.stable_lock.as_ref().map(|record| record.lock.minecraft.clone()));
+        Self { lock, floor, unmanaged_jars: observed.report.as_deref().map(unmanaged_files) }
     }
 
     /// The record of this lock if it is the running one. `None` for any other lock.
@@ -80,7 +82,7 @@ impl WhatRuns {
 /// The state of a server outside the specs. It is copied into the status unchanged, so that `resolver explain` can ask the same query.
 ///
 /// `catalog` shows which releases have been delisted. `None` if no catalog has been read yet.
-pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>) -> ServerState {
+pub(crate) fn server_state(runs: &RunningState, config: &Config, catalog: Option<&Catalog>) -> ServerState {
     let running = runs.lock.as_ref().map(|record| running(&record.lock, catalog));
     let image = (!config.game_image.contains("{java}")).then(|| config.game_image.clone());
     ServerState { floor: runs.floor.clone(), running, image }
@@ -88,35 +90,35 @@ pub(crate) fn known(runs: &WhatRuns, config: &Config, catalog: Option<&Catalog>)
 
 /// The packages that a lock runs. Delisted releases among them can be kept, because their files are on the server's volume.
 pub(super) fn running(lock: &Lock, catalog: Option<&Catalog>) -> Running {
-    let running = Running::of(lock);
+    let running = Running::from_lock(lock);
     match catalog {
-        Some(catalog) => running.with_lost(lock, catalog),
+        Some(catalog) => running.with_delisted(lock, catalog),
         None => running,
     }
 }
 
 /// Builds the request of one server. `Err` holds the spec violations as text.
-pub(crate) fn request(
+pub(crate) fn build_request(
     server: &PaperMCServer,
     plugins: &[Arc<Plugin>],
-    runs: &WhatRuns,
+    runs: &RunningState,
     config: &Config,
     (facts, catalog): (&CompatibilityFacts, Option<&Catalog>),
-    by_hand: bool,
+    is_manual: bool,
 ) -> Result<Request, String> {
-    let mut request = known(runs, config, catalog)
-        .ask(server, plugins.iter().map(AsRef::as_ref))
-        .map_err(|complaints| complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
-    if let Some(seen) = &runs.strangers {
+    let mut request = server_state(runs, config, catalog)
+        .build_request(server, plugins.iter().map(AsRef::as_ref))
+        .map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+    if let Some(unmanaged_jars) = &runs.unmanaged_jars {
         // The report of the agent is newer than the list in the status.
-        request.unmanaged = resolver::from_api::unmanaged(&server.spec, seen);
+        request.unmanaged = resolver::from_api::unmanaged(&server.spec, unmanaged_jars);
     }
     request.facts = facts.clone();
-    if by_hand {
+    if is_manual {
         // An apply-now request also skips the delays (L112).
         request.delay = SignedDuration::ZERO;
-        for wish in &mut request.plugins {
-            wish.delay = SignedDuration::ZERO;
+        for plugin in &mut request.plugins {
+            plugin.delay = SignedDuration::ZERO;
         }
     }
     Ok(request)
@@ -131,7 +133,7 @@ pub(crate) struct ResolvedLock {
 }
 
 /// No image can be pinned while Docker Hub is unreachable. The image of the running lock is pinned already and has the same Java version.
-pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
+pub(super) fn with_image_of(mut lock: Lock, runs: &RunningState) -> Lock {
     if lock.image.is_none() {
         let same_java = runs.lock.as_ref().filter(|record| record.lock.java == lock.java);
         (lock.image, lock.image_java) =
@@ -141,7 +143,7 @@ pub(super) fn with_image_of(mut lock: Lock, runs: &WhatRuns) -> Lock {
 }
 
 /// Converts the result of the solver.
-pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &WhatRuns) -> ResolvedLock {
+pub(crate) fn resolved_lock(resolved: Result<resolver::Resolution, Unsolvable>, runs: &RunningState) -> ResolvedLock {
     match resolved {
         Ok(resolution) => {
             // The same version set solved again later differs in dates only. The running record is kept, byte for byte.
@@ -161,78 +163,83 @@ pub(crate) fn answer(resolved: Result<resolver::Resolution, Unsolvable>, runs: &
 ///
 /// A request is valid if it is at most five minutes old when first observed. The same pass records its acceptance in the status, so it
 /// survives a restart of the operator.
-pub(crate) fn requested_by_hand(
+pub(crate) fn manual_gate(
     server: &PaperMCServer,
     handled: Option<&HandledRequests>,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Gate> {
-    let (asked_at, accepted) = request_by_hand(server, handled)?;
-    windows.by_hand(asked_at, accepted, now)
+    let (requested_at, accepted) = manual_request(server, handled)?;
+    windows.on_request(requested_at, accepted, now)
 }
 
 /// The instant of an apply-now request that would be valid without a blackout that is active now or has been since.
 pub(crate) fn refused_by_blackout(
     server: &PaperMCServer,
     handled: Option<&HandledRequests>,
-    consent: &ApprovalState,
+    approval: &ApprovalState,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let of_a_set = consent.apply_since.map(|since| (since, true));
-    let mut requests = request_by_hand(server, handled).into_iter().chain(of_a_set);
-    let is_refused = |&(asked_at, accepted): &(Timestamp, bool)| {
-        let counts = Gate::by_hand(asked_at, accepted, now).is_some();
-        counts && windows.by_hand(asked_at, accepted, now).is_none()
+    let set_request = approval.apply_since.map(|since| (since, true));
+    let mut requests = manual_request(server, handled).into_iter().chain(set_request);
+    let is_refused = |&(requested_at, accepted): &(Timestamp, bool)| {
+        let counts = Gate::on_request(requested_at, accepted, now).is_some();
+        counts && windows.on_request(requested_at, accepted, now).is_none()
     };
-    requests.find(is_refused).map(|(asked_at, _)| asked_at)
+    requests.find(is_refused).map(|(requested_at, _)| requested_at)
 }
 
 /// The apply-now request that has not been handled yet, and whether it was accepted.
-fn request_by_hand(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
+fn manual_request(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
     let value = server.annotations().get(labels::APPLY_NOW)?;
     if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
         return None;
     }
     let accepted = handled.and_then(|handled| handled.apply_now_accepted.as_ref()) == Some(value);
-    Some((asked_at(value)?, accepted))
+    Some((requested_at(value)?, accepted))
 }
 
 /// Whether this request opens the gate, rather than a window.
-pub(crate) fn opens(request: &str, gate: Gate) -> bool {
+pub(crate) fn request_opens_gate(request: &str, gate: Gate) -> bool {
     match gate {
-        Gate::Open { opened_at, until: _ } => asked_at(request) == Some(opened_at),
+        Gate::Open { opened_at, until: _ } => requested_at(request) == Some(opened_at),
         Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
     }
 }
 
 /// The instant of a request: unix seconds, followed by an optional scope.
-fn asked_at(request: &str) -> Option<Timestamp> {
+fn requested_at(request: &str) -> Option<Timestamp> {
     let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
     Timestamp::from_second(instant.trim().parse().ok()?).ok()
 }
 
 /// Time for which a new server is not created. Plugins of the same manifest file arrive a moment later. A server that started without them
 /// would have to wait for its window to get them.
-const SETTLES_IN: SignedDuration = SignedDuration::from_secs(3);
+const CREATION_DELAY: SignedDuration = SignedDuration::from_secs(3);
 
 /// Instant before which a server is too new to be created. `None` if it may be created.
-pub(crate) fn too_young(server: &PaperMCServer, seen: &Observed, now: Timestamp) -> Option<Timestamp> {
+pub(crate) fn too_new_until(server: &PaperMCServer, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
     let created = server.metadata.creation_timestamp.as_ref()?.0;
-    let fresh = seen.set.is_none() && seen.facts.settled.is_none();
-    (fresh && now < created + SETTLES_IN).then_some(created + SETTLES_IN)
+    let fresh = observed.stateful_set.is_none() && observed.facts.settled.is_none();
+    (fresh && now < created + CREATION_DELAY).then_some(created + CREATION_DELAY)
 }
 
 /// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only. It does not override a missing
 /// approval, which is about the version set.
-pub(crate) fn gate(server: &CheckedServer, consent: &ApprovalState, by_hand: Option<Gate>, now: Timestamp) -> Gate {
-    if consent.needs_approval {
+pub(crate) fn gate(
+    server: &CheckedServer,
+    approval: &ApprovalState,
+    manual_gate: Option<Gate>,
+    now: Timestamp,
+) -> Gate {
+    if approval.needs_approval {
         return Gate::Shut { opens: None };
     }
-    if let Some(gate) = by_hand {
+    if let Some(gate) = manual_gate {
         return gate;
     }
-    if !server.changes_by_itself() {
+    if !server.updates_automatically() {
         return Gate::Shut { opens: None };
     }
     server.windows.gate(now)
@@ -241,22 +248,22 @@ pub(crate) fn gate(server: &CheckedServer, consent: &ApprovalState, by_hand: Opt
 /// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`known`).
 /// While another revision is in rollout, the gate of that revision counts. A revision that was committed in a window is rolled back when
 /// the window closes.
-pub(crate) fn early_gate(
+pub(crate) fn urgent_gate(
     windows: &Windows,
-    alone: &PartialSelection,
-    known: Option<&AvailableUpdate>,
-    tries_another: bool,
+    partial: &PartialSelection,
+    available_update: Option<&AvailableUpdate>,
+    rolls_out_other: bool,
     now: Timestamp,
 ) -> Option<Gate> {
-    let found_at = known.and_then(|known| known.found_at);
-    let early = alone.early().filter(|_| !tries_another)?;
-    Some(early.gate(windows, whole_second(found_at.unwrap_or(now)), now))
+    let found_at = available_update.and_then(|available_update| available_update.found_at);
+    let urgent = partial.urgent().filter(|_| !rolls_out_other)?;
+    Some(urgent.gate(windows, truncate_to_second(found_at.unwrap_or(now)), now))
 }
 
 /// All data of this pass that the rollout and the report need.
 pub(crate) struct Plan {
     pub(crate) goal: Goal,
-    pub(crate) seen: Observation,
+    pub(crate) observation: Observation,
     pub(crate) record: Arc<LockRecord>,
     pub(crate) rendered: Rendered,
     pub(crate) explanation: Explanation,
@@ -264,20 +271,20 @@ pub(crate) struct Plan {
     /// Why the files of a newer lock could not be fetched. The running lock stays the goal then.
     pub(crate) files_problem: Option<String>,
     pub(crate) changes: Vec<ServerChange>,
-    pub(crate) proof: VerificationResult,
+    pub(crate) verification: VerificationResult,
     pub(crate) gate: Gate,
-    pub(crate) outlook: NextWindow,
-    pub(crate) consent: ApprovalState,
+    pub(crate) next_window: NextWindow,
+    pub(crate) approval: ApprovalState,
     /// The pinned set that a user requested, which replaces the solved one.
-    pub(crate) undo: Option<PinnedSet>,
+    pub(crate) pinned_set: Option<PinnedSet>,
     /// The partial update, if there is one.
-    pub(crate) alone: PartialSelection,
+    pub(crate) partial: PartialSelection,
     /// End of the partial update: the end of the request for it, or the next opening of a window of the server.
-    pub(crate) alone_until: Option<Timestamp>,
+    pub(crate) partial_until: Option<Timestamp>,
     /// Scheduled restarts.
     pub(crate) restarts: Restarts,
     /// Online backups.
-    pub(crate) copies: OnlineBackups,
+    pub(crate) backups: OnlineBackups,
     /// The restore that a user requested.
     pub(crate) restores: RestoreRequests,
     /// Images that the server's node has to pull before the server is stopped.
@@ -285,11 +292,11 @@ pub(crate) struct Plan {
     /// State of the server's node.
     pub(crate) drain: Drain,
     /// The instant of an apply-now request that a blackout rejects.
-    pub(crate) refused: Option<Timestamp>,
+    pub(crate) rejected_at: Option<Timestamp>,
     /// Set if the update waits for a free update slot.
-    pub(crate) not_yet: Option<SlotUnavailable>,
+    pub(crate) slot_unavailable: Option<SlotUnavailable>,
     /// Set if the followed server has to run this lock first.
-    pub(crate) waits: Option<FollowWait>,
+    pub(crate) follow_wait: Option<FollowWait>,
     /// Whether the update may start outside of windows, and why.
     pub(crate) opportunistic: OpportunisticState,
     /// Recent crashes of the stable revision, and whether the server is stopped because of them.
@@ -302,76 +309,76 @@ impl Plan {
     #[expect(clippy::too_many_arguments, reason = "the one place where the results of all earlier steps meet")]
     pub(crate) fn new(
         server: &CheckedServer,
-        seen: &Observed,
-        answer: ResolvedLock,
+        observed: &Observed,
+        resolved: ResolvedLock,
         record: Arc<LockRecord>,
         rendered: Rendered,
         gate: Gate,
-        consent: ApprovalState,
-        pace: StartTimeout,
+        approval: ApprovalState,
+        start_timeout: StartTimeout,
         now: Timestamp,
     ) -> Self {
-        let restarts = Restarts::of(server, seen.pod.as_ref(), now);
+        let restarts = Restarts::new(server, observed.pod.as_ref(), now);
         let goal = Goal {
             revision: rendered.revision,
             world: record.world(),
             policy: server.policy,
             notice: server.notice,
             empty_notice: server.empty_notice,
-            patience: server.stop_timeout,
+            stop_timeout: server.stop_timeout,
             restart: restarts.due,
-            eviction: EvictionSeen::Always,
+            eviction: EvictionState::Always,
         };
-        let settled_world = seen.facts.settled.map(|settled| settled.world);
+        let stable_world = observed.facts.settled.map(|stable| stable.world);
         let one_way =
-            seen.pod_lock.as_ref().is_some_and(|lock| settled_world.is_some_and(|world| lock.world() > world));
-        let proof = prove_pod(seen, &record, pace.settle, now);
+            observed.pod_lock.as_ref().is_some_and(|lock| stable_world.is_some_and(|world| lock.world() > world));
+        let verification = verify_pod(observed, &record, start_timeout.settle, now);
         // An unreachable agent stages nothing and must not delay an update for ever. The `prepare` container fetches missing files when the
         // pod starts.
-        let staged = seen.report.as_ref().is_none_or(|report| {
+        let staged = observed.report.as_ref().is_none_or(|report| {
             report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
         });
         let looked_at = Observation {
-            set: seen.shape,
-            pod: seen.seen_pod(pace.start_within(one_way)),
-            players: seen.players(),
-            empty_since: seen.report.as_ref().and_then(|report| report.empty_since),
-            verdict: proof.verdict,
-            world: look_at_world(seen),
+            stateful_set: observed.stateful_set_view,
+            pod: observed.pod_view(start_timeout.start_within(one_way)),
+            players: observed.players(),
+            empty_since: observed.report.as_ref().and_then(|report| report.empty_since),
+            verification: verification.result,
+            world: world_state(observed),
             node: NodeState::Unknown,
             staged,
-            images: ImagesOnNode::Here,
-            data_ordered: data_ordered(seen),
-            copy_asked: false,
+            images: ImagesOnNode::Present,
+            data_restore_requested: is_plugin_data_restore_requested(observed),
+            user_restore_requested: false,
             crash_loop: false,
-            agent_memory: seen.agent_memory(),
-            facts: with_what_failed(seen, &rendered),
+            agent_memory: observed.agent_memory(),
+            facts: facts_with_failed_goal(observed, &rendered),
         };
-        let before = seen.settled_lock.as_ref().map(|record| &record.lock);
-        let changes = changes(before, &record.lock);
+        let before = observed.stable_lock.as_ref().map(|record| &record.lock);
+        let changes = diff_locks(before, &record.lock);
         Self {
             goal,
-            seen: looked_at,
+            observation: looked_at,
             rendered,
-            explanation: answer.explanation,
-            solved: answer.solved,
+            explanation: resolved.explanation,
+            solved: resolved.solved,
             files_problem: None,
             changes,
-            proof,
+            verification,
             gate,
-            outlook: NextWindow::of(server, now),
-            consent,
-            undo: None,
-            alone: PartialSelection::default(),
-            alone_until: None,
+            next_window: NextWindow::new(server, now),
+            approval,
+            pinned_set: None,
+            partial: PartialSelection::default(),
+            partial_until: None,
             restarts,
-            copies: OnlineBackups::default(),
+            backups: OnlineBackups::default(),
             restores: RestoreRequests::default(),
             images: None,
-            drain: Drain { eviction: EvictionSeen::Always, node: None, look: NodeObservation::Unknown },
-            refused: None,
-            not_yet: None,
-            waits: None,
+            drain: Drain { eviction: EvictionState::Always, node: None, observation: NodeObservation::Unknown },
+            rejected_at: None,
+            slot_unavailable: None,
+            follow_wait: None,
             opportunistic: OpportunisticState::none(gate),
             crashes: None,
             held_by_crashes: false,
@@ -382,21 +389,21 @@ impl Plan {
     /// Adds a user's restore request.
     pub(crate) fn with_restores(mut self, restores: RestoreRequests) -> Self {
         self.goal.restart = restores.restart(self.goal.restart);
-        self.seen.copy_asked = restores.goes_with_the_way_back;
+        self.observation.user_restore_requested = restores.can_join_rollback;
         // A restore of everything in a backup also restores the plugin data of that day.
-        self.seen.data_ordered |= restores.goes_with_the_way_back && restores.brings_everything();
+        self.observation.data_restore_requested |= restores.can_join_rollback && restores.restores_everything();
         Self { restores, ..self }
     }
 
     /// Adds the partial update, which ends at `until`.
-    pub(crate) fn with_alone(mut self, alone: PartialSelection, until: Option<Timestamp>) -> Self {
-        self.outlook = self.outlook.with_window_of_a_plugin(alone.early().and_then(UrgentUpdate::next_opening));
-        Self { alone, alone_until: until, ..self }
+    pub(crate) fn with_partial(mut self, partial: PartialSelection, until: Option<Timestamp>) -> Self {
+        self.next_window = self.next_window.with_plugin_window(partial.urgent().and_then(UrgentUpdate::next_opening));
+        Self { partial, partial_until: until, ..self }
     }
 
     /// Adds the state of the server's node.
     pub(crate) fn with_drain(mut self, drain: Drain) -> Self {
-        (self.goal.eviction, self.seen.node) = (drain.eviction, drain.seen());
+        (self.goal.eviction, self.observation.node) = (drain.eviction, drain.node_state());
         Self { drain, ..self }
     }
 
@@ -404,22 +411,22 @@ impl Plan {
     /// up. All changes wait while a roll-back is still possible.
     pub(crate) fn hold(
         &mut self,
-        seen: &Observed,
+        observed: &Observed,
         before: &PaperMCServerStatus,
         follows: Option<&FollowState>,
         by_itself: bool,
         now: Timestamp,
     ) {
-        self.wait_for_followed(follows, seen, now);
-        self.hold_while_it_crashes(before, seen, by_itself, now);
-        if self.may_go_back(seen) {
+        self.hold_for_leader(follows, observed, now);
+        self.hold_on_crash_loop(before, observed, by_itself, now);
+        if self.may_roll_back(observed) {
             self.gate = Gate::Shut { opens: None };
         }
     }
 
     /// Whether the goal differs from the stable revision.
     pub(crate) fn is_update(&self) -> bool {
-        self.seen.facts.settled.is_some_and(|settled| settled.revision != self.goal.revision)
+        self.observation.facts.settled.is_some_and(|stable| stable.revision != self.goal.revision)
     }
 
     /// Whether the request is unsolvable, as opposed to unanswered because metadata is missing.
@@ -428,37 +435,41 @@ impl Plan {
     }
 
     /// Whether a revision is being rolled out or rolled back. That is finished whatever else is wrong.
-    pub(crate) fn is_on_trial(seen: &Observed) -> bool {
-        let settled = seen.facts.settled.map(|settled| settled.revision);
-        let open = seen.shape.is_some_and(|set| set.door == Partition::Open);
-        settled.is_some() && (open || seen.pod_revision.is_some_and(|revision| Some(revision) != settled))
+    pub(crate) fn is_rollout_in_progress(observed: &Observed) -> bool {
+        let stable = observed.facts.settled.map(|stable| stable.revision);
+        let open = observed.stateful_set_view.is_some_and(|stateful_set| stateful_set.partition == Partition::Open);
+        stable.is_some() && (open || observed.pod_revision.is_some_and(|revision| Some(revision) != stable))
     }
 
     /// Whether the revision in rollout differs from `revision`.
-    pub(crate) fn tries_another(seen: &Observed, revision: Revision) -> bool {
-        Self::is_on_trial(seen) && seen.shape.is_none_or(|set| set.template != revision)
+    pub(crate) fn is_rolling_out_other(observed: &Observed, revision: Revision) -> bool {
+        Self::is_rollout_in_progress(observed)
+            && observed.stateful_set_view.is_none_or(|stateful_set| stateful_set.template != revision)
     }
 }
 
 /// The baseline before any revision is stable.
-static NOTHING_KNOWN: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
+static EMPTY_BASELINE: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
 
-fn prove_pod(seen: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
-    let image = other_image(seen);
+fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
+    let image = other_image(observed);
     // Kubelet and agent share the node's clock. Its offset from the operator's clock is known from the agent's last report.
-    let ahead = seen.heard.as_ref().map_or(SignedDuration::ZERO, |heard| clocks_differ(heard.at, seen.silent_since));
+    let ahead = observed
+        .cached_report
+        .as_ref()
+        .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.silent_since));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
     let expected = VerificationTarget {
-        files: seen.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
-        before: seen.settled_lock.as_ref().map(|record| &record.files),
-        baseline: seen.settled.as_ref().map_or(&NOTHING_KNOWN, |record| &record.baseline),
+        files: observed.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
+        before: observed.stable_lock.as_ref().map(|record| &record.files),
+        baseline: observed.stable.as_ref().map_or(&EMPTY_BASELINE, |record| &record.baseline),
         settle,
-        began: seen.pod.as_ref().and_then(proof_began).unwrap_or(now),
-        asked_from: seen.pod.as_ref().and_then(asked_from).map_or(now, by_our_clock),
-        process: seen.pod.as_ref().map_or(ProcessExit::Stays, |pod| process_of(pod, settle, now)),
+        began: observed.pod.as_ref().and_then(verification_began).unwrap_or(now),
+        reachable_from: observed.pod.as_ref().and_then(reachable_from).map_or(now, by_our_clock),
+        process: observed.pod.as_ref().map_or(ProcessExit::Running, |pod| process_state(pod, settle, now)),
         other_image: image.as_deref(),
     };
-    prove(seen.report.as_deref(), &expected, now)
+    verify(observed.report.as_deref(), &expected, now)
 }
 
 /// Whether an explanation is a definite no. An abandoned search counts, because a second search usually ends the same way.

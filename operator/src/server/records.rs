@@ -34,12 +34,12 @@ impl LockRecord {
 
 /// A stable revision: the state to which a lost server returns, and the target of a roll-back.
 #[derive(Debug, Clone)]
-pub(crate) struct SettledRecord {
+pub(crate) struct StableRecord {
     pub(crate) template: PodTemplateSpec,
     /// The baseline against which the next verification compares.
     pub(crate) baseline: Baseline,
     /// Why its own verification did not pass. `None` if it passed.
-    pub(crate) unproven: Option<String>,
+    pub(crate) unverified: Option<String>,
 }
 
 /// Why a record could not be read or written.
@@ -58,7 +58,8 @@ pub(crate) enum RecordError {
         source: kube::Error,
     },
     #[error(
-        "ConfigMap `{name}` does not hold what Nightshift wrote there; delete the StatefulSet's server only after reading docs/guides/troubleshooting.md"
+        "ConfigMap `{name}` was changed by another program: read docs/guides/troubleshooting.md before you delete the \
+        server"
     )]
     Garbled {
         name: String,
@@ -72,10 +73,10 @@ const ENABLED_KEY: &str = "enabled.json";
 const UNREAD_KEY: &str = "unread.json";
 const WORLDS_KEY: &str = "worlds.json";
 const DATAPACKS_KEY: &str = "datapacks.json";
-const UNPROVEN_KEY: &str = "unproven.txt";
+const UNVERIFIED_KEY: &str = "unproven.txt";
 
 /// The name of the `ConfigMap` that stores a stable template.
-pub(crate) fn settled_map_name(server: &str, revision: Revision) -> String {
+pub(crate) fn stable_map_name(server: &str, revision: Revision) -> String {
     format!("{server}-stable-{revision}")
 }
 
@@ -89,13 +90,13 @@ pub(crate) fn lock_map_of(template: &PodTemplateSpec) -> Option<&str> {
 /// Reads a lock. `None` if its `ConfigMap` does not exist.
 pub(crate) async fn read_lock(
     client: &Client,
-    memory: &Caches,
+    caches: &Caches,
     namespace: &str,
     name: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
     let key: Key = (namespace.to_owned(), name.to_owned());
-    if let Some(known) = memory.locks.get(&key) {
-        return Ok(Some(known));
+    if let Some(cached) = caches.locks.get(&key) {
+        return Ok(Some(cached));
     }
     let Some(data) = read_map(client, namespace, name).await? else { return Ok(None) };
     let garbled = |source| RecordError::Garbled { name: name.to_owned(), source };
@@ -104,29 +105,29 @@ pub(crate) async fn read_lock(
         lock: serde_json::from_str(text(LOCK_KEY)).map_err(garbled)?,
         files: serde_json::from_str(text(FILES_KEY)).map_err(garbled)?,
     });
-    memory.locks.put(key, record.clone());
+    caches.locks.put(key, record.clone());
     Ok(Some(record))
 }
 
 /// Reads a stable revision. `None` if its `ConfigMap` does not exist.
-pub(crate) async fn read_settled(
+pub(crate) async fn read_stable(
     client: &Client,
-    memory: &Caches,
+    caches: &Caches,
     namespace: &str,
     server: &str,
     revision: Revision,
-) -> Result<Option<Arc<SettledRecord>>, RecordError> {
-    let name = settled_map_name(server, revision);
+) -> Result<Option<Arc<StableRecord>>, RecordError> {
+    let name = stable_map_name(server, revision);
     let key: Key = (namespace.to_owned(), name.clone());
-    if let Some(known) = memory.settled.get(&key) {
-        return Ok(Some(known));
+    if let Some(cached) = caches.stable.get(&key) {
+        return Ok(Some(cached));
     }
     let Some(data) = read_map(client, namespace, &name).await? else { return Ok(None) };
     let garbled = |source| RecordError::Garbled { name: name.clone(), source };
     let text = |of: &str| data.get(of).map_or("", String::as_str);
     // Older operators store none of these keys. They are also missing if the worlds or datapacks could not be read.
     let names = |of: &str| data.get(of).map(|text| serde_json::from_str(text)).transpose().map_err(garbled);
-    let record = Arc::new(SettledRecord {
+    let record = Arc::new(StableRecord {
         template: serde_json::from_str(text(TEMPLATE_KEY)).map_err(garbled)?,
         baseline: Baseline {
             enabled: serde_json::from_str(text(ENABLED_KEY)).map_err(garbled)?,
@@ -134,17 +135,17 @@ pub(crate) async fn read_settled(
             worlds: names(WORLDS_KEY)?,
             datapacks: names(DATAPACKS_KEY)?,
         },
-        unproven: data.get(UNPROVEN_KEY).cloned(),
+        unverified: data.get(UNVERIFIED_KEY).cloned(),
     });
-    memory.settled.put(key, record.clone());
+    caches.stable.put(key, record.clone());
     Ok(Some(record))
 }
 
 /// Stores a stable revision. It is written before the fact that names it, so that the name is always valid.
-pub(crate) async fn write_settled(
+pub(crate) async fn write_stable(
     client: &Client,
     mut map: ConfigMap,
-    record: &SettledRecord,
+    record: &StableRecord,
 ) -> Result<(), RecordError> {
     let name = map.metadata.name.clone().unwrap_or_default();
     let json = |value: Result<String, serde_json::Error>| {
@@ -161,7 +162,7 @@ pub(crate) async fn write_settled(
             data.insert(key.to_owned(), json(serde_json::to_string(names))?);
         }
     }
-    data.extend(record.unproven.clone().map(|why| (UNPROVEN_KEY.to_owned(), why)));
+    data.extend(record.unverified.clone().map(|why| (UNVERIFIED_KEY.to_owned(), why)));
     map.immutable = Some(true);
     map.data = Some(data);
     let api: Api<ConfigMap> = Api::namespaced(client.clone(), map.metadata.namespace.as_deref().unwrap_or_default());

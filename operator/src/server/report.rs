@@ -17,9 +17,9 @@ use serde_json::{Value, json};
 use super::act::{MarkedStable, StepOutcome};
 use super::check::CheckedServer;
 use super::crash_loop::CRASH_LOOP;
-use super::follows::followed_server::tell_followers;
+use super::follows::followed_server::requeue_followers;
 use super::observe::Observed;
-use super::plan::{self, Plan, WhatRuns};
+use super::plan::{self, Plan, RunningState};
 use crate::caches::Key;
 use crate::context::Context;
 use crate::error_chain::cut;
@@ -50,14 +50,14 @@ mod update_blocked;
 mod waiting;
 mod world_damage;
 
-use notifications::{NotificationInput, next_notices, what_is_in_the_way};
+use notifications::{NotificationInput, delivery_errors, next_notifications};
 
 /// Maximum length of a condition's message.
-const LONGEST_MESSAGE: usize = 1_024;
+const MAX_MESSAGE_LENGTH: usize = 1_024;
 
 /// The results of a whole pass.
 pub(crate) struct PassReport<'a> {
-    pub(crate) seen: &'a Observed,
+    pub(crate) observed: &'a Observed,
     pub(crate) plan: &'a Plan,
     pub(crate) step: Step,
     pub(crate) done: &'a StepOutcome,
@@ -107,27 +107,35 @@ impl PlanningError {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PassBlocked {
     /// The type of the condition.
-    of: &'static str,
+    condition_type: &'static str,
     reason: &'static str,
     message: String,
-    is_worth_an_event: bool,
+    needs_event: bool,
 }
 
 impl PassBlocked {
     /// A pass that failed midway, with its message.
     pub(crate) fn failure(why: &str) -> Self {
-        Self { of: "Reconciled", reason: "Failed", message: why.to_owned(), is_worth_an_event: false }
+        Self { condition_type: "Reconciled", reason: "Failed", message: why.to_owned(), needs_event: false }
     }
 
     fn condition(&self, server: &PaperMCServer, now: Timestamp, before: &[Condition]) -> Condition {
-        condition(server, self.of, Some(false), self.reason, cut(&self.message, LONGEST_MESSAGE), now, before)
+        condition(
+            server,
+            self.condition_type,
+            Some(false),
+            self.reason,
+            cut(&self.message, MAX_MESSAGE_LENGTH),
+            now,
+            before,
+        )
     }
 }
 
 impl PlanningError {
     /// Whether a rollout in progress is finished despite the error. Without the accepted EULA it is not, because a roll-back starts a
     /// server. It is not while metadata is still being read either, because a temporary gap reverts nothing that has begun.
-    pub(crate) fn lets_a_trial_end(&self) -> bool {
+    pub(crate) fn allows_finishing_rollout(&self) -> bool {
         match self {
             Self::Spec(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
             Self::Eula(_) | Self::NoCatalog | Self::Unanswerable(_) => false,
@@ -135,20 +143,20 @@ impl PlanningError {
     }
 
     /// The error as it is reported.
-    pub(crate) fn in_the_way(&self) -> PassBlocked {
+    pub(crate) fn to_pass_blocked(&self) -> PassBlocked {
         let (reason, message) = match self {
-            Self::Spec(words) => ("SpecInvalid", words.clone()),
-            Self::Eula(words) => ("EulaNotAccepted", words.clone()),
-            Self::NoClaim(words) => ("ClaimMissing", words.clone()),
-            Self::NoCatalog => ("CatalogNotRead", "the upstreams are being read; nothing is known yet".to_owned()),
-            Self::Unanswerable(explanation) => ("MetadataMissing", in_words(explanation)),
-            Self::Unsolvable(explanation) => ("NoSolution", in_words(explanation)),
+            Self::Spec(message) => ("SpecInvalid", message.clone()),
+            Self::Eula(message) => ("EulaNotAccepted", message.clone()),
+            Self::NoClaim(message) => ("ClaimMissing", message.clone()),
+            Self::NoCatalog => ("CatalogNotRead", "The upstreams are being read for the first time.".to_owned()),
+            Self::Unanswerable(explanation) => ("MetadataMissing", explanation_message(explanation)),
+            Self::Unsolvable(explanation) => ("NoSolution", explanation_message(explanation)),
         };
-        PassBlocked { of: "Resolved", reason, message, is_worth_an_event: !self.is_over_in_a_moment() }
+        PassBlocked { condition_type: "Resolved", reason, message, needs_event: !self.is_transient() }
     }
 
     /// Whether the missing data is being read already. All other errors cause an Event and release the update slot.
-    pub(crate) fn is_over_in_a_moment(&self) -> bool {
+    pub(crate) fn is_transient(&self) -> bool {
         match self {
             Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => false,
             Self::NoCatalog | Self::Unanswerable(_) => true,
@@ -157,8 +165,8 @@ impl PlanningError {
 }
 
 /// The explanation on one line, with a reference to the full text. Conditions, Events and messages use the same text.
-pub(crate) fn in_words(explanation: &Explanation) -> String {
-    cut(&explanation.summary(), LONGEST_MESSAGE)
+pub(crate) fn explanation_message(explanation: &Explanation) -> String {
+    cut(&explanation.summary(), MAX_MESSAGE_LENGTH)
 }
 
 /// Reports a complete pass.
@@ -170,49 +178,49 @@ pub(crate) async fn report(
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = status::build_status(server, checked, report, &before);
-    status.basis = basis(ctx, report.seen);
+    status.basis = answer_basis(ctx, report.observed);
     status.conditions = conditions::build_conditions(server, checked, report, &before);
-    let situation = NotificationInput::of(checked, report, &before, &status);
-    let channels = ctx.messenger.channels_of(server);
-    status.notices = next_notices(&before.notices, &channels, &situation, report.now);
-    let troubles = ctx.messenger.look(&key_of(server), &channels, report.now).await;
-    if let Some((reason, message)) = what_is_in_the_way(&troubles, &status.notices, report.now) {
-        let note = EventText { reason: "NotifyFailed", warning: true, text: message.clone() };
-        ctx.events.publish(server, &note, report.now).await;
+    let input = NotificationInput::new(checked, report, &before, &status);
+    let channels = ctx.notifier.channels_of(server);
+    status.notices = next_notifications(&before.notices, &channels, &input, report.now);
+    let channel_errors = ctx.notifier.check_channels(&key_of(server), &channels, report.now).await;
+    if let Some((reason, message)) = delivery_errors(&channel_errors, &status.notices, report.now) {
+        let event = EventText { reason: "NotifyFailed", warning: true, text: message.clone() };
+        ctx.events.publish(server, &event, report.now).await;
         let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
         status.conditions.push(failed);
     }
-    count_cost(&ctx.metrics, report, &before);
-    for note in events::build_notes(checked, report, &before) {
-        ctx.events.publish(server, &note, report.now).await;
+    record_stop_metrics(&ctx.metrics, report, &before);
+    for event in events::build_events(checked, report, &before) {
+        ctx.events.publish(server, &event, report.now).await;
     }
     write(ctx, server, &before, status).await
 }
 
 /// Reports why no plan was possible.
-pub(crate) async fn report_trouble(
+pub(crate) async fn report_planning_error(
     ctx: &Context,
     server: &PaperMCServer,
-    seen: &Observed,
-    trouble: &PlanningError,
+    observed: &Observed,
+    error: &PlanningError,
     now: Timestamp,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
     let mut status = (*before).clone();
     status.observed_generation = server.metadata.generation;
-    status.rollout = status::rollout_facts(&seen.facts).or(status.rollout);
-    let situation = NotificationInput::of_the_end(seen, &before);
-    status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, now);
-    status.basis = basis(ctx, seen);
-    let why = trouble.in_the_way();
-    let on_trial = Plan::is_on_trial(seen);
-    status.conditions = conditions::build_trouble(server, &why, on_trial, now, &before.conditions);
-    tell_of(ctx, server, why, now).await;
+    status.rollout = status::rollout_facts(&observed.facts).or(status.rollout);
+    let input = NotificationInput::from_rollout_end(observed, &before);
+    status.notices = next_notifications(&before.notices, &ctx.notifier.channels_of(server), &input, now);
+    status.basis = answer_basis(ctx, observed);
+    let why = error.to_pass_blocked();
+    let is_rolling_out = Plan::is_rollout_in_progress(observed);
+    status.conditions = conditions::build_blocked(server, &why, is_rolling_out, now, &before.conditions);
+    publish_event(ctx, server, why, now).await;
     write(ctx, server, &before, status).await
 }
 
 /// Reports a pass without a plan that took a step of the rollout in progress. The last reported plan remains in the status.
-pub(crate) async fn report_on_trial(
+pub(crate) async fn report_rollout(
     ctx: &Context,
     server: &PaperMCServer,
     checked: &CheckedServer,
@@ -220,58 +228,60 @@ pub(crate) async fn report_on_trial(
     why: PassBlocked,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
-    let mut status = status::build_on_trial(server, checked, report, &before);
-    status.basis = basis(ctx, report.seen);
-    status.conditions = conditions::build_on_trial(server, checked, report, &why, &before);
-    let situation = NotificationInput::of_a_trial(report, &before);
-    status.notices = next_notices(&before.notices, &ctx.messenger.channels_of(server), &situation, report.now);
-    count_cost(&ctx.metrics, report, &before);
-    for note in events::of_the_server(checked, report, &before) {
-        ctx.events.publish(server, &note, report.now).await;
+    let mut status = status::build_rollout(server, checked, report, &before);
+    status.basis = answer_basis(ctx, report.observed);
+    status.conditions = conditions::build_rollout(server, checked, report, &why, &before);
+    let input = NotificationInput::from_rollout(report, &before);
+    status.notices = next_notifications(&before.notices, &ctx.notifier.channels_of(server), &input, report.now);
+    record_stop_metrics(&ctx.metrics, report, &before);
+    for event in events::server_events(checked, report, &before) {
+        ctx.events.publish(server, &event, report.now).await;
     }
-    tell_of(ctx, server, why, report.now).await;
+    publish_event(ctx, server, why, report.now).await;
     write(ctx, server, &before, status).await
 }
 
 /// Counts the disconnected players and the downtime of a stop, once the server is up again or the failed revision is rolled back.
-fn count_cost(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
-    let agent = report.seen.report.as_deref();
-    if let Some(stop) = counted_stop(report, before) {
-        let players = events::interrupted(agent).unwrap_or(0);
+fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
+    let agent = report.observed.report.as_deref();
+    if let Some(stop) = stop_reason(report, before) {
+        let players = events::disconnected_players(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
     }
-    if let (StepOutcome::Closed(MarkedStable::Update), Some(down)) = (report.done, events::downtime(agent)) {
+    if let (StepOutcome::MarkedStable(MarkedStable::Update), Some(down)) = (report.done, events::downtime(agent)) {
         metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }
 
 /// The reason of the last stop, reported once per stop. The roll-back of a set that never came up is not another stop.
-fn counted_stop(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
+fn stop_reason(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
     // A failed set that is replaced by a newer one was stopped as well. A stable set that refuses the worlds was not running.
-    let runs_settled = report.seen.facts.settled.map(|settled| settled.revision) == report.seen.pod_revision;
-    let is_on_trial = Plan::is_on_trial(report.seen) && !runs_settled;
-    let goes_forward = matches!(report.done, StepOutcome::Committed { .. }) && is_on_trial;
-    if goes_forward || matches!(report.done, StepOutcome::Closed(MarkedStable::Update) | StepOutcome::RolledBack { .. })
+    let runs_stable = report.observed.facts.settled.map(|stable| stable.revision) == report.observed.pod_revision;
+    let runs_candidate = Plan::is_rollout_in_progress(report.observed) && !runs_stable;
+    let rolls_forward = matches!(report.done, StepOutcome::Committed { .. }) && runs_candidate;
+    if rolls_forward
+        || matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update) | StepOutcome::RolledBack { .. })
     {
         return Some("update");
     }
-    let agent = report.seen.report.as_deref();
+    let agent = report.observed.report.as_deref();
     let was_stopped = |last: &LastUpdate| last.going_back && status::was_stopped_again(last, agent);
-    if *report.done == StepOutcome::Closed(MarkedStable::Before) && before.last_update.as_ref().is_some_and(was_stopped)
+    if *report.done == StepOutcome::MarkedStable(MarkedStable::Previous)
+        && before.last_update.as_ref().is_some_and(was_stopped)
     {
         return Some("rollBack");
     }
     (*report.done == StepOutcome::Restarted).then_some("restart")
 }
 
-async fn tell_of(ctx: &Context, server: &PaperMCServer, why: PassBlocked, now: Timestamp) {
-    if why.is_worth_an_event {
+async fn publish_event(ctx: &Context, server: &PaperMCServer, why: PassBlocked, now: Timestamp) {
+    if why.needs_event {
         ctx.events.publish(server, &EventText { reason: why.reason, warning: true, text: why.message }, now).await;
     }
 }
 
 /// Records a request in the status before the operator acts on it.
-pub(crate) async fn note_handled(
+pub(crate) async fn record_handled(
     ctx: &Context,
     server: &PaperMCServer,
     before: &PaperMCServerStatus,
@@ -282,7 +292,7 @@ pub(crate) async fn note_handled(
 
 /// Records a stop for crashes in the status before the operator acts on it. With `None` it records that the server starts again, and
 /// removes the condition, so that later crashes are counted from zero.
-pub(crate) async fn note_crashes(
+pub(crate) async fn record_crashes(
     ctx: &Context,
     server: &PaperMCServer,
     before: &PaperMCServerStatus,
@@ -295,16 +305,21 @@ pub(crate) async fn note_crashes(
     write(ctx, server, before, status).await
 }
 
-fn basis(ctx: &Context, seen: &Observed) -> Option<AnswerBasis> {
+fn answer_basis(ctx: &Context, observed: &Observed) -> Option<AnswerBasis> {
     let snapshot = ctx.catalog.newest();
-    plan::known(&WhatRuns::of(seen), &ctx.config, snapshot.as_ref().map(|snapshot| &snapshot.catalog)).basis()
+    plan::server_state(
+        &RunningState::from_observed(observed),
+        &ctx.config,
+        snapshot.as_ref().map(|snapshot| &snapshot.catalog),
+    )
+    .basis()
 }
 
 /// Reports a pass that failed midway. The condition holds the error, and the rest of the status is unchanged.
 pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &str, now: Timestamp) {
     let before = status_before(ctx, server);
     let mut status = (*before).clone();
-    status.conditions = conditions::build_failure(server, &cut(why, LONGEST_MESSAGE), now, &before.conditions);
+    status.conditions = conditions::build_failure(server, &cut(why, MAX_MESSAGE_LENGTH), now, &before.conditions);
     if let Err(error) = write(ctx, server, &before, status).await {
         tracing::warn!(error = %crate::error_chain::ErrorChain(&error), "could not write the status either");
     }
@@ -315,14 +330,14 @@ fn key_of(server: &PaperMCServer) -> Key {
 }
 
 /// Passes the notifications in the last written status to their channels.
-pub(crate) fn tell(ctx: &Context, server: &PaperMCServer) {
-    let channels = ctx.messenger.channels_of(server);
-    ctx.messenger.offer(&key_of(server), &channels, &status_before(ctx, server).notices);
+pub(crate) fn offer_notifications(ctx: &Context, server: &PaperMCServer) {
+    let channels = ctx.notifier.channels_of(server);
+    ctx.notifier.enqueue(&key_of(server), &channels, &status_before(ctx, server).notices);
 }
 
 /// The status as this process wrote it last, which is newer than any cache.
 pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
-    ctx.memory
+    ctx.caches
         .status
         .get(&key_of(server))
         .filter(|(uid, _)| Some(uid) == server.uid().as_ref())
@@ -335,7 +350,7 @@ async fn write(
     before: &PaperMCServerStatus,
     mut status: PaperMCServerStatus,
 ) -> Result<(), kube::Error> {
-    ctx.messenger.note(&key_of(server), &mut status.notices);
+    ctx.notifier.record_deliveries(&key_of(server), &mut status.notices);
     // A changed number of players alone causes no write: on a busy fleet it changes each minute.
     let same = PaperMCServerStatus { players: before.players, ..status.clone() } == *before;
     let namespace = server.namespace().unwrap_or_default();
@@ -356,8 +371,8 @@ async fn write(
         Err(source) => return Err(source),
     }
     let key = (namespace.clone(), name.clone());
-    ctx.memory.status.put(key, (server.uid().unwrap_or_default(), Arc::new(status)));
-    tell_followers(ctx, &namespace, &name);
+    ctx.caches.status.put(key, (server.uid().unwrap_or_default(), Arc::new(status)));
+    requeue_followers(ctx, &namespace, &name);
     Ok(())
 }
 
@@ -373,13 +388,13 @@ fn is_open(gate: Gate) -> bool {
 fn condition(
     server: &PaperMCServer,
     of: &'static str,
-    holds: Option<bool>,
+    holds_true: Option<bool>,
     reason: &str,
     message: String,
     now: Timestamp,
     before: &[Condition],
 ) -> Condition {
-    let status = match holds {
+    let status = match holds_true {
         Some(true) => "True",
         Some(false) => "False",
         None => "Unknown",

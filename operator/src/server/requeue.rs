@@ -7,50 +7,50 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::act::StepOutcome;
 use super::observe::Observed;
 use super::plan::Plan;
-use super::report::notifications::in_time_to_tell;
-use super::staging::in_time_to_ask_again;
+use super::report::notifications::requeue_for_notification;
+use super::staging::requeue_for_staging_retry;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
 
 /// When to requeue, so that no scheduled event is found minutes late.
-pub(super) fn in_time(
+pub(super) fn next_outcome(
     channels: &[Channel],
     plan: &Plan,
-    seen: &Observed,
+    observed: &Observed,
     (step, done): (Step, &StepOutcome),
     at: Timestamp,
 ) -> Outcome {
-    let is_staging = *done == StepOutcome::StagingAsked || plan.is_staging(seen);
-    let outcome = in_time_for_another_opening(outcome_of(step, is_staging), step, plan.gate, at);
-    let outcome = plan.in_time_to_go_forward(outcome, step, at);
-    let outcome = in_time_to_ask_again(outcome, step, plan.staging_problem(seen), at);
-    let outcome = in_time_to_tell(plan.in_time_for_images(outcome, at), channels, at);
-    let outcome = plan.in_time_for_opportunity(plan.alone.in_time(outcome, plan.alone_until, at), at);
-    plan.copies.in_time(plan.restarts.in_time(plan.in_time_for_followed(outcome, at), at), at)
+    let is_staging = *done == StepOutcome::StagingRequested || plan.is_staging(observed);
+    let outcome = requeue_for_next_opening(outcome_after_step(step, is_staging), step, plan.gate, at);
+    let outcome = plan.requeue_for_roll_forward(outcome, step, at);
+    let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
+    let outcome = requeue_for_notification(plan.requeue_for_images(outcome, at), channels, at);
+    let outcome = plan.requeue_for_opportunity(plan.partial.requeue_at_end(outcome, plan.partial_until, at), at);
+    plan.backups.requeue_for_backup(plan.restarts.requeue_for_restart(plan.requeue_for_leader(outcome, at), at), at)
 }
 
 /// Requeues at the end of an opening that is too short for the update. It may begin in an opening that follows directly: an opening at any
 /// time of the day is cut at midnight.
-fn in_time_for_another_opening(outcome: Outcome, step: Step, gate: Gate, now: Timestamp) -> Outcome {
+fn requeue_for_next_opening(outcome: Outcome, step: Step, gate: Gate, now: Timestamp) -> Outcome {
     match (step, gate.until()) {
         (Step::Wait(WaitingOn::Window { opens: None }), Some(until)) => outcome.no_later_than(until, now),
         _ => outcome,
     }
 }
 
-fn outcome_of(step: Step, is_staging: bool) -> Outcome {
+fn outcome_after_step(step: Step, is_staging: bool) -> Outcome {
     match step {
-        Step::Settled => Outcome::Settled,
+        Step::UpToDate => Outcome::UpToDate,
         Step::Wait(waiting) => match waiting {
             // Staging is observed until it finishes, so that the status can report it.
-            WaitingOn::Window { .. } if is_staging => Outcome::Under { until: None },
+            WaitingOn::Window { .. } if is_staging => Outcome::InDisruption { until: None },
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
             // Changes of pods and nodes wake the server.
             WaitingOn::Eviction
             | WaitingOn::Images
             | WaitingOn::NoImage
-            | WaitingOn::Asleep
-            | WaitingOn::Held { .. }
+            | WaitingOn::ScaledToZero
+            | WaitingOn::Blocked { .. }
             | WaitingOn::BelowFloor { .. }
             | WaitingOn::NoBackup
             | WaitingOn::RollbackWouldLoseProgress
@@ -58,14 +58,14 @@ fn outcome_of(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::NodeLost
             | WaitingOn::ServerDown
             | WaitingOn::WorldRefused => Outcome::Waiting { until: None },
-            WaitingOn::Countdown { ends: until } | WaitingOn::Players { until } => Outcome::Counting { until },
+            WaitingOn::Countdown { ends: until } | WaitingOn::Players { until } => Outcome::CountingDown { until },
             WaitingOn::Agent { .. }
             | WaitingOn::Controller
             | WaitingOn::PodMissing
             | WaitingOn::PodStopping { .. }
             | WaitingOn::Start { .. }
-            | WaitingOn::Proof { .. }
-            | WaitingOn::SaveRefused { .. } => Outcome::Under { until: waiting.until() },
+            | WaitingOn::Verification { .. }
+            | WaitingOn::SaveRefused { .. } => Outcome::InDisruption { until: waiting.until() },
         },
         Step::Create { .. }
         | Step::Stage
@@ -96,11 +96,15 @@ mod tests {
     #[test]
     fn manual_recovery_is_not_requeued() {
         for waiting in [WaitingOn::ServerDown, WaitingOn::NodeLost, WaitingOn::NoBackup, WaitingOn::WorldRefused] {
-            assert_eq!(outcome_of(Step::Wait(waiting), false), Outcome::Waiting { until: None });
+            assert_eq!(outcome_after_step(Step::Wait(waiting), false), Outcome::Waiting { until: None });
         }
         let until = Timestamp::from_second(30).unwrap();
-        let refused = Step::Wait(WaitingOn::SaveRefused { again: until });
-        assert_eq!(outcome_of(refused, false), Outcome::Under { until: Some(until) }, "it is asked again by itself");
+        let refused = Step::Wait(WaitingOn::SaveRefused { retry_at: until });
+        assert_eq!(
+            outcome_after_step(refused, false),
+            Outcome::InDisruption { until: Some(until) },
+            "it is asked again by itself"
+        );
     }
 
     #[test]
@@ -109,10 +113,10 @@ mod tests {
         let gate = Gate::Open { opened_at: at(0), until: at(45) };
         let shut = Gate::Shut { opens: None };
         let too_late = Step::Wait(WaitingOn::Window { opens: None });
-        let then = |step, gate| in_time_for_another_opening(outcome_of(step, false), step, gate, at(10));
+        let then = |step, gate| requeue_for_next_opening(outcome_after_step(step, false), step, gate, at(10));
         assert_eq!(then(too_late, gate), Outcome::Waiting { until: Some(at(45)) });
         assert_eq!(then(too_late, shut), Outcome::Waiting { until: None });
-        assert_eq!(then(Step::Settled, gate), Outcome::Settled);
+        assert_eq!(then(Step::UpToDate, gate), Outcome::UpToDate);
         let opens = Step::Wait(WaitingOn::Window { opens: Some(at(99)) });
         assert_eq!(then(opens, gate), Outcome::Waiting { until: Some(at(99)) });
     }

@@ -6,18 +6,18 @@ use crds::Plugin;
 use resolver::Unsolvable;
 use resolver::catalog::Catalog;
 use resolver::lock::{Lock, LockReason};
-use resolver::partial::{Delays, Narrowed, Present, Scope, narrow};
+use resolver::partial::{Delays, Present, RestrictedRequest, Scope, restrict};
 use resolver::request::Request;
 
 use super::artifacts;
-use super::changes::changes;
+use super::changes::diff_locks;
 use super::check::CheckedServer;
 use super::follows::FollowState;
 use super::partial::urgent::{PluginWindow, UrgentCandidates, UrgentUpdate};
-use super::partial::{PartialSelection, not_alone, unknown, up_to_date};
+use super::partial::{PartialSelection, check_names, needs_others_message, up_to_date_message};
 use super::pinned_catalog::PinnedInputs;
 use super::pinned_set::PinnedSet;
-use super::plan::{self, WhatRuns, with_image_of};
+use super::plan::{self, RunningState, with_image_of};
 use crate::context::Context;
 use crate::solve_groups::Group;
 use crate::solver::{SolveResult, Solver, SolverStopped};
@@ -29,8 +29,8 @@ pub(super) struct ResolveInput<'a> {
     pub(super) from: &'a PinnedInputs,
     pub(super) request: &'a Request,
     /// The group of servers that share a plugin, including this server's own request.
-    pub(super) together: Group,
-    pub(super) runs: &'a WhatRuns,
+    pub(super) group: Group,
+    pub(super) runs: &'a RunningState,
     /// The followed server, if there is one.
     pub(super) follows: Option<&'a FollowState>,
 }
@@ -38,65 +38,69 @@ pub(super) struct ResolveInput<'a> {
 impl ResolveInput<'_> {
     /// Solves for all servers that share a plugin at once, and returns this server's result. Without a catalog the answer is "not known
     /// yet", and the running lock stays the goal.
-    pub(super) async fn whole(&self) -> Result<SolveResult, SolverStopped> {
-        self.ask(self.request, Arc::clone(&self.together)).await
+    pub(super) async fn solve_whole(&self) -> Result<SolveResult, SolverStopped> {
+        self.solve(self.request, Arc::clone(&self.group)).await
     }
 
     /// Replaces `answer`, which is about the whole request, with the partial update that a user requested, if that is possible.
-    pub(super) async fn alone(
+    pub(super) async fn solve_partial(
         &self,
-        asked: Option<Result<Scope, String>>,
-        undo: Option<&PinnedSet>,
-        answer: &mut plan::ResolvedLock,
+        requested_scope: Option<Result<Scope, String>>,
+        pinned_set: Option<&PinnedSet>,
+        resolved: &mut plan::ResolvedLock,
     ) -> Result<PartialSelection, SolverStopped> {
         // There is no partial first start, because no running packages could stay.
-        let (Some(asked), Some(record)) = (asked, &self.runs.lock) else { return Ok(PartialSelection::Nothing) };
-        let scope = match (asked, undo) {
-            (Ok(_), Some(undo)) => return Ok(PartialSelection::Refused(undo.refusal().to_owned())),
+        let (Some(requested_scope), Some(record)) = (requested_scope, &self.runs.lock) else {
+            return Ok(PartialSelection::Nothing);
+        };
+        let scope = match (requested_scope, pinned_set) {
+            (Ok(_), Some(pinned_set)) => return Ok(PartialSelection::Refused(pinned_set.refusal().to_owned())),
             (Ok(scope), None) => scope,
             (Err(why), _) => return Ok(PartialSelection::Refused(why)),
         };
         let runs = &record.lock;
-        if let Some(why) = unknown(&scope, self.request, runs) {
+        if let Some(why) = check_names(&scope, self.request, runs) {
             return Ok(PartialSelection::Refused(why));
         }
-        let shared = self.shared(answer);
-        let one = PartialSolver { question: self, request: self.request, runs, shared: shared.as_ref() };
-        match one.newer(&scope, Delays::Skipped).await? {
+        let group_lock = self.group_lock(resolved);
+        let one = PartialSolver { input: self, request: self.request, runs, group_lock: group_lock.as_ref() };
+        match one.newer_lock(&scope, Delays::Skipped).await? {
             Some(lock) => {
-                answer.lock = Some(with_image_of(lock, self.runs));
-                Ok(PartialSelection::Asked(scope))
+                resolved.lock = Some(with_image_of(lock, self.runs));
+                Ok(PartialSelection::Requested(scope))
             }
-            None => one.why_not(&scope).await,
+            None => one.explain_unchanged(&scope).await,
         }
     }
 
     /// Replaces `answer` with an update that waits for no window of the server, if a partial update is possible. `waits` is whether the
     /// whole update has to wait for the followed server. `is_meant` returns whether a user has requested the set of a lock: that set is
     /// then applied.
-    pub(super) async fn early(
+    pub(super) async fn solve_urgent(
         &self,
         server: &CheckedServer,
         plugins: &[Arc<Plugin>],
         waits: bool,
         is_meant: impl Fn(&Lock) -> bool,
-        answer: &mut plan::ResolvedLock,
+        resolved: &mut plan::ResolvedLock,
     ) -> Result<PartialSelection, SolverStopped> {
-        let (Some(record), Some(whole)) = (&self.runs.lock, &answer.lock) else { return Ok(PartialSelection::Nothing) };
+        let (Some(record), Some(whole)) = (&self.runs.lock, &resolved.lock) else {
+            return Ok(PartialSelection::Nothing);
+        };
         let runs = &record.lock;
         // If the whole solve has nothing newer, a partial one has neither. Without a solution of the whole, it may have.
-        if answer.solved && changes(Some(runs), whole).is_empty() || is_meant(whole) {
+        if resolved.solved && diff_locks(Some(runs), whole).is_empty() || is_meant(whole) {
             return Ok(PartialSelection::Nothing);
         }
-        let is_due = |scope: &Scope| !answer.solved || scope.differs(runs, whole);
-        let candidates = UrgentCandidates::of(server, self.request, plugins, waits, is_due, self.from.now);
+        let is_due = |scope: &Scope| !resolved.solved || scope.differs(runs, whole);
+        let candidates = UrgentCandidates::new(server, self.request, plugins, waits, is_due, self.from.now);
         // An opportunistic update is applied as a whole. A window that opens later is no reason to leave the rest behind.
         let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
-        let shared = self.shared(answer);
-        let found = self.earliest(candidates, runs, shared.as_ref(), may_be_planned).await?;
-        let Some((lock, early)) = found else { return Ok(PartialSelection::Nothing) };
-        answer.lock = Some(with_image_of(lock, self.runs));
-        Ok(PartialSelection::Early(early))
+        let group_lock = self.group_lock(resolved);
+        let found = self.earliest(candidates, runs, group_lock.as_ref(), may_be_planned).await?;
+        let Some((lock, urgent)) = found else { return Ok(PartialSelection::Nothing) };
+        resolved.lock = Some(with_image_of(lock, self.runs));
+        Ok(PartialSelection::Urgent(urgent))
     }
 
     /// The earliest of the candidates that wait for no window of the server. `may_be_planned` returns whether a lock may be planned before
@@ -105,98 +109,99 @@ impl ResolveInput<'_> {
         &self,
         candidates: UrgentCandidates,
         runs: &Lock,
-        shared: Option<&Lock>,
+        group_lock: Option<&Lock>,
         may_be_planned: impl Fn(&Lock) -> bool,
     ) -> Result<Option<(Lock, UrgentUpdate)>, SolverStopped> {
-        let one = PartialSolver { question: self, request: self.request, runs, shared };
+        let one = PartialSolver { input: self, request: self.request, runs, group_lock };
         let urgent = match candidates.urgent {
-            Some(scope) => one.newer(&scope, Delays::Skipped).await?.map(|lock| (lock, scope)),
+            Some(scope) => one.newer_lock(&scope, Delays::Skipped).await?.map(|lock| (lock, scope)),
             None => None,
         };
         if let Some((base, urgent)) = urgent {
-            let Some(own) = candidates.own.into_iter().find(PluginWindow::is_open) else {
+            let Some(own_window) = candidates.own_windows.into_iter().find(PluginWindow::is_open) else {
                 return Ok(Some((base, UrgentUpdate::Urgent(urgent))));
             };
             // An urgent release is selected whatever its age. Releases beside it must have their usual age.
             let running = Some(plan::running(&base, self.from.catalog()));
             let request = Request { running, ..self.request.clone() };
-            let beside = PartialSolver { question: self, request: &request, runs: &base, shared };
-            let both = beside.newer(&own.scope.and(&urgent), Delays::AsWritten).await?;
+            let own_solver = PartialSolver { input: self, request: &request, runs: &base, group_lock };
+            let both = own_solver.newer_lock(&own_window.scope.union(&urgent), Delays::AsWritten).await?;
             return Ok(Some(match both.filter(|both| !self.has_to_wait(&base, both)) {
-                Some(both) => (both, UrgentUpdate::Both { urgent, own }),
+                Some(both) => (both, UrgentUpdate::Both { urgent, own_window }),
                 None => (base, UrgentUpdate::Urgent(urgent)),
             }));
         }
-        for own in candidates.own {
-            let newer = one.newer(&own.scope, Delays::AsWritten).await?;
-            if let Some(lock) = newer.filter(|lock| own.is_open() || may_be_planned(lock)) {
-                return Ok(Some((lock, UrgentUpdate::InOwnWindow(own))));
+        for own_window in candidates.own_windows {
+            let newer = one.newer_lock(&own_window.scope, Delays::AsWritten).await?;
+            if let Some(lock) = newer.filter(|lock| own_window.is_open() || may_be_planned(lock)) {
+                return Ok(Some((lock, UrgentUpdate::InOwnWindow(own_window))));
             }
         }
         Ok(None)
     }
 
     /// Whether the selected set has to wait for the followed server.
-    pub(super) fn whole_has_to_wait(&self, answer: &plan::ResolvedLock) -> bool {
-        let (Some(runs), Some(whole)) = (&self.runs.lock, &answer.lock) else { return false };
+    pub(super) fn whole_has_to_wait(&self, resolved: &plan::ResolvedLock) -> bool {
+        let (Some(runs), Some(whole)) = (&self.runs.lock, &resolved.lock) else { return false };
         self.has_to_wait(&runs.lock, whole)
     }
 
     fn has_to_wait(&self, from: &Lock, to: &Lock) -> bool {
-        self.follows.is_some_and(|follows| follows.waits(from, to, self.from.at).is_some())
+        self.follows.is_some_and(|follows| follows.wait_for_update(from, to, self.from.at).is_some())
     }
 
     /// The lock of the group solve. `None` if the server shares no plugin.
-    fn shared(&self, answer: &plan::ResolvedLock) -> Option<Lock> {
-        answer.lock.as_ref().filter(|_| answer.solved && self.together.len() > 1).cloned()
+    fn group_lock(&self, resolved: &plan::ResolvedLock) -> Option<Lock> {
+        resolved.lock.as_ref().filter(|_| resolved.solved && self.group.len() > 1).cloned()
     }
 
-    async fn ask(&self, request: &Request, together: Group) -> Result<SolveResult, SolverStopped> {
+    async fn solve(&self, request: &Request, group: Group) -> Result<SolveResult, SolverStopped> {
         let at = self.from.at;
         match &self.from.snapshot {
-            Some(snapshot) => self.solver.ask(Arc::clone(snapshot), together, &request.server, at).await,
-            None => Ok(resolver::resolve(&Catalog::unread_at(at), request, at)),
+            Some(snapshot) => self.solver.solve(Arc::clone(snapshot), group, &request.server, at).await,
+            None => Ok(resolver::resolve(&Catalog::empty(at), request, at)),
         }
     }
 }
 
 /// Solves parts of a request.
 struct PartialSolver<'a> {
-    question: &'a ResolveInput<'a>,
+    input: &'a ResolveInput<'a>,
     /// The request, with the running packages of `runs`.
     request: &'a Request,
     runs: &'a Lock,
     /// The lock of the group solve.
-    shared: Option<&'a Lock>,
+    group_lock: Option<&'a Lock>,
 }
 
 impl PartialSolver<'_> {
     async fn solve(&self, scope: &Scope, delays: Delays) -> Result<Result<Lock, Unsolvable>, SolverStopped> {
-        let narrowed: Narrowed = narrow(self.request, &Present::of(self.runs), scope, self.shared, delays);
-        let answer = self.question.ask(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
-        Ok(answer.map(|resolution| narrowed.lock(self.runs, resolution.lock)))
+        let narrowed: RestrictedRequest =
+            restrict(self.request, &Present::from_lock(self.runs), scope, self.group_lock, delays);
+        let solved = self.input.solve(&narrowed.request, Arc::new(vec![narrowed.request.clone()])).await?;
+        Ok(solved.map(|resolution| narrowed.complete_lock(self.runs, resolution.lock)))
     }
 
     /// The lock in which only the scope changes. `None` if there is none, or if nothing changes in it.
-    async fn newer(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, SolverStopped> {
+    async fn newer_lock(&self, scope: &Scope, delays: Delays) -> Result<Option<Lock>, SolverStopped> {
         let solved = self.solve(scope, delays).await?;
-        Ok(solved.ok().filter(|lock| !changes(Some(self.runs), lock).is_empty()))
+        Ok(solved.ok().filter(|lock| !diff_locks(Some(self.runs), lock).is_empty()))
     }
 
     /// Why nothing of a scope can change on its own: it is up to date, or other packages have to change with it.
-    async fn why_not(&self, scope: &Scope) -> Result<PartialSelection, SolverStopped> {
+    async fn explain_unchanged(&self, scope: &Scope) -> Result<PartialSelection, SolverStopped> {
         let everything = Scope::everything(self.request, self.runs);
         match self.solve(&everything, Delays::Skipped).await? {
             Ok(newest) if scope.differs(self.runs, &newest) => {
                 let with = self.companions(scope, &newest).await?;
-                Ok(PartialSelection::Refused(not_alone(scope, with.as_ref())))
+                Ok(PartialSelection::Refused(needs_others_message(scope, with.as_ref())))
             }
-            Ok(_) => Ok(PartialSelection::UpToDate(up_to_date(scope))),
-            Err(Unsolvable::Unanswerable(_)) => Ok(PartialSelection::Refused(
-                "not all that an answer needs has been read yet; it is asked again".to_owned(),
-            )),
+            Ok(_) => Ok(PartialSelection::UpToDate(up_to_date_message(scope))),
+            Err(Unsolvable::Unanswerable(_)) => {
+                Ok(PartialSelection::Refused("not all metadata has been read yet; the request is repeated".to_owned()))
+            }
             Err(Unsolvable::NoSolution(_) | Unsolvable::GaveUp(_)) => {
-                Ok(PartialSelection::Refused(not_alone(scope, None)))
+                Ok(PartialSelection::Refused(needs_others_message(scope, None)))
             }
         }
     }
@@ -204,13 +209,13 @@ impl PartialSolver<'_> {
     /// The smallest set of other packages that have to change with the scope. It starts with everything that differs in `newest` and drops
     /// each part that is not needed. `None` if even all of them are not enough.
     async fn companions(&self, scope: &Scope, newest: &Lock) -> Result<Option<Scope>, SolverStopped> {
-        let mut with = changed(self.runs, newest).without(scope);
-        if !self.comes(&scope.and(&with), scope).await? {
+        let mut with = changed_scope(self.runs, newest).difference(scope);
+        if !self.can_change(&scope.union(&with), scope).await? {
             return Ok(None);
         }
         for part in with.parts() {
-            let fewer = with.without(&part);
-            if self.comes(&scope.and(&fewer), scope).await? {
+            let fewer = with.difference(&part);
+            if self.can_change(&scope.union(&fewer), scope).await? {
                 with = fewer;
             }
         }
@@ -218,14 +223,14 @@ impl PartialSolver<'_> {
     }
 
     /// Whether something of `scope` changes when only `may_change` may change.
-    async fn comes(&self, may_change: &Scope, scope: &Scope) -> Result<bool, SolverStopped> {
+    async fn can_change(&self, may_change: &Scope, scope: &Scope) -> Result<bool, SolverStopped> {
         Ok(self.solve(may_change, Delays::Skipped).await?.is_ok_and(|lock| scope.differs(self.runs, &lock)))
     }
 }
 
 /// The scope that covers all differences of two locks. For a dependency that no Plugin requests, it names the Plugins that need it.
-fn changed(from: &Lock, to: &Lock) -> Scope {
-    let differs = |name: &str| changes(Some(from), to).iter().any(|change| change.what == name);
+fn changed_scope(from: &Lock, to: &Lock) -> Scope {
+    let differs = |name: &str| diff_locks(Some(from), to).iter().any(|change| change.package == name);
     let mut scope = Scope { paper: from.paper_name() != to.paper_name(), ..Scope::default() };
     let plugins = || from.plugins.iter().chain(&to.plugins);
     for plugin in plugins().filter(|plugin| differs(&plugin.name)) {
@@ -246,27 +251,27 @@ fn changed(from: &Lock, to: &Lock) -> Scope {
 }
 
 /// Replaces the solved lock with the pinned set. A set whose lock is no longer kept becomes [`PinnedSet::Unknown`].
-pub(super) async fn bring_back(
+pub(super) async fn apply_pinned_set(
     ctx: &Context,
     server: &CheckedServer,
-    undo: PinnedSet,
-    answer: &mut plan::ResolvedLock,
-    runs: &WhatRuns,
+    pinned_set: PinnedSet,
+    resolved: &mut plan::ResolvedLock,
+    runs: &RunningState,
 ) -> Result<PinnedSet, artifacts::FilesError> {
-    let (undo, record) = match undo {
-        PinnedSet::To { digest, since } => {
-            match artifacts::kept(ctx, &server.namespace, &server.name, &digest)
+    let (pinned_set, record) = match pinned_set {
+        PinnedSet::RollbackTo { digest, since } => {
+            match artifacts::stored_record(ctx, &server.namespace, &server.name, &digest)
                 .await
                 .map_err(artifacts::FilesError::Record)?
             {
-                Some(record) => (PinnedSet::To { digest, since }, Some(record)),
-                None => (PinnedSet::Unknown { asked: digest }, runs.lock.clone()),
+                Some(record) => (PinnedSet::RollbackTo { digest, since }, Some(record)),
+                None => (PinnedSet::Unknown { requested: digest }, runs.lock.clone()),
             }
         }
         stays @ (PinnedSet::Unknown { .. } | PinnedSet::Held { .. }) => (stays, runs.lock.clone()),
     };
-    answer.lock = record.map(|record| record.lock.clone());
-    Ok(undo)
+    resolved.lock = record.map(|record| record.lock.clone());
+    Ok(pinned_set)
 }
 
 #[cfg(test)]

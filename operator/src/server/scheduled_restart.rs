@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use scheduler::observation::{Goal, Observation, RestartDue};
-use scheduler::rollout::is_the_restart;
+use scheduler::rollout::will_replace_restart;
 
 use super::check::CheckedServer;
-use super::observe::server_of;
+use super::observe::server_status;
 use crate::requeue::Outcome;
 
 /// The scheduled restarts of one server at one instant.
@@ -22,41 +22,46 @@ pub(crate) struct Restarts {
 
 impl Restarts {
     /// The restarts of this server in this pod. Approval does not matter, because no version changes.
-    pub(crate) fn of(server: &CheckedServer, pod: Option<&Pod>, now: Timestamp) -> Self {
+    pub(crate) fn new(server: &CheckedServer, pod: Option<&Pod>, now: Timestamp) -> Self {
         let Some(restart) = server.restart.as_ref().filter(|_| !server.suspended) else { return Self::default() };
-        let Some(started) = pod.and_then(started) else { return Self::default() };
+        let Some(started) = pod.and_then(process_started_at) else { return Self::default() };
         let windows = &server.windows;
         let due = windows.due_restart(&restart.restarts, started, now).map(|found| RestartDue {
             due: found.due,
             until: found.until,
             policy: restart.policy,
             only_empty: restart.only_empty,
-            gives_way_until: found.gives_way_until,
+            yields_until: found.yields_until,
         });
         let next = windows.next_restart(&restart.restarts, started, now);
-        Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.gives_way_until(started, next)) }
+        Self { due, next, next_gives_way_until: next.map(|next| restart.restarts.yields_until(started, next)) }
     }
 
     /// When the server restarts next: with the update that waits for a window opening at `opens`, or on schedule.
-    pub(crate) fn comes_at(&self, goal: &Goal, seen: &Observation, opens: Option<Timestamp>) -> Option<Timestamp> {
-        let due = self.due.map(|due| (due.due, due.gives_way_until));
-        let (by_the_clock, until) = due.or_else(|| self.next.zip(self.next_gives_way_until))?;
+    pub(crate) fn next_restart(
+        &self,
+        goal: &Goal,
+        observation: &Observation,
+        opens: Option<Timestamp>,
+    ) -> Option<Timestamp> {
+        let due = self.due.map(|due| (due.due, due.yields_until));
+        let (scheduled, until) = due.or_else(|| self.next.zip(self.next_gives_way_until))?;
         let with_the_update =
-            opens.filter(|opens| by_the_clock <= *opens && is_the_restart(goal, seen, Some(*opens), until));
-        with_the_update.or(Some(by_the_clock))
+            opens.filter(|opens| scheduled <= *opens && will_replace_restart(goal, observation, Some(*opens), until));
+        with_the_update.or(Some(scheduled))
     }
 
     /// Requeues the server at the instant of its restart, and not minutes later.
-    pub(crate) fn in_time(self, outcome: Outcome, now: Timestamp) -> Outcome {
+    pub(crate) fn requeue_for_restart(self, outcome: Outcome, now: Timestamp) -> Outcome {
         self.next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
 
 /// When the server's process started. A server that was restarted in the game is as fresh as a new pod. The instant is not before the
 /// creation of the pod, which the API server sets, because the clock of a node may be wrong. `None` if it does not run.
-fn started(pod: &Pod) -> Option<Timestamp> {
+fn process_started_at(pod: &Pod) -> Option<Timestamp> {
     let made = pod.metadata.creation_timestamp.as_ref()?.0;
-    let running = server_of(pod)?.state.as_ref()?.running.as_ref()?;
+    let running = server_status(pod)?.state.as_ref()?.running.as_ref()?;
     Some(running.started_at.as_ref()?.0.max(made))
 }
 

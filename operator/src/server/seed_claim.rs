@@ -6,45 +6,45 @@ use kube::ResourceExt;
 use kube::api::Api;
 
 use super::check::CheckedServer;
-use super::observe::{ObserveError, Observed, read};
+use super::observe::{ObserveError, Observed, read_error};
 use crate::context::Context;
 
 /// Number of servers that the message suggests.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The message about the missing claim. `None` if the claim exists or the server was started before.
 pub(crate) async fn missing_claim(
     ctx: &Context,
     server: &CheckedServer,
-    seen: &Observed,
+    observed: &Observed,
 ) -> Result<Option<String>, ObserveError> {
-    let Some(claim) = server.mounts_apart().filter(|_| seen.set.is_none()) else { return Ok(None) };
+    let Some(claim) = server.extra_restore_claim().filter(|_| observed.stateful_set.is_none()) else { return Ok(None) };
     let claims: Api<PersistentVolumeClaim> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    if claims.get_metadata_opt(claim).await.map_err(read("PersistentVolumeClaim", claim))?.is_some() {
+    if claims.get_metadata_opt(claim).await.map_err(read_error("PersistentVolumeClaim", claim))?.is_some() {
         return Ok(None);
     }
-    let here = ctx.servers.state();
-    let with_copies = here.iter().filter(|other| {
+    let servers = ctx.servers.state();
+    let candidates = servers.iter().filter(|other| {
         other.namespace().as_deref() == Some(&server.namespace)
             && other.name_any() != server.name
             && other.spec.backup.is_some()
     });
-    let mut names: Vec<String> = with_copies.map(|other| other.name_any()).collect();
+    let mut names: Vec<String> = candidates.map(|other| other.name_any()).collect();
     names.sort();
-    Ok(Some(in_words(claim, &names)))
+    Ok(Some(message(claim, &names)))
 }
 
-fn in_words(claim: &str, with_copies: &[String]) -> String {
-    let others = match with_copies {
+fn message(claim: &str, candidates: &[String]) -> String {
+    let others = match candidates {
         [] => String::new(),
         names => {
-            let names: Vec<&str> = names.iter().take(NAMED).map(String::as_str).collect();
-            format!("; servers with copies here are: {}", names.join(", "))
+            let names: Vec<&str> = names.iter().take(MAX_NAMED).map(String::as_str).collect();
+            format!(". Servers with backups here: {}", names.join(", "))
         }
     };
     format!(
-        "spec.restoreFrom: there is no claim `{claim}` in this namespace, so nothing is started: no new world takes the place of the one that is \
-         missed. Correct `spec.restoreFrom.server` or `spec.restoreFrom.claim`{others}"
+        "spec.restoreFrom: there is no claim `{claim}` in this namespace. The server is not started, so that no new \
+        world replaces the missing one. Correct `spec.restoreFrom.server` or `spec.restoreFrom.claim`{others}"
     )
 }
 
@@ -54,9 +54,9 @@ mod tests {
 
     #[test]
     fn missing_seed_claim_message_lists_servers_with_backups() {
-        let said = in_words("backup-loby-0", &["lobby".to_owned(), "survival".to_owned()]);
-        assert!(said.contains("no claim `backup-loby-0`"), "{said}");
-        assert!(said.ends_with("servers with copies here are: lobby, survival"), "{said}");
-        assert!(in_words("nas", &[]).ends_with("`spec.restoreFrom.claim`"));
+        let text = message("backup-loby-0", &["lobby".to_owned(), "survival".to_owned()]);
+        assert!(text.contains("no claim `backup-loby-0`"), "{text}");
+        assert!(text.ends_with("Servers with backups here: lobby, survival"), "{text}");
+        assert!(message("nas", &[]).ends_with("`spec.restoreFrom.claim`"));
     }
 }

@@ -4,34 +4,34 @@ use std::collections::BTreeMap;
 
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
-use resolver::name_conflict::{JarNameConflict, clashes_of_own};
+use resolver::name_conflict::{JarNameConflict, find_unmanaged_conflicts};
 use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
 
 use crate::error_chain::cut;
 
 /// Maximum number of JARs in the status. A spec cannot list more either.
-const MOST: usize = 100;
+const MAX_JARS: usize = 100;
 
 /// Maximum number of provided names of a JAR in the status.
-const MOST_NAMES: usize = 2;
+const MAX_PROVIDED_NAMES: usize = 2;
 
 /// Maximum number of required names of a JAR in the status.
-const MOST_NEEDS: usize = 4;
+const MAX_REQUIRED_NAMES: usize = 4;
 
 /// All unmanaged JARs of a report, by file. An agent of an older version reports names only: such JARs count, but `spec.unmanaged` cannot
 /// cover them.
-pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
+pub(crate) fn unmanaged_files(report: &AgentReport) -> Vec<UnmanagedFile> {
     let names = report.unmanaged.iter().map(|file| (file, None));
-    let told = report.unmanaged_jars.iter().map(|jar| (&jar.file, Some(jar)));
-    let by_file: BTreeMap<&String, Option<&UnmanagedJar>> = names.chain(told).collect();
+    let described = report.unmanaged_jars.iter().map(|jar| (&jar.file, Some(jar)));
+    let by_file: BTreeMap<&String, Option<&UnmanagedJar>> = names.chain(described).collect();
     let text = |text: &String| cut(text, 64);
     let file = |(file, jar): (&String, Option<&UnmanagedJar>)| UnmanagedFile {
         file: cut(file, 253),
         sha256: jar.map(|jar| text(&jar.sha256)),
         sha512: jar.and_then(|jar| jar.sha512.as_ref()).map(|sha512| cut(sha512, 128)),
         name: jar.and_then(|jar| jar.name.as_ref()).map(text),
-        provides: jar.iter().flat_map(|jar| &jar.provides).take(MOST_NAMES).map(text).collect(),
-        depend: jar.iter().flat_map(|jar| &jar.depend).take(MOST_NEEDS).map(text).collect(),
+        provides: jar.iter().flat_map(|jar| &jar.provides).take(MAX_PROVIDED_NAMES).map(text).collect(),
+        depend: jar.iter().flat_map(|jar| &jar.depend).take(MAX_REQUIRED_NAMES).map(text).collect(),
         api_version: jar.and_then(|jar| jar.api_version.as_ref()).map(text),
         java: jar.and_then(|jar| jar.java),
     };
@@ -43,30 +43,30 @@ pub(crate) fn strangers(report: &AgentReport) -> Vec<UnmanagedFile> {
 
 /// The JARs that the status keeps: all, or first those that `spec.unmanaged` does not cover. An omitted JAR then imposes no additional
 /// limit, and `resolver explain` on the object agrees with the solve.
-pub(crate) fn kept(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> Vec<UnmanagedFile> {
+pub(crate) fn retained(mut files: Vec<UnmanagedFile>, spec: &PaperMCServerSpec) -> Vec<UnmanagedFile> {
     let vouched = |file: &UnmanagedFile| {
-        file.sha256.as_ref().is_some_and(|sha256| spec.unmanaged.iter().any(|said| said.sha256 == *sha256))
+        file.sha256.as_ref().is_some_and(|sha256| spec.unmanaged.iter().any(|declared| declared.sha256 == *sha256))
     };
     files.sort_by_cached_key(vouched);
-    files.truncate(MOST);
+    files.truncate(MAX_JARS);
     files.sort_by(|a, b| a.file.cmp(&b.file));
     files
 }
 
 /// A name that both a file of the lock and an unmanaged JAR declare or provide. The server would load only one of them, and it is unknown
 /// which. A JAR with the same declared name as a plugin of the lock is no conflict: it is displaced.
-pub(crate) fn shared_name(set: &FileSet, report: &AgentReport) -> Option<JarNameConflict> {
-    let managed: Vec<(&str, Vec<&str>)> = (set.plugins.iter())
+pub(crate) fn name_conflict(files: &FileSet, report: &AgentReport) -> Option<JarNameConflict> {
+    let managed: Vec<(&str, Vec<&str>)> = (files.plugins.iter())
         .filter_map(|file| {
             let names = file.plugin.iter().chain(&file.provides).map(String::as_str).collect();
             Some((file.path.strip_prefix("plugins/")?, names))
         })
         .collect();
-    let own = report.unmanaged_jars.iter().filter_map(|jar| {
+    let jars = report.unmanaged_jars.iter().filter_map(|jar| {
         let names = std::iter::once(jar.name.as_deref()?).chain(jar.provides.iter().map(String::as_str));
         Some((jar.file.as_str(), names.collect()))
     });
-    let found = clashes_of_own(&managed, &own.collect::<Vec<_>>());
+    let found = find_unmanaged_conflicts(&managed, &jars.collect::<Vec<_>>());
     let is_managed = |file: &String| managed.iter().any(|(managed, _)| managed == file);
     found.into_iter().find(|clash| clash.files.iter().any(is_managed))
 }
@@ -99,7 +99,7 @@ mod tests {
             "unmanaged": ["Shop.jar", "a.jar"],
             "unmanagedJars": [{"file": "Shop.jar", "sha256": sha256, "name": "Shop", "provides": ["Economy"], "depend": ["Vault"], "apiVersion": "1.21", "java": 21}],
         }));
-        let found = strangers(&new);
+        let found = unmanaged_files(&new);
         let shown: Vec<_> = found.iter().map(|file| (file.file.as_str(), file.sha256.as_deref())).collect();
         assert_eq!(shown, [("Shop.jar", Some(sha256.as_str())), ("a.jar", None)]);
         assert_eq!(
@@ -108,39 +108,42 @@ mod tests {
         );
         assert_eq!((found[0].api_version.as_deref(), found[0].java), (Some("1.21"), Some(21)));
         assert_eq!(found[0].depend, ["Vault"]);
-        assert_eq!(strangers(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
-        assert_eq!(strangers(&report(&json!({}))), []);
+        assert_eq!(unmanaged_files(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
+        assert_eq!(unmanaged_files(&report(&json!({}))), []);
     }
 
     #[test]
     fn unmanaged_jars_in_status_list_undeclared_first() {
         let jar = |number: usize| json!({"file": format!("{number:03}.jar"), "sha256": format!("{number:064}")});
         let jars: Vec<_> = (0..150).map(jar).collect();
-        let said: Vec<_> = (0..100)
+        let declared: Vec<_> = (0..100)
             .map(|number| json!({"file": "x.jar", "sha256": format!("{number:064}"), "minecraftVersions": ["1.21.11"]}))
             .collect();
-        let seen = strangers(&report(&json!({"unmanagedJars": jars})));
-        assert_eq!(seen.len(), 150);
-        let kept = kept(seen, &spec(&json!({"unmanaged": said})));
-        assert_eq!(kept.len(), MOST);
-        assert!(kept.is_sorted_by(|a, b| a.file < b.file));
-        assert_eq!(kept.iter().filter(|file| file.file.as_str() >= "100.jar").count(), 50, "{kept:?}");
+        let jars_found = unmanaged_files(&report(&json!({"unmanagedJars": jars})));
+        assert_eq!(jars_found.len(), 150);
+        let in_status = retained(jars_found, &spec(&json!({"unmanaged": declared})));
+        assert_eq!(in_status.len(), MAX_JARS);
+        assert!(in_status.is_sorted_by(|a, b| a.file < b.file));
+        assert_eq!(in_status.iter().filter(|file| file.file.as_str() >= "100.jar").count(), 50, "{in_status:?}");
     }
 
     #[test]
     fn unmanaged_jar_text_is_cut_to_status_limits() {
         let long = format!("{}.jar", "0".repeat(300));
-        let found = strangers(&report(&json!({
+        let found = unmanaged_files(&report(&json!({
             "unmanaged": [long.clone(), format!("{long}x")],
             "unmanagedJars": [{"file": "a.jar", "sha256": "00", "name": long, "provides": ["A", "B", "C"]}],
         })));
         let [cut, a] = found.as_slice() else { panic!("{found:?}") };
-        assert_eq!((cut.file.len(), a.name.as_ref().map(String::len), a.provides.len()), (253, Some(64), MOST_NAMES));
+        assert_eq!(
+            (cut.file.len(), a.name.as_ref().map(String::len), a.provides.len()),
+            (253, Some(64), MAX_PROVIDED_NAMES)
+        );
     }
 
     #[test]
     fn name_clash_of_lock_and_unmanaged_jar_is_found() {
-        let set: FileSet = serde_json::from_value(json!({
+        let files: FileSet = serde_json::from_value(json!({
             "lock": "0", "minecraft": "1.21.11", "build": 1, "dataVersion": 1, "support": [],
             "server": {"path": "s.jar", "hash": "sha256:0", "url": "http://localhost/s.jar"},
             "plugins": [
@@ -149,16 +152,20 @@ mod tests {
             ],
         }))
         .unwrap();
-        let beside = |jars: serde_json::Value| shared_name(&set, &report(&json!({"unmanagedJars": jars})));
-        let own = |file: &str, name: &str, provides: &[&str]| json!({"file": file, "sha256": "00", "name": name, "provides": provides});
-        let clash = beside(json!([own("worldedit.jar", "worldedit", &[])])).unwrap();
+        let conflict_with = |jars: serde_json::Value| name_conflict(&files, &report(&json!({"unmanagedJars": jars})));
+        let jar = |file: &str, name: &str, provides: &[&str]| json!({"file": file, "sha256": "00", "name": name, "provides": provides});
+        let clash = conflict_with(json!([jar("worldedit.jar", "worldedit", &[])])).unwrap();
         assert_eq!(
             (clash.name.as_str(), clash.files),
             ("WorldEdit", vec!["FAWE-2.jar".into(), "worldedit.jar".into()])
         );
-        assert!(beside(json!([own("fork.jar", "Fork", &["Via"])])).is_some());
-        assert_eq!(beside(json!([own("old-via.jar", "via", &[])])), None, "it is set aside for the one of the set");
+        assert!(conflict_with(json!([jar("fork.jar", "Fork", &["Via"])])).is_some());
+        assert_eq!(
+            conflict_with(json!([jar("old-via.jar", "via", &[])])),
+            None,
+            "it is set aside for the one of the set"
+        );
         // The JARs were there before, so the server continues as it did.
-        assert_eq!(beside(json!([own("a.jar", "A", &[]), own("b.jar", "B", &["A"])])), None);
+        assert_eq!(conflict_with(json!([jar("a.jar", "A", &[]), jar("b.jar", "B", &["A"])])), None);
     }
 }

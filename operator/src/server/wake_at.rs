@@ -21,8 +21,8 @@ pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan
         Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
         Gate::Open { .. } => None,
     };
-    let by_the_clock = plan.restarts.next.into_iter().chain(plan.copies.upcoming).chain(plan.waits_until());
-    let next = opens.into_iter().chain(by_the_clock).chain(plan.alone.ends(plan.alone_until)).min();
+    let by_the_clock = plan.restarts.next.into_iter().chain(plan.backups.upcoming).chain(plan.leader_wait_until());
+    let next = opens.into_iter().chain(by_the_clock).chain(plan.partial.ends_at(plan.partial_until)).min();
     let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
@@ -31,7 +31,8 @@ pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan
         // The receiver is gone only when the process exits.
         drop(wake.send(object));
     };
-    if let Err(error) = ctx.alarm.wake_at(key, rings, ring).await {
-        warn!(error = %ErrorChain(&error), rings = %rings, now = %at, "no alarm for the window, the restart or the copy; the timer of this pass serves instead");
+    if let Err(error) = ctx.timer.wake_at(key, rings, ring).await {
+        warn!(error = %ErrorChain(&error), rings = %rings, now = %at, "could not set an alarm for the window, the \
+        restart or the backup; the timer of this pass is used");
     }
 }

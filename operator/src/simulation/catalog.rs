@@ -25,23 +25,23 @@ pub(super) struct Releases {
     flags: Vec<String>,
     pub(super) store: Arc<Store>,
     /// The catalogs that were read, by day and projects.
-    of_days: Mutex<BTreeMap<Asked, Arc<Snapshot>>>,
-    reader: UnboundedSender<Reading>,
+    snapshots: Mutex<BTreeMap<CatalogKey, Arc<Snapshot>>>,
+    reader: UnboundedSender<ReleaseRequest>,
     /// The directory of the store and the pages.
     _dir: TempDir,
 }
 
 /// A day, and projects of Modrinth.
-type Asked = (String, Vec<String>);
+type CatalogKey = (String, Vec<String>);
 
 /// A request for the upstream releases of a day.
-struct Reading {
+struct ReleaseRequest {
     day: Timestamp,
     /// Projects of Modrinth.
     projects: Vec<String>,
     /// By the clock of the caller.
     read_at: Timestamp,
-    answer: Sender<Arc<Snapshot>>,
+    reply: Sender<Arc<Snapshot>>,
 }
 
 /// The days. The tests in a cluster use the first four too. On the last two, Paper was at 1.21.11, and at 26.1.2 with
@@ -60,7 +60,7 @@ impl Releases {
     pub(super) fn get() -> &'static Self {
         static RELEASES: OnceLock<Releases> = OnceLock::new();
         RELEASES.get_or_init(|| {
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             // A thread with its own runtime, because the replay has to outlive the test that starts it.
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
@@ -69,11 +69,11 @@ impl Releases {
                     let (reader, readings) = unbounded_channel();
                     let releases = Self::new(&replay, reader);
                     let config = releases.config.clone();
-                    tell.send(releases).expect("whoever waits is there");
-                    answer(&replay, &config, readings).await;
+                    sender.send(releases).expect("whoever waits is there");
+                    serve_readings(&replay, &config, readings).await;
                 });
             });
-            told.recv().expect("the releases are read")
+            receiver.recv().expect("the releases are read")
         })
     }
 
@@ -93,32 +93,32 @@ impl Releases {
     }
 
     /// Before and after a release that migrates the worlds.
-    pub(super) fn moves_worlds(&self) -> [Arc<Snapshot>; 2] {
+    pub(super) fn world_migration(&self) -> [Arc<Snapshot>; 2] {
         self.pair(DAYS[4], DAYS[5])
     }
 
     fn pair(&self, before: &str, after: &str) -> [Arc<Snapshot>; 2] {
         let projects = ["viabackwards", "viaversion"].map(str::to_owned);
-        [before, after].map(|day| self.of_day(day, &projects, now()))
+        [before, after].map(|day| self.snapshot_of_day(day, &projects, now()))
     }
 
     /// The upstream releases on this day (`2026-01-10`, at noon): Paper and these projects of Modrinth. `read_at` is
     /// the caller's time.
-    pub(super) fn of_day(&self, day: &str, projects: &[String], read_at: Timestamp) -> Arc<Snapshot> {
-        let mut known = self.of_days.lock().unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn snapshot_of_day(&self, day: &str, projects: &[String], read_at: Timestamp) -> Arc<Snapshot> {
+        let mut snapshots = self.snapshots.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (day.to_owned(), projects.to_vec());
         let read = || {
-            let (answer, answered) = std::sync::mpsc::channel();
+            let (reply, received) = std::sync::mpsc::channel();
             let at = if day.contains('T') { day.to_owned() } else { format!("{day}T12:00:00Z") };
             let day = at.parse().expect("a day as 2026-01-10");
-            let reading = Reading { day, projects: projects.to_vec(), read_at, answer };
+            let reading = ReleaseRequest { day, projects: projects.to_vec(), read_at, reply };
             self.reader.send(reading).unwrap_or_else(|_| panic!("the replay has ended"));
-            answered.recv().expect("the releases are read")
+            received.recv().expect("the releases are read")
         };
-        known.entry(key).or_insert_with(read).clone()
+        snapshots.entry(key).or_insert_with(read).clone()
     }
 
-    fn new(replay: &State, reader: UnboundedSender<Reading>) -> Self {
+    fn new(replay: &State, reader: UnboundedSender<ReleaseRequest>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let url = |flag: &str, path: &str| format!("--{flag}={}/{path}", replay.public_url());
         let flags = [
@@ -129,13 +129,13 @@ impl Releases {
             url("modrinth-url", "modrinth/v2"),
             url("docker-hub-url", "docker-hub/v2"),
             format!("--cache-dir={}", dir.path().join("store").display()),
-            "--game-image=nightshift.dev/paper-stand-in:dev".to_owned(),
+            "--game-image=nightshift.dev/fake-paper:dev".to_owned(),
             "--store-url=".to_owned(),
         ];
         let flags: Vec<String> = flags.into();
         let config = Config::parse_from(&flags);
         let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
-        Self { config, flags, store: Arc::new(store), of_days: Mutex::default(), reader, _dir: dir }
+        Self { config, flags, store: Arc::new(store), snapshots: Mutex::default(), reader, _dir: dir }
     }
 }
 
@@ -144,8 +144,8 @@ fn day(text: &str) -> Timestamp {
 }
 
 /// Reads one day after the other for as long as the process runs.
-async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver<Reading>) {
-    while let Some(Reading { day, projects, read_at, answer }) = readings.recv().await {
+async fn serve_readings(replay: &State, config: &Config, mut readings: UnboundedReceiver<ReleaseRequest>) {
+    while let Some(ReleaseRequest { day, projects, read_at, reply }) = readings.recv().await {
         replay.set_now(day);
         let pages = tempfile::tempdir().expect("a directory");
         let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("addresses");
@@ -154,7 +154,7 @@ async fn answer(replay: &State, config: &Config, mut readings: UnboundedReceiver
         let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
         let read = fetcher.catalog(wanted, |_| Vec::new(), read_at).await;
         assert!(read.problems.is_empty(), "{:?}", read.problems);
-        drop(answer.send(Arc::new(Snapshot::of(read.catalog, BTreeMap::new()))));
+        drop(reply.send(Arc::new(Snapshot::new(read.catalog, BTreeMap::new()))));
     }
 }
 

@@ -16,17 +16,17 @@ pub(super) enum RequestFault {
     /// It is carried out, and its answer is lost.
     AnswerLost,
     /// It arrives again, and the second answer counts.
-    Twice,
+    Duplicated,
     /// The operator dies before the request arrives, or after.
-    DeathBefore,
-    DeathAfter,
+    CrashBefore,
+    CrashAfter,
 }
 
 /// The state of a pass that a fault interrupted.
 #[derive(Debug)]
 pub(super) enum InterruptedPass {
-    Asleep(Delay),
-    Dead,
+    Delayed(Delay),
+    Crashed,
 }
 
 /// The operator sleeps before its request arrives.
@@ -38,43 +38,43 @@ pub(super) struct Delay {
 }
 
 pub(super) struct ClusterHandle {
-    world: Mutex<SimCluster>,
-    struck: mpsc::UnboundedSender<InterruptedPass>,
+    cluster: Mutex<SimCluster>,
+    interruptions: mpsc::UnboundedSender<InterruptedPass>,
 }
 
 impl ClusterHandle {
-    pub(super) fn new(world: SimCluster) -> (Self, mpsc::UnboundedReceiver<InterruptedPass>) {
-        let (struck, told) = mpsc::unbounded_channel();
-        (Self { world: Mutex::new(world), struck }, told)
+    pub(super) fn new(cluster: SimCluster) -> (Self, mpsc::UnboundedReceiver<InterruptedPass>) {
+        let (interruptions, receiver) = mpsc::unbounded_channel();
+        (Self { cluster: Mutex::new(cluster), interruptions }, receiver)
     }
 
     /// A simulated cluster of another server, whose passes report to the same driver.
-    pub(super) fn beside(&self, world: SimCluster) -> Self {
-        Self { world: Mutex::new(world), struck: self.struck.clone() }
+    pub(super) fn for_other_server(&self, cluster: SimCluster) -> Self {
+        Self { cluster: Mutex::new(cluster), interruptions: self.interruptions.clone() }
     }
 
     /// Locks the cluster. The guard is never held over an await.
-    pub(super) fn world(&self) -> MutexGuard<'_, SimCluster> {
-        self.world.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn cluster(&self) -> MutexGuard<'_, SimCluster> {
+        self.cluster.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The fault of a request, after its delay.
-    pub(super) async fn meet(&self, writes: bool) -> Option<RequestFault> {
-        let (mishap, until) = self.world().draw_mishap(writes);
-        if mishap == Some(RequestFault::DeathBefore) {
-            self.die().await;
+    pub(super) async fn draw_fault(&self, writes: bool) -> Option<RequestFault> {
+        let (fault, until) = self.cluster().draw_request_fault(writes);
+        if fault == Some(RequestFault::CrashBefore) {
+            self.crash_operator().await;
         }
-        let Some(until) = until else { return mishap };
+        let Some(until) = until else { return fault };
         let (wake, woken) = oneshot::channel();
         // Sending fails only when the run is over.
-        drop(self.struck.send(InterruptedPass::Asleep(Delay { until, wake })));
+        drop(self.interruptions.send(InterruptedPass::Delayed(Delay { until, wake })));
         // A pass that is never woken has died, and its request with it.
-        woken.await.map_or(Some(RequestFault::RequestLost), |()| mishap)
+        woken.await.map_or(Some(RequestFault::RequestLost), |()| fault)
     }
 
     /// The operator that sent this request dies now.
-    pub(super) async fn die(&self) {
-        drop(self.struck.send(InterruptedPass::Dead));
+    pub(super) async fn crash_operator(&self) {
+        drop(self.interruptions.send(InterruptedPass::Crashed));
         std::future::pending::<()>().await;
     }
 }

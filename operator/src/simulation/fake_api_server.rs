@@ -9,9 +9,9 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
-use super::cluster::Written;
+use super::cluster::ObjectChange;
 use super::cluster_handle::{ClusterHandle, RequestFault};
-use super::objects::{Key, Objects, Patch, Refused};
+use super::objects::{Key, Objects, Patch, Rejection};
 use crate::clock::now;
 use crate::k8s::labels::SERVER;
 
@@ -21,47 +21,50 @@ pub(super) const NAMESPACE: &str = "games";
 /// A request or its answer was lost.
 #[derive(Debug, thiserror::Error)]
 #[error("the connection to the API server is lost")]
-struct Lost;
+struct RequestLost;
 
 /// A client of this cluster.
-pub(super) fn client(shared: &Arc<ClusterHandle>) -> Client {
-    client_of_all(std::slice::from_ref(shared))
+pub(super) fn client(handle: &Arc<ClusterHandle>) -> Client {
+    client_for_all(std::slice::from_ref(handle))
 }
 
 /// A client of a cluster with the servers of all these simulated clusters.
-pub(super) fn client_of_all(worlds: &[Arc<ClusterHandle>]) -> Client {
-    let worlds: Arc<[Arc<ClusterHandle>]> = worlds.into();
+pub(super) fn client_for_all(handles: &[Arc<ClusterHandle>]) -> Client {
+    let handles: Arc<[Arc<ClusterHandle>]> = handles.into();
     let service = tower::service_fn(move |request: Request<Body>| {
-        let worlds = Arc::clone(&worlds);
-        async move { answer(&worlds, request).await }
+        let handles = Arc::clone(&handles);
+        async move { serve_request(&handles, request).await }
     });
     Client::new(service, NAMESPACE)
 }
 
-async fn answer(worlds: &[Arc<ClusterHandle>], request: Request<Body>) -> Result<Response<Body>, tower::BoxError> {
+async fn serve_request(
+    handles: &[Arc<ClusterHandle>],
+    request: Request<Body>,
+) -> Result<Response<Body>, tower::BoxError> {
     let (parts, body) = request.into_parts();
     let body = body.collect_bytes().await?;
-    let asked = Asked::read(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
-    let shared = whose(worlds, asked.name());
-    let mishap = shared.meet(asked.stops_servers()).await;
-    if mishap == Some(RequestFault::RequestLost) {
-        if let Some(reason) = asked.tells() {
-            shared.world().ends.note_lost(reason);
+    let parsed = ParsedRequest::parse(&parts.method, &parts.uri, parts.headers.get("content-type"), &body);
+    let handle = handle_of(handles, parsed.name());
+    let fault = handle.draw_fault(parsed.can_stop_server()).await;
+    if fault == Some(RequestFault::RequestLost) {
+        if let Some(reason) = parsed.event_reason() {
+            handle.cluster().stops.record_lost_event(reason);
         }
-        return Err(Lost.into());
+        return Err(RequestLost.into());
     }
-    let mut outcome = carry_out(shared, &asked);
-    if mishap == Some(RequestFault::Twice) {
-        outcome = carry_out(shared, &asked);
+    let mut outcome = execute(handle, &parsed);
+    if fault == Some(RequestFault::Duplicated) {
+        outcome = execute(handle, &parsed);
     }
-    match mishap {
-        Some(RequestFault::DeathAfter) => shared.die().await,
-        Some(RequestFault::AnswerLost) => return Err(Lost.into()),
-        Some(RequestFault::RequestLost | RequestFault::DeathBefore | RequestFault::Twice) | None => {}
+    match fault {
+        Some(RequestFault::CrashAfter) => handle.crash_operator().await,
+        Some(RequestFault::AnswerLost) => return Err(RequestLost.into()),
+        Some(RequestFault::RequestLost | RequestFault::CrashBefore | RequestFault::Duplicated) | None => {}
     }
     let (code, answer) = match outcome {
         Ok(answer) => (200, answer),
-        Err(Refused { code, reason, message }) => {
+        Err(Rejection { code, reason, message }) => {
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure",
                 "code": code, "reason": reason, "message": message,
@@ -74,30 +77,30 @@ async fn answer(worlds: &[Arc<ClusterHandle>], request: Request<Body>) -> Result
 
 /// The simulated cluster that owns an object, whose name starts with that of the server. Objects of no server are the
 /// same in all of them.
-fn whose<'w>(worlds: &'w [Arc<ClusterHandle>], name: &str) -> &'w Arc<ClusterHandle> {
-    let is_of =
+fn handle_of<'w>(handles: &'w [Arc<ClusterHandle>], name: &str) -> &'w Arc<ClusterHandle> {
+    let owns =
         |server: &str| name.strip_prefix(server).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']));
-    worlds.iter().find(|shared| is_of(shared.world().scenario.seat.name)).unwrap_or(&worlds[0])
+    handles.iter().find(|handle| owns(handle.cluster().scenario.server_index.name)).unwrap_or(&handles[0])
 }
 
-fn carry_out(shared: &ClusterHandle, asked: &Asked) -> Result<Value, Refused> {
-    let mut world = shared.world();
-    let before = asked.looks_at(&world.objects);
-    let outcome = asked.carry_out(&mut world.objects);
-    if let (Ok(_), Some(writes)) = (&outcome, asked.writes()) {
+fn execute(handle: &ClusterHandle, parsed: &ParsedRequest) -> Result<Value, Rejection> {
+    let mut cluster = handle.cluster();
+    let before = parsed.object(&cluster.objects);
+    let outcome = parsed.execute(&mut cluster.objects);
+    if let (Ok(_), Some(write_kind)) = (&outcome, parsed.write_kind()) {
         // A write without a change notifies no watch.
-        if asked.looks_at(&world.objects) != before {
-            world.notice(&asked.key, writes, before.as_ref());
+        if parsed.object(&cluster.objects) != before {
+            cluster.observe_write(&parsed.key, write_kind, before.as_ref());
         }
     }
-    if let (Ok(made), Verb::Create(_)) = (&outcome, &asked.verb) {
-        world.relate_created(&asked.key.plural, made);
+    if let (Ok(made), Verb::Create(_)) = (&outcome, &parsed.verb) {
+        cluster.trace_created(&parsed.key.plural, made);
     }
     outcome
 }
 
 /// A parsed request.
-struct Asked {
+struct ParsedRequest {
     key: Key,
     verb: Verb,
 }
@@ -106,20 +109,20 @@ enum Verb {
     Get,
     List { labels: Vec<(String, String)> },
     Create(Value),
-    Patch { patch: Patch, of_status: bool, dry: bool },
+    Patch { patch: Patch, is_status: bool, is_dry_run: bool },
     Delete { uid: Option<String>, version: Option<String> },
 }
 
-impl Asked {
+impl ParsedRequest {
     /// `/api/v1/namespaces/NS/PLURAL[/NAME[/SUBRESOURCE]]`, or the same below `/apis/GROUP/VERSION`.
-    fn read(method: &Method, uri: &http::Uri, content_type: Option<&http::HeaderValue>, body: &[u8]) -> Self {
+    fn parse(method: &Method, uri: &http::Uri, content_type: Option<&http::HeaderValue>, body: &[u8]) -> Self {
         let (_, rest) = uri.path().split_once(&format!("/namespaces/{NAMESPACE}/")).expect("all is in the namespace");
         let mut path = rest.split('/');
         let mut next = || path.next().unwrap_or_default();
         let (plural, name, below) = (next(), next(), next());
         let query: Vec<(String, String)> =
             url_of(uri).query_pairs().map(|(name, value)| (name.into_owned(), value.into_owned())).collect();
-        let parameter = |name: &str| query.iter().find(|(of, _)| of == name).map(|(_, value)| value.clone());
+        let parameter = |name: &str| query.iter().find(|(key, _)| key == name).map(|(_, value)| value.clone());
         let json = || -> Value { serde_json::from_slice(body).expect("a body of JSON") };
         let verb = match *method {
             Method::GET if name.is_empty() => {
@@ -130,7 +133,7 @@ impl Asked {
             Method::GET => Verb::Get,
             Method::POST => Verb::Create(json()),
             Method::PATCH => {
-                let change = match content_type.and_then(|of| of.to_str().ok()) {
+                let change = match content_type.and_then(|value| value.to_str().ok()) {
                     Some("application/apply-patch+yaml") => {
                         Patch::Apply { manager: parameter("fieldManager").unwrap_or_default(), object: json() }
                     }
@@ -140,12 +143,12 @@ impl Asked {
                     }
                     other => panic!("nobody sends a patch of {other:?}"),
                 };
-                Verb::Patch { patch: change, of_status: below == "status", dry: parameter("dryRun").is_some() }
+                Verb::Patch { patch: change, is_status: below == "status", is_dry_run: parameter("dryRun").is_some() }
             }
             Method::DELETE => {
                 let options: Value = serde_json::from_slice(body).unwrap_or_default();
-                let only = |what: &str| options["preconditions"][what].as_str().map(str::to_owned);
-                Verb::Delete { uid: only("uid"), version: only("resourceVersion") }
+                let precondition = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
+                Verb::Delete { uid: precondition("uid"), version: precondition("resourceVersion") }
             }
             ref other => panic!("nobody sends {other}"),
         };
@@ -164,20 +167,20 @@ impl Asked {
     }
 
     /// The object before the request.
-    fn looks_at(&self, objects: &Objects) -> Option<Value> {
+    fn object(&self, objects: &Objects) -> Option<Value> {
         objects.get(&self.key).ok().cloned()
     }
 
-    fn writes(&self) -> Option<Written> {
+    fn write_kind(&self) -> Option<ObjectChange> {
         match &self.verb {
-            Verb::Get | Verb::List { .. } | Verb::Patch { dry: true, .. } => None,
-            Verb::Create(_) | Verb::Patch { dry: false, .. } => Some(Written::Changed),
-            Verb::Delete { .. } => Some(Written::Deleted),
+            Verb::Get | Verb::List { .. } | Verb::Patch { is_dry_run: true, .. } => None,
+            Verb::Create(_) | Verb::Patch { is_dry_run: false, .. } => Some(ObjectChange::Changed),
+            Verb::Delete { .. } => Some(ObjectChange::Deleted),
         }
     }
 
     /// The reason of the Event that the request creates.
-    fn tells(&self) -> Option<&str> {
+    fn event_reason(&self) -> Option<&str> {
         match &self.verb {
             Verb::Create(object) if self.key.plural == "events" => object["reason"].as_str(),
             Verb::Create(_) | Verb::Get | Verb::List { .. } | Verb::Patch { .. } | Verb::Delete { .. } => None,
@@ -186,12 +189,12 @@ impl Asked {
 
     /// Whether the request can stop a server. Between the operator's last check of a clock and such a request there is
     /// no other request.
-    fn stops_servers(&self) -> bool {
+    fn can_stop_server(&self) -> bool {
         let stops = ["statefulsets", "pods", "poddisruptionbudgets"].contains(&self.key.plural.as_str());
-        stops && self.writes().is_some()
+        stops && self.write_kind().is_some()
     }
 
-    fn carry_out(&self, objects: &mut Objects) -> Result<Value, Refused> {
+    fn execute(&self, objects: &mut Objects) -> Result<Value, Rejection> {
         let Self { key, verb } = self;
         match verb {
             Verb::Get => objects.get(key).cloned(),
@@ -201,7 +204,7 @@ impl Asked {
                 Ok(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
             }
             Verb::Create(object) => objects.create(&key.plural, object.clone(), now()).cloned(),
-            Verb::Patch { patch, of_status, dry } => objects.patch(key, *of_status, patch, *dry, now()),
+            Verb::Patch { patch, is_status, is_dry_run } => objects.patch(key, *is_status, patch, *is_dry_run, now()),
             Verb::Delete { uid, version } => objects.delete(key, (uid.as_deref(), version.as_deref()), now()),
         }
     }

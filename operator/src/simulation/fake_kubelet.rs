@@ -28,9 +28,9 @@ use crate::server::render::pod::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINE
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 
 /// The time limit of the real init container for a world of a few files.
-const PREPARES_WITHIN: Duration = Duration::from_secs(30);
+const INIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The longest pause of the kubelet between two starts of a container.
-const LONGEST_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
+const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
 /// The phase of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,7 +38,7 @@ pub(super) enum Phase {
     /// No node takes it.
     Pending,
     /// Its node is off.
-    Lost,
+    NodeLost,
     /// Its init container runs, or will be tried again.
     Preparing,
     /// The init container has refused with this message, and will be tried again.
@@ -47,7 +47,7 @@ pub(super) enum Phase {
     Booting,
     Up,
     /// The server's process has exited with an error and will be restarted in the same pod.
-    Ended,
+    Exited,
     Stopping,
 }
 
@@ -58,22 +58,22 @@ pub(super) struct Pod {
     /// The entry of the history that it was created from.
     pub(super) revision: String,
     pub(super) files: FileSet,
-    pub(super) fate: SetBehaviour,
+    pub(super) behaviour: SetBehaviour,
     pub(super) phase: Phase,
     /// When its phase ends by itself.
     pub(super) due: Option<Timestamp>,
-    made_at: Timestamp,
+    created_at: Timestamp,
     prepared_at: Option<Timestamp>,
     /// When the server's current or last process was started.
     pub(super) started_at: Timestamp,
     pub(super) up_since: Timestamp,
     pub(super) starts: u32,
-    tries: u32,
-    last_end: Option<Timestamp>,
+    init_attempts: u32,
+    last_exit_at: Option<Timestamp>,
     /// The exit code of the last process.
     pub(super) exit_code: i32,
     /// Its node is off, and counts as not ready.
-    pub(super) is_missed: bool,
+    pub(super) is_node_unready: bool,
     /// Until then each start of its process ends with an error.
     pub(super) crashes_until: Option<Timestamp>,
     /// Until then the server does not answer.
@@ -87,25 +87,25 @@ pub(super) struct Pod {
 }
 
 impl Pod {
-    pub(super) fn next(&self) -> Option<Timestamp> {
+    pub(super) fn next_event_at(&self) -> Option<Timestamp> {
         let staged_at = self.agent.staging.as_ref().map(|(_, at)| *at);
         self.due.into_iter().chain(staged_at).chain(self.hangs_until).min()
     }
 
     /// All times that it waits for.
-    pub(super) fn waits_for(&mut self) -> impl Iterator<Item = &mut Timestamp> {
+    pub(super) fn timers_mut(&mut self) -> impl Iterator<Item = &mut Timestamp> {
         let staged_at = self.agent.staging.as_mut().map(|(_, at)| at);
-        let of_server = [&mut self.crashes_until, &mut self.hangs_until, &mut self.refuses_until];
-        let all = [&mut self.due, &mut self.agent.answers_from].into_iter().chain(of_server);
+        let server_timers = [&mut self.crashes_until, &mut self.hangs_until, &mut self.refuses_until];
+        let all = [&mut self.due, &mut self.agent.reachable_from].into_iter().chain(server_timers);
         all.flatten().chain(staged_at)
     }
 
     /// Whether the server has a process.
-    pub(super) fn runs(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         match self.phase {
             Phase::Booting | Phase::Up => true,
             Phase::Stopping => self.has_process,
-            Phase::Pending | Phase::Lost | Phase::Preparing | Phase::Refused(_) | Phase::Ended => false,
+            Phase::Pending | Phase::NodeLost | Phase::Preparing | Phase::Refused(_) | Phase::Exited => false,
         }
     }
 
@@ -114,30 +114,30 @@ impl Pod {
         self.has_rcon
     }
 
-    pub(super) fn hangs(&self) -> bool {
+    pub(super) fn is_hanging(&self) -> bool {
         self.hangs_until.is_some_and(|until| now() < until)
     }
 
     /// Whether its server carries out commands of the console.
-    pub(super) fn obeys(&self) -> bool {
+    pub(super) fn accepts_commands(&self) -> bool {
         self.phase == Phase::Up
             && self.has_rcon
-            && !self.hangs()
+            && !self.is_hanging()
             && self.refuses_until.is_none_or(|until| until <= now())
     }
 
     /// Its node was off, and is on again: the pod is prepared again, and its process has ended with an error.
     pub(super) fn prepare_again(&mut self, at: Timestamp) {
-        (self.phase, self.due, self.prepared_at, self.tries) = (Phase::Preparing, Some(at), None, 0);
-        self.is_missed = false;
+        (self.phase, self.due, self.prepared_at, self.init_attempts) = (Phase::Preparing, Some(at), None, 0);
+        self.is_node_unready = false;
         if self.starts > 0 {
-            self.last_end = Some(now());
+            self.last_exit_at = Some(now());
         }
     }
 
-    fn backoff(tries: u32) -> SignedDuration {
-        let seconds = 10_i64 << tries.min(6);
-        SignedDuration::from_secs(seconds).min(LONGEST_BACKOFF)
+    fn backoff(attempts: u32) -> SignedDuration {
+        let seconds = 10_i64 << attempts.min(6);
+        SignedDuration::from_secs(seconds).min(MAX_BACKOFF)
     }
 }
 
@@ -149,67 +149,68 @@ struct Line {
 }
 
 /// Carries out all steps that are due now.
-pub(super) async fn step(shared: &ClusterHandle) {
+pub(super) async fn run_due_steps(handle: &ClusterHandle) {
     let due = |at: Option<Timestamp>| at.is_some_and(|at| at <= now());
-    let mut beside = None;
-    let (prepares, stages) = {
-        let mut world = shared.world();
-        if due(world.controller_at) {
-            world.control();
+    let mut surviving = None;
+    let (init_config, staging) = {
+        let mut cluster = handle.cluster();
+        if due(cluster.controller_at) {
+            cluster.run_controller();
         }
-        if world.next_players <= now() {
-            world.play();
+        if cluster.next_players <= now() {
+            cluster.simulate_players();
         }
-        world.ask_for_eviction();
-        world.see_end_of_forced();
-        world.see_end_of_pod();
-        world.see_end_of_hang();
-        world.pull_images();
-        world.note_proven();
-        world.agent_looks();
-        let is_due = world.pod.as_ref().is_some_and(|pod| due(pod.due));
-        let phase = world.pod.as_ref().map(|pod| pod.phase.clone()).filter(|_| is_due);
-        let forced_ends_at = world.forced.as_ref().map(|forced| forced.ends_at);
-        let prepares = match phase {
+        cluster.request_eviction();
+        cluster.end_forced_if_due();
+        cluster.stop_pod_if_deleted();
+        cluster.end_hang_if_due();
+        cluster.pull_images();
+        cluster.record_verified();
+        cluster.agent_observe();
+        let is_due = cluster.pod.as_ref().is_some_and(|pod| due(pod.due));
+        let phase = cluster.pod.as_ref().map(|pod| pod.phase.clone()).filter(|_| is_due);
+        let forced_ends_at = cluster.forced.as_ref().map(|forced| forced.ends_at);
+        let init_config = match phase {
             Some(Phase::Preparing | Phase::Refused(_)) => {
                 if let Some(ends_at) = forced_ends_at {
-                    beside = world.prepare_beside(ends_at);
+                    surviving = cluster.prepare_while_running(ends_at);
                     None
                 } else {
-                    Some(world.mount())
+                    Some(cluster.prepare_init_config())
                 }
             }
             Some(phase) => {
-                world.go_on(&phase);
+                cluster.advance_phase(&phase);
                 None
             }
             None => None,
         };
-        let agent = world.pod.as_mut().map(|pod| &mut pod.agent);
-        (prepares, agent.and_then(|agent| agent.staging.take_if(|(_, at)| *at <= now())))
+        let agent = cluster.pod.as_mut().map(|pod| &mut pod.agent);
+        (init_config, agent.and_then(|agent| agent.staging.take_if(|(_, at)| *at <= now())))
     };
-    if let Some(beside) = beside {
-        let is_done = beside.run().await;
-        shared.world().check_beside(&beside, is_done);
+    if let Some(surviving) = surviving {
+        let is_done = surviving.run().await;
+        handle.cluster().check_files_unchanged(&surviving, is_done);
     }
-    if let Some(settings) = prepares {
-        let outcome = tokio::time::timeout(PREPARES_WITHIN, init::run(&settings)).await;
-        let mut world = shared.world();
-        world.note_cold_copies();
-        world.prepared(outcome.ok());
+    if let Some(init_config) = init_config {
+        let outcome = tokio::time::timeout(INIT_TIMEOUT, init::run(&init_config)).await;
+        let mut cluster = handle.cluster();
+        cluster.record_offline_backups();
+        cluster.finish_init(outcome.ok());
     }
-    if let Some((set, _)) = stages {
-        super::fake_agent::stage(shared, &set).await;
+    if let Some((file_set, _)) = staging {
+        super::fake_agent::stage(handle, &file_set).await;
     }
 }
 
 impl SimCluster {
     /// The kubelet sees a new pod.
-    pub(super) fn begin_pod(&mut self) {
-        let pod = self.objects.get(&self.key_of_pod()).expect("it was just made").clone();
+    pub(super) fn start_pod(&mut self) {
+        let pod = self.objects.get(&self.pod_key()).expect("it was just made").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
-        let fate = if self.ledger.mended_at.is_some() { SetBehaviour::Good } else { self.scenario.fate_of(&files) };
+        let behaviour =
+            if self.invariants.fixed_at.is_some() { SetBehaviour::Good } else { self.scenario.behaviour_of(&files) };
         let soon = now() + self.seconds(1, 4);
         let is_placed = pod["spec"].get("nodeName").is_some();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -217,24 +218,27 @@ impl SimCluster {
             uid: text(&pod["metadata"]["uid"]),
             revision: text(&pod["metadata"]["labels"]["controller-revision-hash"]),
             files,
-            fate,
+            behaviour,
             phase: if is_placed { Phase::Preparing } else { Phase::Pending },
             due: is_placed.then_some(soon),
-            made_at: now(),
+            created_at: now(),
             prepared_at: None,
             started_at: now(),
             up_since: now(),
             starts: 0,
-            tries: 0,
-            last_end: None,
+            init_attempts: 0,
+            last_exit_at: None,
             exit_code: 1,
-            is_missed: false,
+            is_node_unready: false,
             crashes_until: None,
             hangs_until: None,
             refuses_until: None,
             has_rcon: has_rcon(&pod),
             has_process: true,
-            agent: AgentState::new(AgentKey::from_hex(&key).expect("the key of the Secret"), self.scenario.node_ahead),
+            agent: AgentState::new(
+                AgentKey::from_hex(&key).expect("the key of the Secret"),
+                self.scenario.node_clock_offset,
+            ),
         });
         self.write_status();
     }
@@ -249,39 +253,39 @@ impl SimCluster {
     }
 
     fn secret(&self, key: &str) -> String {
-        let name = secret_name(self.scenario.seat.name);
+        let name = secret_name(self.scenario.server_index.name);
         let secret = self.objects.get(&Key::new("secrets", &name)).expect("the Secret is there before a pod");
         let bytes: ByteString = serde_json::from_value(secret["data"][key].clone()).expect("bytes");
         String::from_utf8(bytes.0).expect("a text")
     }
 
     /// The settings of the init container, with its volumes as they are at its start.
-    pub(super) fn mount(&mut self) -> config::InitConfig {
-        let pod = self.objects.get(&self.key_of_pod()).expect("there is a pod").clone();
+    pub(super) fn prepare_init_config(&mut self) -> config::InitConfig {
+        let pod = self.objects.get(&self.pod_key()).expect("there is a pod").clone();
         let mounts = self.disks.mounts();
         // The mounts start empty.
         let _ = std::fs::remove_dir_all(&mounts);
-        let mut places: BTreeMap<String, PathBuf> = BTreeMap::new();
+        let mut paths: BTreeMap<String, PathBuf> = BTreeMap::new();
         for volume in pod["spec"]["volumes"].as_array().expect("volumes") {
             let name = volume["name"].as_str().expect("a name").to_owned();
-            let place = match name.as_str() {
+            let path = match name.as_str() {
                 "data" => self.disks.data(),
-                crate::server::render::pod::BACKUP_VOLUME => self.disks.copies(),
+                crate::server::render::pod::BACKUP_VOLUME => self.disks.backups(),
                 _ => mounts.join(&name),
             };
-            std::fs::create_dir_all(&place).expect("a directory for a volume");
+            std::fs::create_dir_all(&path).expect("a directory for a volume");
             if let Some(map) = volume["configMap"]["name"].as_str() {
                 let map = self.objects.get(&Key::new("configmaps", map)).ok();
                 for (file, text) in map.and_then(|map| map["data"].as_object()).into_iter().flatten() {
-                    std::fs::write(place.join(file), text.as_str().unwrap_or_default()).expect("a file of a ConfigMap");
+                    std::fs::write(path.join(file), text.as_str().unwrap_or_default()).expect("a file of a ConfigMap");
                 }
             }
-            places.insert(name, place);
+            paths.insert(name, path);
         }
         let containers = pod["spec"]["initContainers"].as_array().expect("init containers");
         let prepare = containers.iter().find(|container| container["name"] == PREPARE_CONTAINER).expect("prepare");
-        let mut line = vec!["prepare".to_owned()];
-        let known: Vec<String> = Line::command()
+        let mut arguments = vec!["prepare".to_owned()];
+        let flags: Vec<String> = Line::command()
             .get_arguments()
             .filter_map(|argument| Some(format!("--{}", argument.get_long()?)))
             .collect();
@@ -290,57 +294,57 @@ impl SimCluster {
             let flag =
                 name.strip_prefix("NIGHTSHIFT_").map(|name| format!("--{}", name.to_lowercase().replace('_', "-")));
             let value = match (variable["value"].as_str(), variable["valueFrom"]["secretKeyRef"]["key"].as_str()) {
-                (Some(value), _) => on_host(value, &prepare["volumeMounts"], &places),
+                (Some(value), _) => host_path(value, &prepare["volumeMounts"], &paths),
                 (None, Some(_)) => self.secret(RCON_PASSWORD),
                 (None, None) => continue,
             };
-            if let Some(flag) = flag.filter(|flag| known.contains(flag)) {
-                line.push(format!("{flag}={value}"));
+            if let Some(flag) = flag.filter(|flag| flags.contains(flag)) {
+                arguments.push(format!("{flag}={value}"));
             }
         }
-        let (last_words, hook) = (mounts.join("last-words"), mounts.join("hook"));
+        let (termination_log, hook) = (mounts.join("last-words"), mounts.join("hook"));
         std::fs::write(&hook, b"").expect("a file");
-        line.push(format!("--termination-log={}", last_words.display()));
-        line.push(format!("--hook={}", hook.display()));
-        Line::parse_from(line).init
+        arguments.push(format!("--termination-log={}", termination_log.display()));
+        arguments.push(format!("--hook={}", hook.display()));
+        Line::parse_from(arguments).init
     }
 
     /// Takes in the result of the init container. `None` if it hangs.
-    fn prepared(&mut self, outcome: Option<InitResult>) {
+    fn finish_init(&mut self, outcome: Option<InitResult>) {
         let backoff = {
             let Some(pod) = &mut self.pod else { return };
-            pod.tries += 1;
-            Pod::backoff(pod.tries)
+            pod.init_attempts += 1;
+            Pod::backoff(pod.init_attempts)
         };
         match outcome {
             Some(InitResult::Ready(_)) => {
-                self.find_unseen_end();
+                self.check_unseen_stop();
                 let pod = self.pod.as_mut().expect("looked at above");
-                (pod.prepared_at, pod.tries) = (Some(now()), 0);
-                pod.agent.begin(now());
+                (pod.prepared_at, pod.init_attempts) = (Some(now()), 0);
+                pod.agent.start(now());
                 if self.is_scripted() {
-                    self.agent_finds_staged();
+                    self.load_staged();
                 }
                 self.boot();
             }
-            Some(InitResult::Refused(words) | InitResult::TryAnew(words)) => {
-                let line = words.replace('\n', " / ");
-                self.tell(format!("init container: refuses: {line}"));
+            Some(InitResult::Refused(message) | InitResult::Retry(message)) => {
+                let line = message.replace('\n', " / ");
+                self.trace(format!("init container: refuses: {line}"));
                 let pod = self.pod.as_mut().expect("looked at above");
-                (pod.phase, pod.due) = (Phase::Refused(words), Some(now() + backoff));
+                (pod.phase, pod.due) = (Phase::Refused(message), Some(now() + backoff));
             }
             None => {
-                self.must(false, "the init container comes to an end");
+                self.check(false, "the init container comes to an end");
                 self.pod.as_mut().expect("looked at above").due = Some(now() + backoff);
             }
         }
         self.write_status();
-        self.changed();
+        self.mark_changed();
     }
 
     /// The kubelet starts the server's process.
     pub(super) fn boot(&mut self) {
-        let takes = self.seconds(10, 40);
+        let duration = self.seconds(10, 40);
         {
             let pod = self.pod.as_mut().expect("a pod that was prepared");
             pod.starts += 1;
@@ -349,41 +353,46 @@ impl SimCluster {
         self.open_world();
         // The process may end because of the worlds.
         let pod = self.pod.as_mut().expect("looked at above");
-        let takes =
-            if let (SetBehaviour::MovesFor(lasts), true) = (pod.fate, self.marks.is_moving) { lasts } else { takes };
-        pod.due = (pod.fate != SetBehaviour::NeverUp).then(|| now() + takes);
+        let duration =
+            if let (SetBehaviour::MigratesFor(migration_duration), true) = (pod.behaviour, self.builds.is_migrating) {
+                migration_duration
+            } else {
+                duration
+            };
+        pod.due = (pod.behaviour != SetBehaviour::NeverReady).then(|| now() + duration);
     }
 
-    fn go_on(&mut self, phase: &Phase) {
+    fn advance_phase(&mut self, phase: &Phase) {
         match phase {
-            Phase::Booting => self.end_boot(),
+            Phase::Booting => self.finish_boot(),
             Phase::Up => self.crash("server: the process dies"),
-            Phase::Ended => self.boot(),
+            Phase::Exited => self.boot(),
             Phase::Stopping => {
-                self.note_end_of_stop();
-                return self.pod_is_gone();
+                self.record_requested_stop();
+                return self.remove_pod();
             }
-            Phase::Lost => return self.miss_node(),
+            Phase::NodeLost => return self.mark_node_not_ready(),
             Phase::Pending | Phase::Preparing | Phase::Refused(_) => {}
         }
         self.write_status();
-        self.changed();
+        self.mark_changed();
     }
 
-    fn end_boot(&mut self) {
-        let fate = self.pod.as_ref().map(|pod| pod.fate);
-        let crashes_on = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
-        self.ledger.crashed_on |= crashes_on;
-        if crashes_on || fate == Some(SetBehaviour::Crashes) {
+    fn finish_boot(&mut self) {
+        let behaviour = self.pod.as_ref().map(|pod| pod.behaviour);
+        let crashes_again = self.pod.as_ref().and_then(|pod| pod.crashes_until).is_some_and(|until| now() < until);
+        self.invariants.crash_looped |= crashes_again;
+        if crashes_again || behaviour == Some(SetBehaviour::CrashesAtStart) {
             return self.crash("server: the process ends while it starts");
         }
         let files = self.pod.as_ref().expect("it boots").files.clone();
-        self.end_move(&files);
-        let dies = if fate == Some(SetBehaviour::DiesLater) { Some(now() + self.seconds(2, 50)) } else { None };
-        let dies = self.by_script.lives_for().map(|lives| now() + lives).or(dies);
+        self.finish_migration(&files);
+        let exits_at =
+            if behaviour == Some(SetBehaviour::CrashesLater) { Some(now() + self.seconds(2, 50)) } else { None };
+        let exits_at = self.scripted.process_lifetime().map(|lifetime| now() + lifetime).or(exits_at);
         let pod = self.pod.as_mut().expect("it boots");
-        (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), dies);
-        self.tell("server: is up and answers pings");
+        (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), exits_at);
+        self.trace("server: is up and answers pings");
     }
 
     /// The process ends with an error, and unsaved changes are lost.
@@ -396,59 +405,60 @@ impl SimCluster {
 
     /// The process ends with the exit code that is set.
     pub(super) fn end_process(&mut self, why: &str) {
-        self.tell(why);
+        self.trace(why);
         self.lose_unsaved();
         let pod = self.pod.as_mut().expect("it has a process");
         let backoff = if pod.starts == 1 { SignedDuration::from_secs(1) } else { Pod::backoff(pod.starts - 2) };
-        (pod.phase, pod.last_end, pod.due, pod.hangs_until) = (Phase::Ended, Some(now()), Some(now() + backoff), None);
+        (pod.phase, pod.last_exit_at, pod.due, pod.hangs_until) =
+            (Phase::Exited, Some(now()), Some(now() + backoff), None);
         // The agent checks every few seconds.
-        self.agent_looks();
+        self.agent_observe();
         self.write_status();
-        self.changed();
+        self.mark_changed();
     }
 
     /// The kubelet sees that the pod is to end: the hook saves and stops, or the grace period runs out.
-    fn see_end_of_pod(&mut self) {
-        let object = self.objects.get(&self.key_of_pod());
+    fn stop_pod_if_deleted(&mut self) {
+        let object = self.objects.get(&self.pod_key());
         if self.pod.is_some() && object.is_err() {
             // A pod on no node has no process to stop.
-            return self.pod_is_gone();
+            return self.remove_pod();
         }
         let ends = object.ok().and_then(|pod| pod["metadata"]["deletionTimestamp"].as_str());
         let Some(ends) = ends.and_then(|text| text.parse::<Timestamp>().ok()) else { return };
         let stop = self.seconds(2, 8);
-        self.ask_agent_to_stop();
-        let Some(pod) = self.pod.as_mut().filter(|pod| !matches!(pod.phase, Phase::Stopping | Phase::Lost)) else {
+        self.request_agent_stop();
+        let Some(pod) = self.pod.as_mut().filter(|pod| !matches!(pod.phase, Phase::Stopping | Phase::NodeLost)) else {
             return;
         };
         let was_up = pod.phase == Phase::Up;
-        pod.has_process = !matches!(pod.phase, Phase::Ended | Phase::Preparing | Phase::Refused(_) | Phase::Pending);
-        let hangs = pod.hangs();
-        (pod.phase, pod.due) = (Phase::Stopping, Some(if hangs { ends } else { now() + stop }));
-        if was_up && !hangs {
+        pod.has_process = !matches!(pod.phase, Phase::Exited | Phase::Preparing | Phase::Refused(_) | Phase::Pending);
+        let is_hanging = pod.is_hanging();
+        (pod.phase, pod.due) = (Phase::Stopping, Some(if is_hanging { ends } else { now() + stop }));
+        if was_up && !is_hanging {
             self.save_world();
         }
         self.lose_unsaved();
-        self.tell("kubelet: stops the pod: preStop hook, then SIGTERM");
+        self.trace("kubelet: stops the pod: preStop hook, then SIGTERM");
         self.write_status();
     }
 
-    fn see_end_of_hang(&mut self) {
+    fn end_hang_if_due(&mut self) {
         let Some(pod) = &mut self.pod else { return };
         if pod.hangs_until.take_if(|until| *until <= now()).is_some() {
-            self.tell("server: answers again");
+            self.trace("server: answers again");
             self.write_status();
-            self.changed();
+            self.mark_changed();
         }
     }
 
     /// The object and the process are deleted, and unsaved changes are lost.
-    pub(super) fn pod_is_gone(&mut self) {
+    pub(super) fn remove_pod(&mut self) {
         self.pod = None;
         self.lose_unsaved();
-        self.objects.remove(&self.key_of_pod());
-        self.tell("kubelet: the pod is gone");
-        self.changed();
+        self.objects.remove(&self.pod_key());
+        self.trace("kubelet: the pod is deleted");
+        self.mark_changed();
     }
 
     /// Writes the pod's status as the kubelet does.
@@ -456,9 +466,9 @@ impl SimCluster {
         let Some(pod) = &self.pod else { return };
         if pod.phase == Phase::Pending {
             let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
-            return self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"] = status);
+            return self.objects.change(&self.pod_key(), now(), |pod| pod["status"] = status);
         }
-        let at = |at: Timestamp| (at + self.scenario.node_ahead).to_string();
+        let at = |at: Timestamp| (at + self.scenario.node_clock_offset).to_string();
         let pending = json!({"waiting": {"reason": "PodInitializing"}});
         let container = |name: &str, state: Value, last: Value, (started, ready): (bool, bool), restarts: u32| {
             json!({
@@ -468,33 +478,33 @@ impl SimCluster {
         };
         let prepare = match (&pod.phase, pod.prepared_at) {
             (_, Some(done)) => (json!({"terminated": {"exitCode": 0, "finishedAt": at(done)}}), json!({})),
-            (Phase::Refused(words), None) => {
-                let end = json!({"exitCode": 3, "finishedAt": at(now()), "message": words});
+            (Phase::Refused(message), None) => {
+                let end = json!({"exitCode": 3, "finishedAt": at(now()), "message": message});
                 (json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": end}))
             }
-            (_, None) => (json!({"running": {"startedAt": at(pod.made_at)}}), json!({})),
+            (_, None) => (json!({"running": {"startedAt": at(pod.created_at)}}), json!({})),
         };
-        let ended = pod.last_end.map(|end| {
+        let ended = pod.last_exit_at.map(|end| {
             let reason = if pod.exit_code == 0 { "Completed" } else { "Error" };
             json!({"terminated": {"exitCode": pod.exit_code, "reason": reason, "finishedAt": at(end)}})
         });
         let running = json!({"running": {"startedAt": at(pod.started_at)}});
         let is_up = pod.phase == Phase::Up;
         let (state, last) = match pod.phase {
-            Phase::Booting | Phase::Up | Phase::Lost => (running, ended.unwrap_or_else(|| json!({}))),
-            Phase::Ended if pod.starts == 1 => (ended.unwrap_or_default(), json!({})),
-            Phase::Ended => (json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended.unwrap_or_default()),
+            Phase::Booting | Phase::Up | Phase::NodeLost => (running, ended.unwrap_or_else(|| json!({}))),
+            Phase::Exited if pod.starts == 1 => (ended.unwrap_or_default(), json!({})),
+            Phase::Exited => (json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended.unwrap_or_default()),
             Phase::Stopping if pod.prepared_at.is_some() => (running, ended.unwrap_or_else(|| json!({}))),
             Phase::Pending | Phase::Preparing | Phase::Refused(_) | Phase::Stopping => (pending, json!({})),
         };
-        let ready = is_up && !pod.hangs();
+        let ready = is_up && !pod.is_hanging();
         let status = json!({
-            "phase": "Running", "podIP": self.scenario.address.to_string(), "startTime": at(pod.made_at),
+            "phase": "Running", "podIP": self.scenario.address.to_string(), "startTime": at(pod.created_at),
             "conditions": conditions(ready),
-            "initContainerStatuses": [container(PREPARE_CONTAINER, prepare.0, prepare.1, (false, true), pod.tries)],
+            "initContainerStatuses": [container(PREPARE_CONTAINER, prepare.0, prepare.1, (false, true), pod.init_attempts)],
             "containerStatuses": [container(SERVER_CONTAINER, state, last, (is_up, ready), pod.starts.saturating_sub(1))],
         });
-        self.objects.change(&self.key_of_pod(), now(), |pod| pod["status"] = status);
+        self.objects.change(&self.pod_key(), now(), |pod| pod["status"] = status);
     }
 }
 
@@ -506,12 +516,13 @@ fn has_rcon(pod: &Value) -> bool {
 }
 
 /// The path on this machine of a path in the container.
-fn on_host(value: &str, mounts: &Value, places: &BTreeMap<String, PathBuf>) -> String {
+fn host_path(value: &str, mounts: &Value, paths: &BTreeMap<String, PathBuf>) -> String {
     for mount in mounts.as_array().into_iter().flatten() {
-        let (at, name) = (mount["mountPath"].as_str().unwrap_or_default(), mount["name"].as_str().unwrap_or_default());
-        if let Ok(rest) = Path::new(value).strip_prefix(at) {
-            let place = places[name].join(rest);
-            return place.display().to_string();
+        let (mount_path, name) =
+            (mount["mountPath"].as_str().unwrap_or_default(), mount["name"].as_str().unwrap_or_default());
+        if let Ok(rest) = Path::new(value).strip_prefix(mount_path) {
+            let path = paths[name].join(rest);
+            return path.display().to_string();
         }
     }
     value.to_owned()

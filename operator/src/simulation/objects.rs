@@ -24,13 +24,13 @@ impl Key {
 
 /// Why a request is refused, in the form of the API server's answer.
 #[derive(Debug, Clone)]
-pub(super) struct Refused {
+pub(super) struct Rejection {
     pub(super) code: u16,
     pub(super) reason: &'static str,
     pub(super) message: String,
 }
 
-impl Refused {
+impl Rejection {
     fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into() }
     }
@@ -39,8 +39,12 @@ impl Refused {
         Self::new(404, "NotFound", format!("{} \"{}\" not found", key.plural, key.name))
     }
 
-    fn conflict(key: &Key, why: &str) -> Self {
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {} \"{}\": {why}", key.plural, key.name))
+    fn conflict(key: &Key, reason: &str) -> Self {
+        Self::new(
+            409,
+            "Conflict",
+            format!("Operation cannot be fulfilled on {} \"{}\": {reason}", key.plural, key.name),
+        )
     }
 }
 
@@ -64,12 +68,12 @@ pub(super) struct Objects {
 
 impl Objects {
     /// The objects of one of several servers: their UIDs do not collide.
-    pub(super) fn of(number: u32) -> Self {
+    pub(super) fn with_number(number: u32) -> Self {
         Self { uids: u64::from(number) << 32, ..Self::default() }
     }
 
-    pub(super) fn get(&self, key: &Key) -> Result<&Value, Refused> {
-        self.all.get(key).ok_or_else(|| Refused::not_found(key))
+    pub(super) fn get(&self, key: &Key) -> Result<&Value, Rejection> {
+        self.all.get(key).ok_or_else(|| Rejection::not_found(key))
     }
 
     /// The objects of a kind with all these labels.
@@ -80,10 +84,10 @@ impl Objects {
         self.all.iter().filter(|(key, object)| key.plural == plural && has(object)).map(|(_, object)| object).collect()
     }
 
-    pub(super) fn create(&mut self, plural: &str, mut object: Value, now: Timestamp) -> Result<&Value, Refused> {
+    pub(super) fn create(&mut self, plural: &str, mut object: Value, now: Timestamp) -> Result<&Value, Rejection> {
         let key = Key::new(plural, object["metadata"]["name"].as_str().unwrap_or_default());
         if self.all.contains_key(&key) {
-            return Err(Refused::new(409, "AlreadyExists", format!("{plural} \"{}\" already exists", key.name)));
+            return Err(Rejection::new(409, "AlreadyExists", format!("{plural} \"{}\" already exists", key.name)));
         }
         if let Some(Value::Object(texts)) = object.as_object_mut().and_then(|fields| fields.remove("stringData")) {
             for (name, text) in texts {
@@ -97,31 +101,31 @@ impl Objects {
     pub(super) fn patch(
         &mut self,
         key: &Key,
-        of_status: bool,
+        is_status: bool,
         patch: &Patch,
-        dry: bool,
+        is_dry_run: bool,
         now: Timestamp,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, Rejection> {
         let old = self.all.get(key).cloned();
-        let Some(mut new) = self.patched(key, of_status, patch, old.as_ref())? else {
-            return Err(Refused::not_found(key));
+        let Some(mut new) = self.patched(key, is_status, patch, old.as_ref())? else {
+            return Err(Rejection::not_found(key));
         };
         if let Some(old) = &old {
             check_versions(key, &new, old)?;
             if old["immutable"] == true && new["data"] != old["data"] {
-                return Err(Refused::new(422, "Invalid", format!("{}: data is immutable", key.name)));
+                return Err(Rejection::new(422, "Invalid", format!("{}: data is immutable", key.name)));
             }
             // A write changes either only the status, or everything except the status.
-            let (from, to) = if of_status { (&new, old.clone()) } else { (old, new.clone()) };
+            let (from, to) = if is_status { (&new, old.clone()) } else { (old, new.clone()) };
             let status = from.get("status").cloned();
             new = to;
-            set(&mut new, "status", status);
+            set_field(&mut new, "status", status);
         }
-        if dry {
+        if is_dry_run {
             return Ok(new);
         }
         if let Patch::Apply { manager, object } = patch {
-            self.applied.insert((key.clone(), of_status, manager.clone()), object.clone());
+            self.applied.insert((key.clone(), is_status, manager.clone()), object.clone());
         }
         Ok(self.store(key, new, now).clone())
     }
@@ -129,27 +133,27 @@ impl Objects {
     fn patched(
         &self,
         key: &Key,
-        of_status: bool,
+        is_status: bool,
         patch: &Patch,
         old: Option<&Value>,
-    ) -> Result<Option<Value>, Refused> {
+    ) -> Result<Option<Value>, Rejection> {
         let mut new = old.cloned();
         match (patch, &mut new) {
             (Patch::Apply { manager, object }, Some(new)) => {
-                if let Some(before) = self.applied.get(&(key.clone(), of_status, manager.clone())) {
+                if let Some(before) = self.applied.get(&(key.clone(), is_status, manager.clone())) {
                     remove_dropped(new, before, object);
                 }
-                lay_over(new, object);
+                merge_applied(new, object);
             }
             (Patch::Apply { manager: _, object }, None) => {
                 if object["metadata"].get("uid").is_some() {
-                    return Err(Refused::conflict(key, "uid mismatch: no existing object was found"));
+                    return Err(Rejection::conflict(key, "uid mismatch: no existing object was found"));
                 }
                 new = Some(object.clone());
             }
             (Patch::Merge(merge), Some(new)) => json_patch::merge(new, merge),
             (Patch::Json(operations), Some(new)) => json_patch::patch(new, operations)
-                .map_err(|error| Refused::new(422, "Invalid", format!("{}: {error}", key.name)))?,
+                .map_err(|error| Rejection::new(422, "Invalid", format!("{}: {error}", key.name)))?,
             (Patch::Merge(_) | Patch::Json(_), None) => {}
         }
         Ok(new)
@@ -162,17 +166,17 @@ impl Objects {
         key: &Key,
         (uid, version): (Option<&str>, Option<&str>),
         now: Timestamp,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, Rejection> {
         let object = self.get(key)?.clone();
         for (name, named) in [("uid", uid), ("resourceVersion", version)] {
             if named.is_some_and(|named| object["metadata"][name] != named) {
-                return Err(Refused::conflict(key, &format!("the {name} in the precondition does not match")));
+                return Err(Rejection::conflict(key, &format!("the {name} in the precondition does not match")));
             }
         }
         let is_of_server = key.plural == "pods" && !key.name.ends_with("-images");
         if !is_of_server || object["spec"].get("nodeName").is_none() {
             self.remove(key);
-        } else if !is_stopping(&object) {
+        } else if !is_being_deleted(&object) {
             let grace = object["spec"]["terminationGracePeriodSeconds"].as_i64().unwrap_or(30);
             let ends = now + jiff::SignedDuration::from_secs(grace);
             self.change(key, now, |pod| pod["metadata"]["deletionTimestamp"] = json!(ends.to_string()));
@@ -199,7 +203,7 @@ impl Objects {
         let old = self.all.get(key);
         if let Some(old) = old {
             for name in ["uid", "creationTimestamp", "resourceVersion", "generation", "namespace", "name"] {
-                set(&mut new["metadata"], name, old["metadata"].get(name).cloned());
+                set_field(&mut new["metadata"], name, old["metadata"].get(name).cloned());
             }
             if *old == new {
                 return &self.all[key];
@@ -221,11 +225,11 @@ impl Objects {
 }
 
 /// Whether an object is being deleted.
-pub(super) fn is_stopping(object: &Value) -> bool {
+pub(super) fn is_being_deleted(object: &Value) -> bool {
     object["metadata"].get("deletionTimestamp").is_some()
 }
 
-fn set(object: &mut Value, name: &str, value: Option<Value>) {
+fn set_field(object: &mut Value, name: &str, value: Option<Value>) {
     let Some(fields) = object.as_object_mut() else { return };
     match value {
         Some(value) => fields.insert(name.to_owned(), value),
@@ -234,10 +238,10 @@ fn set(object: &mut Value, name: &str, value: Option<Value>) {
 }
 
 /// Version and UID in a write must match the stored object.
-fn check_versions(key: &Key, new: &Value, old: &Value) -> Result<(), Refused> {
-    for (name, why) in [("uid", "uid mismatch"), ("resourceVersion", "the object has been modified")] {
+fn check_versions(key: &Key, new: &Value, old: &Value) -> Result<(), Rejection> {
+    for (name, reason) in [("uid", "uid mismatch"), ("resourceVersion", "the object has been modified")] {
         if new["metadata"].get(name).is_some_and(|named| *named != old["metadata"][name]) {
-            return Err(Refused::conflict(key, why));
+            return Err(Rejection::conflict(key, reason));
         }
     }
     Ok(())
@@ -262,11 +266,11 @@ fn remove_dropped(live: &mut Value, before: &Value, now: &Value) {
 }
 
 /// Lists are replaced as a whole: no list here has two managers.
-fn lay_over(live: &mut Value, applied: &Value) {
+fn merge_applied(live: &mut Value, applied: &Value) {
     match (live, applied) {
         (Value::Object(live), Value::Object(applied)) => {
             for (name, value) in applied {
-                lay_over(live.entry(name.clone()).or_insert(Value::Null), value);
+                merge_applied(live.entry(name.clone()).or_insert(Value::Null), value);
             }
         }
         (live, applied) => *live = applied.clone(),

@@ -9,92 +9,92 @@ use crate::clock::now;
 use crate::k8s::labels::{APPLY_NOW, BACKUP_NOW};
 
 /// How long after a user's request its action may begin.
-pub(super) const ASKED_FOR: SignedDuration = SignedDuration::from_mins(30);
+pub(super) const REQUEST_VALID_FOR: SignedDuration = SignedDuration::from_mins(30);
 
 /// An action of a user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum UserAction {
     /// Scales the server to zero, and up again.
-    Down,
-    Up,
+    ScaleDown,
+    ScaleUp,
     /// Another heap, which changes the template of the pod.
-    AnotherHeap,
+    ChangeHeap,
     /// `nightshift.dev/apply-now`
-    Now,
+    ApplyNow,
     /// `nightshift.dev/rollback-to: previous`, and its removal.
-    Back,
-    On,
+    RollBack,
+    EndRollBack,
     /// `spec.suspend`, and its removal.
-    Rest,
-    NoRest,
+    Suspend,
+    Resume,
     /// `*` in `spec.hold`, and an empty list.
     Hold,
-    LetGo,
+    EndHold,
     /// `nightshift.dev/approve` with the planned version set.
     Approve,
     /// `nightshift.dev/backup-now`
-    Copy,
+    BackUp,
     /// `nightshift.dev/restore-from` with an existing backup.
     Restore,
     /// Fixes the cause of failures. The template changes, so that the newer version sets are tried again.
-    Mend,
+    FixCause,
 }
 
 impl SimCluster {
     /// Writes the change as a user does.
-    pub(super) fn write(&mut self, wish: UserAction) {
-        match wish {
-            UserAction::Down => self.spec("replicas", &json!(0)),
-            UserAction::Up => self.spec("replicas", &json!(1)),
-            UserAction::AnotherHeap => self.spec("jvm", &json!({"heap": "2Gi"})),
-            UserAction::Now => {
-                self.ledger.asked_until = Some(now() + ASKED_FOR);
+    pub(super) fn apply_user_action(&mut self, action: UserAction) {
+        match action {
+            UserAction::ScaleDown => self.spec("replicas", &json!(0)),
+            UserAction::ScaleUp => self.spec("replicas", &json!(1)),
+            UserAction::ChangeHeap => self.spec("jvm", &json!({"heap": "2Gi"})),
+            UserAction::ApplyNow => {
+                self.invariants.requested_until = Some(now() + REQUEST_VALID_FOR);
                 self.annotate(APPLY_NOW, Some(&now().as_second().to_string()));
             }
-            UserAction::Back => {
-                self.ledger.asked_until = Some(now() + ASKED_FOR);
-                self.note_taken_back();
+            UserAction::RollBack => {
+                self.invariants.requested_until = Some(now() + REQUEST_VALID_FOR);
+                self.allow_repeated_updates();
                 self.annotate(ROLLBACK_TO, Some(PREVIOUS));
             }
-            UserAction::On => self.annotate(ROLLBACK_TO, None),
-            UserAction::Rest => {
-                self.ledger.suspended_since = Some(now());
+            UserAction::EndRollBack => self.annotate(ROLLBACK_TO, None),
+            UserAction::Suspend => {
+                self.invariants.suspended_since = Some(now());
                 self.spec("suspend", &json!(true));
             }
             UserAction::Hold => self.spec("hold", &json!(["*"])),
-            UserAction::LetGo => self.spec("hold", &json!([])),
+            UserAction::EndHold => self.spec("hold", &json!([])),
             UserAction::Approve => {
-                let server = self.objects.get(&self.key_of_server()).expect("nobody deletes it");
+                let server = self.objects.get(&self.server_key()).expect("nobody deletes it");
                 let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);
                 if let Some(planned) = planned {
                     self.annotate(APPROVE, Some(&planned));
-                    self.ledger.approved.insert(planned);
+                    self.invariants.approved.insert(planned);
                 }
             }
-            UserAction::Copy => self.annotate(BACKUP_NOW, Some(&now().as_second().to_string())),
+            UserAction::BackUp => self.annotate(BACKUP_NOW, Some(&now().as_second().to_string())),
             UserAction::Restore => {
-                if let Some(copy) = self.choose_copy() {
-                    self.annotate(RESTORE_FROM, Some(&copy));
+                if let Some(restore) = self.choose_restore() {
+                    self.annotate(RESTORE_FROM, Some(&restore));
                 }
             }
-            UserAction::Mend => {
-                self.ledger.mended_at = Some(now());
+            UserAction::FixCause => {
+                self.invariants.fixed_at = Some(now());
                 self.spec("podTemplate", &json!({"metadata": {"annotations": {"example.com/mended": "1"}}}));
             }
-            UserAction::NoRest => {
-                self.ledger.suspended_since = None;
+            UserAction::Resume => {
+                self.invariants.suspended_since = None;
                 self.spec("suspend", &json!(false));
             }
         }
-        self.news = true;
+        self.has_changes = true;
     }
 
     fn spec(&mut self, field: &str, value: &Value) {
-        self.objects.change(&self.key_of_server(), now(), |server| server["spec"][field] = value.clone());
+        self.objects.change(&self.server_key(), now(), |server| server["spec"][field] = value.clone());
     }
 
     fn annotate(&mut self, name: &str, value: Option<&str>) {
-        self.objects.change(&self.key_of_server(), now(), |server| {
+        self.objects.change(&self.server_key(), now(), |server| {
             let annotations = &mut server["metadata"]["annotations"];
             match value {
                 Some(value) => annotations[name] = json!(value),

@@ -1,7 +1,7 @@
 //! Edge (writes). Defines the world layouts before and since Minecraft 26.1: three folders, or one.
 //!
 //! The files and the order of the migration at the first start of 26.1 are those of the fake Paper server
-//! (`fixtures/src/stand_in/migration.rs`).
+//! (`fixtures/src/fake_paper/migration.rs`).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,23 +22,23 @@ const PLAYER: &str = "player.dat";
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Layout {
     /// A folder for each dimension, with a `level.dat` of its own.
-    Beside,
+    Siblings,
     /// All dimensions below the level's folder (26.1).
-    Below,
+    Nested,
 }
 
 impl Layout {
     /// The layout of a Minecraft version.
-    pub(super) fn of(minecraft: &str) -> Self {
+    pub(super) fn from_minecraft(minecraft: &str) -> Self {
         // Newer versions begin with the year.
-        if minecraft.starts_with("1.") { Self::Beside } else { Self::Below }
+        if minecraft.starts_with("1.") { Self::Siblings } else { Self::Nested }
     }
 
     /// The folders of the region files of the three dimensions.
     const fn regions(self) -> [&'static str; 3] {
         match self {
-            Self::Beside => ["world/region", "world_nether/DIM-1/region", "world_the_end/DIM1/region"],
-            Self::Below => [
+            Self::Siblings => ["world/region", "world_nether/DIM-1/region", "world_the_end/DIM1/region"],
+            Self::Nested => [
                 "world/dimensions/minecraft/overworld/region",
                 "world/dimensions/minecraft/the_nether/region",
                 "world/dimensions/minecraft/the_end/region",
@@ -48,83 +48,83 @@ impl Layout {
 
     const fn players(self) -> &'static str {
         match self {
-            Self::Beside => "world/playerdata",
-            Self::Below => "world/players",
+            Self::Siblings => "world/playerdata",
+            Self::Nested => "world/players",
         }
     }
 
     /// The folders that have a `level.dat`.
     const fn levels(self) -> &'static [&'static str] {
         match self {
-            Self::Beside => &FOLDERS,
-            Self::Below => &["world"],
+            Self::Siblings => &FOLDERS,
+            Self::Nested => &["world"],
         }
     }
 }
 
 /// The players' builds that a server of this layout finds. A 26.1 server also reads the old folders, because it
 /// migrates them.
-pub(super) fn read_marks(data: &Path, layout: Layout) -> Vec<u64> {
-    let looks_at: &[Layout] = match layout {
-        Layout::Beside => &[Layout::Beside],
-        Layout::Below => &[Layout::Beside, Layout::Below],
+pub(super) fn read_builds(data: &Path, layout: Layout) -> Vec<u64> {
+    let layouts: &[Layout] = match layout {
+        Layout::Siblings => &[Layout::Siblings],
+        Layout::Nested => &[Layout::Siblings, Layout::Nested],
     };
-    let files = looks_at.iter().flat_map(|layout| layout.regions()).map(|folder| data.join(folder).join(REGION));
+    let files = layouts.iter().flat_map(|layout| layout.regions()).map(|folder| data.join(folder).join(REGION));
     let texts = files.map(|file| fs::read_to_string(file).unwrap_or_default());
-    let mut marks: Vec<u64> =
+    let mut builds: Vec<u64> =
         texts.flat_map(|text| text.lines().map(|line| line.parse().expect("a mark")).collect::<Vec<u64>>()).collect();
-    marks.sort_unstable();
-    marks
+    builds.sort_unstable();
+    builds
 }
 
 /// Writes all builds to the disk. Players build in all three dimensions.
-pub(super) fn write_worlds(data: &Path, files: &FileSet, marks: &[u64]) {
-    let layout = Layout::of(&files.minecraft);
+pub(super) fn write_worlds(data: &Path, files: &FileSet, builds: &[u64]) {
+    let layout = Layout::from_minecraft(&files.minecraft);
     for (dimension, folder) in (0..).zip(layout.regions()) {
-        let built = marks.iter().filter(|mark| **mark % 3 == dimension);
+        let built = builds.iter().filter(|build| **build % 3 == dimension);
         write(
             &data.join(folder).join(REGION),
             built.map(ToString::to_string).collect::<Vec<_>>().join("\n").as_bytes(),
         );
     }
-    if !marks.is_empty() {
+    if !builds.is_empty() {
         let player = data.join(layout.players()).join(PLAYER);
         // Minecraft writes it when a player has changed, not at each start.
-        let text = marks.len().to_string();
+        let text = builds.len().to_string();
         if fs::read_to_string(&player).ok().as_ref() != Some(&text) {
             write(&player, text.as_bytes());
         }
     }
     // Each Minecraft version adds files that older ones do not know.
     write(&data.join("world/data").join(&files.minecraft), b"");
-    let format = files.data_version.expect("the stand-in for Paper says its format");
+    let format = files.data_version.expect("the fake-paper for Paper says its format");
     for folder in layout.levels() {
         write(&data.join(folder).join("level.dat"), &level_dat(format, &files.minecraft));
     }
 }
 
 /// The files that the first start of 26.1 moves, in its order: source, target and name.
-pub(super) fn moves(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
-    let players = (Layout::Beside.players(), Layout::Below.players(), PLAYER);
-    let regions = Layout::Beside.regions().into_iter().zip(Layout::Below.regions());
+pub(super) fn files_to_migrate(data: &Path) -> Vec<(&'static str, &'static str, &'static str)> {
+    let players = (Layout::Siblings.players(), Layout::Nested.players(), PLAYER);
+    let regions = Layout::Siblings.regions().into_iter().zip(Layout::Nested.regions());
     let all = std::iter::once(players).chain(regions.map(|(from, to)| (from, to, REGION)));
     all.filter(|(from, _, file)| data.join(from).join(file).exists()).collect()
 }
 
 /// Whether a migration has begun and not ended. 26.1 does not continue it ("Refusing to overwrite existing migrated
 /// file").
-pub(super) fn is_half_moved(data: &Path) -> bool {
-    data.join("world/dimensions").exists() && !moves(data).is_empty()
+pub(super) fn is_partly_migrated(data: &Path) -> bool {
+    data.join("world/dimensions").exists() && !files_to_migrate(data).is_empty()
 }
 
 /// Whether a start of 26.1 has moved files here to a place that older versions do not read.
-pub(super) fn is_moved(data: &Path) -> bool {
+pub(super) fn is_migrated(data: &Path) -> bool {
     data.join("world/dimensions").exists()
 }
 
 /// Moves the first `some` files.
-pub(super) fn move_some(data: &Path, some: usize) {
-    for (from, to, file) in moves(data).into_iter().take(some) {
+pub(super) fn migrate_files(data: &Path, count: usize) {
+    for (from, to, file) in files_to_migrate(data).into_iter().take(count) {
         let to = data.join(to);
         fs::create_dir_all(&to).expect("a folder of the new layout");
         fs::rename(data.join(from).join(file), to.join(file)).expect("both lie on one volume");
@@ -132,12 +132,12 @@ pub(super) fn move_some(data: &Path, some: usize) {
 }
 
 /// Moves the remaining files, and removes the empty folders.
-pub(super) fn end_move(data: &Path) {
-    move_some(data, usize::MAX);
-    for folder in FOLDERS.iter().filter(|folder| !Layout::Below.levels().contains(folder)) {
+pub(super) fn finish_migration(data: &Path) {
+    migrate_files(data, usize::MAX);
+    for folder in FOLDERS.iter().filter(|folder| !Layout::Nested.levels().contains(folder)) {
         fs::remove_dir_all(data.join(folder)).expect("a world that was moved");
     }
-    for folder in [Layout::Beside.regions()[0], Layout::Beside.players()] {
+    for folder in [Layout::Siblings.regions()[0], Layout::Siblings.players()] {
         // The folder does not exist if no player was on the server.
         let _ = fs::remove_dir(data.join(folder));
     }
@@ -150,7 +150,7 @@ fn write(file: &Path, bytes: &[u8]) {
 
 /// Records in the worlds that this Minecraft has opened them.
 pub(super) fn write_level_dats(data: &Path, format: u32, name: &str) {
-    for folder in Layout::Beside.levels() {
+    for folder in Layout::Siblings.levels() {
         write(&data.join(folder).join("level.dat"), &level_dat(format, name));
     }
 }

@@ -23,7 +23,7 @@ fn snapshot() -> Arc<Snapshot> {
         "paper": [{"minecraft": "1.21.10", "java": 21, "builds": [build(1, ready), build(2, young)]}],
         "paperReadAt": at(0), "projects": [],
     });
-    Arc::new(Snapshot::of(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new()))
+    Arc::new(Snapshot::new(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new()))
 }
 
 fn group(servers: &[&str]) -> Group {
@@ -32,27 +32,27 @@ fn group(servers: &[&str]) -> Group {
 }
 
 /// Answers the questions in this order. Returns the build of each answer and the number of decisions.
-fn answered(snapshot: &Arc<Snapshot>, questions: &[(&Group, &str, i64)]) -> (Vec<u32>, usize) {
-    let (ask, asked) = channel();
-    let replies: Vec<_> = questions
+fn solve_all(snapshot: &Arc<Snapshot>, requests: &[(&Group, &str, i64)]) -> (Vec<u32>, usize) {
+    let (sender, receiver) = channel();
+    let replies: Vec<_> = requests
         .iter()
         .map(|&(group, server, seconds)| {
-            let (reply, answer) = oneshot::channel();
-            let subject = SolveSubject { snapshot: snapshot.clone(), group: group.clone(), at: at(seconds) };
-            ask.send(SolveRequest { subject, server: server.to_owned(), reply }).unwrap();
-            answer
+            let (reply, result) = oneshot::channel();
+            let subject = SolveSubject { snapshot: snapshot.clone(), group: group.clone(), now: at(seconds) };
+            sender.send(SolveRequest { subject, server: server.to_owned(), reply }).unwrap();
+            result
         })
         .collect();
-    drop(ask);
+    drop(sender);
     let metrics = Metrics::default();
-    serve(&asked, &metrics.solves);
-    let builds = replies.into_iter().map(|answer| answer.blocking_recv().unwrap().0.unwrap().lock.build).collect();
+    serve_requests(&receiver, &metrics.solves);
+    let builds = replies.into_iter().map(|result| result.blocking_recv().unwrap().0.unwrap().lock.build).collect();
     (builds, count(&metrics, "solve"))
 }
 
 /// The number of observations of this histogram.
-fn count(metrics: &Metrics, what: &str) -> usize {
-    let (exposition, name) = (metrics.renderer()(), format!("nightshift_{what}_seconds_count "));
+fn count(metrics: &Metrics, phase: &str) -> usize {
+    let (exposition, name) = (metrics.renderer()(), format!("nightshift_{phase}_seconds_count "));
     let count = exposition.lines().find_map(|line| line.strip_prefix(&name));
     count.unwrap().parse().unwrap()
 }
@@ -60,23 +60,23 @@ fn count(metrics: &Metrics, what: &str) -> usize {
 #[test]
 fn group_is_solved_once_for_all_members() {
     let (one, other) = (group(&["games/a", "games/b", "games/c"]), group(&["games/x", "games/y"]));
-    let questions = [
+    let requests = [
         (&one, "games/a", 0),
         (&other, "games/x", 0),
         (&one, "games/b", 1),
         (&other, "games/y", 2),
         (&one, "games/c", 2),
     ];
-    assert_eq!(answered(&snapshot(), &questions), (vec![1; 5], 2));
+    assert_eq!(solve_all(&snapshot(), &requests), (vec![1; 5], 2));
 }
 
 #[test]
 fn solution_is_reused_for_ten_seconds_and_same_requests() {
     let one = group(&["games/a", "games/b"]);
     let late = [(&one, "games/a", 0), (&one, "games/b", 9), (&one, "games/b", 10)];
-    assert_eq!(answered(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
+    assert_eq!(solve_all(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
     let same_again = group(&["games/a", "games/b"]);
-    assert_eq!(answered(&snapshot(), &[(&one, "games/a", 0), (&same_again, "games/a", 0)]).1, 2);
+    assert_eq!(solve_all(&snapshot(), &[(&one, "games/a", 0), (&same_again, "games/a", 0)]).1, 2);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn solution_is_cached_until_its_inputs_change() {
     let metrics = Metrics::default();
     let solver = Solver::start(metrics.solves.clone()).unwrap();
     let build = async |snapshot: &Arc<Snapshot>, group: &Group, seconds| {
-        solver.ask(snapshot.clone(), group.clone(), "games/a", at(seconds)).await.unwrap().unwrap().lock.build
+        solver.solve(snapshot.clone(), group.clone(), "games/a", at(seconds)).await.unwrap().unwrap().lock.build
     };
     let (one, two) = (group(&["games/a"]), group(&["games/a", "games/b"]));
     assert_eq!(build(&snapshot(), &one, -3_000).await, 1);
@@ -96,10 +96,10 @@ async fn solution_is_cached_until_its_inputs_change() {
     assert_eq!(build(&snapshot(), &one, 5).await, 2, "what a delay held is out of it");
     let mut catalog = snapshot().catalog.clone();
     catalog.paper[0].builds.truncate(1);
-    let other = Arc::new(Snapshot::of(catalog, std::collections::BTreeMap::new()));
+    let other = Arc::new(Snapshot::new(catalog, std::collections::BTreeMap::new()));
     assert_eq!(build(&other, &one, 5).await, 1);
     assert_eq!(count(&metrics, "explain"), 4);
-    solver.forget("games/a");
+    solver.evict("games/a");
     assert_eq!(build(&other, &one, 5).await, 1);
     assert_eq!(count(&metrics, "explain"), 5);
 }

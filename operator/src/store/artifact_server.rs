@@ -30,13 +30,13 @@ impl Store {
 }
 
 async fn file(State(store): State<Arc<Store>>, Path((algorithm, hex)): Path<(String, String)>) -> Response {
-    let Some(hash) = Hash::of_parts(&algorithm, &hex) else {
-        return refuse(StatusCode::NOT_FOUND, "this is no hash that files are known by".to_owned());
+    let Some(hash) = Hash::from_parts(&algorithm, &hex) else {
+        return error_response(StatusCode::NOT_FOUND, "this is not a supported hash".to_owned());
     };
-    let path = match store.known(&hash).await {
+    let path = match store.fetch_by_hash(&hash).await {
         Some(Ok(path)) => path,
-        Some(Err(error)) => return refuse(StatusCode::BAD_GATEWAY, ErrorChain(&error).to_string()),
-        None => return refuse(StatusCode::NOT_FOUND, format!("no current lock names {hash}")),
+        Some(Err(error)) => return error_response(StatusCode::BAD_GATEWAY, ErrorChain(&error).to_string()),
+        None => return error_response(StatusCode::NOT_FOUND, format!("no current lock names {hash}")),
     };
     let opened = async {
         let file = tokio::fs::File::open(&path).await?;
@@ -52,10 +52,10 @@ async fn file(State(store): State<Arc<Store>>, Path((algorithm, hex)): Path<(Str
             ];
             (headers, Body::from_stream(ReaderStream::with_capacity(file, CHUNK))).into_response()
         }
-        Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, format!("{hash} cannot be read: {error}")),
+        Err(error) => error_response(StatusCode::INTERNAL_SERVER_ERROR, format!("could not read {hash}: {error}")),
     }
 }
 
-fn refuse(status: StatusCode, error: String) -> Response {
-    (status, Json(RequestRefusal::because(error))).into_response()
+fn error_response(status: StatusCode, error: String) -> Response {
+    (status, Json(RequestRefusal::new(error))).into_response()
 }

@@ -13,14 +13,14 @@ pub(crate) enum OpenError {
         #[source]
         source: io::Error,
     },
-    #[error("could not make the client for downloads")]
+    #[error("could not create the client for downloads")]
     Client(#[source] resolver::upstream::StartError),
 }
 
 /// Why a file could not be fetched. Cheap to clone, because all callers that waited for a download get its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub(crate) enum FetchError {
-    #[error("`{hash}` is no hash that can be checked; a source has to state sha256, sha512 or sha1")]
+    #[error("`{hash}` cannot be checked: a source has to state sha256, sha512 or sha1")]
     NoHash { hash: String },
     #[error(transparent)]
     Download(#[from] DownloadError),
@@ -36,10 +36,10 @@ impl FetchError {
     }
 
     /// Whether another try can succeed without a change by a user.
-    pub(crate) fn may_pass(&self) -> bool {
+    pub(crate) fn is_retryable(&self) -> bool {
         match self {
             Self::NoHash { .. } => false,
-            Self::Download(error) => error.may_pass(),
+            Self::Download(error) => error.is_transient(),
         }
     }
 }

@@ -24,8 +24,8 @@ struct StoredFile {
 
 /// Removes files until the others have at most `room` bytes together, and returns the removed ones. The file used last
 /// always stays. A reader of a removed file is not interrupted. Blocks.
-pub(super) fn make(dir: &Path, room: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
-    let mut kept = Vec::new();
+pub(super) fn evict_files(dir: &Path, max_bytes: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
+    let mut stored = Vec::new();
     for folder in fs::read_dir(dir)? {
         let folder = folder?;
         if folder.file_name() == UNFINISHED {
@@ -35,21 +35,21 @@ pub(super) fn make(dir: &Path, room: u64, used: &BTreeMap<Hash, u64>) -> io::Res
             let file = file?;
             let metadata = file.metadata()?;
             let (algorithm, hex) = (folder.file_name(), file.file_name());
-            let hash = Hash::of_parts(&algorithm.to_string_lossy(), &hex.to_string_lossy());
+            let hash = Hash::from_parts(&algorithm.to_string_lossy(), &hex.to_string_lossy());
             let used = hash.and_then(|hash| used.get(&hash).copied()).unwrap_or_default();
-            kept.push(StoredFile { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
+            stored.push(StoredFile { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
         }
     }
-    kept.sort();
-    kept.pop();
-    let mut over = kept.iter().map(|file| file.size).sum::<u64>().saturating_sub(room);
+    stored.sort();
+    stored.pop();
+    let mut excess = stored.iter().map(|file| file.size).sum::<u64>().saturating_sub(max_bytes);
     let mut removed = Vec::new();
-    for StoredFile { path, size, used: _, written: _ } in kept {
-        if over == 0 {
+    for StoredFile { path, size, used: _, written: _ } in stored {
+        if excess == 0 {
             break;
         }
         fs::remove_file(&path)?;
-        over = over.saturating_sub(size);
+        excess = excess.saturating_sub(size);
         removed.push(path);
     }
     Ok(removed)
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn eviction_removes_least_recently_used_file_first() {
         let dir = tempfile::tempdir().unwrap();
-        let hash = |digit: &str| Hash::of_parts("sha256", &digit.repeat(64)).unwrap();
+        let hash = |digit: &str| Hash::from_parts("sha256", &digit.repeat(64)).unwrap();
         for folder in ["sha256", UNFINISHED] {
             fs::create_dir(dir.path().join(folder)).unwrap();
         }
@@ -77,13 +77,13 @@ mod tests {
             names.sort();
             names.iter().map(|name| name[..1].to_owned()).collect::<String>()
         };
-        make(dir.path(), 30, &used).unwrap();
+        evict_files(dir.path(), 30, &used).unwrap();
         assert_eq!(left(), "1234", "there is room for all, with the one that stays anyway");
-        make(dir.path(), 25, &used).unwrap();
+        evict_files(dir.path(), 25, &used).unwrap();
         assert_eq!(left(), "123", "one that this process never used");
-        make(dir.path(), 10, &used).unwrap();
+        evict_files(dir.path(), 10, &used).unwrap();
         assert_eq!(left(), "13");
-        make(dir.path(), 0, &used).unwrap();
+        evict_files(dir.path(), 0, &used).unwrap();
         assert_eq!(left(), "1");
     }
 }

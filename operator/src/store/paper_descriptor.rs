@@ -7,10 +7,10 @@ use resolver::jar::{FactsError, Hash, Jar};
 use serde::Deserialize;
 
 const VERSION: &str = "version.json";
-const CONTEXT: &str = "META-INF/download-context";
+const DOWNLOAD_CONTEXT: &str = "META-INF/download-context";
 
 /// Both files have a few hundred bytes.
-const LARGEST: u64 = 64 << 10;
+const MAX_ENTRY_BYTES: u64 = 64 << 10;
 
 /// The facts in a server's JAR.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,14 +34,15 @@ pub(crate) struct Mojang {
 }
 
 /// Reads a Paper JAR. Blocks, for a few milliseconds.
-pub(crate) fn facts(path: &Path) -> Result<PaperFacts, FactsError> {
+pub(crate) fn read_facts(path: &Path) -> Result<PaperFacts, FactsError> {
     let mut jar = Jar::open(path)?;
-    let version = match jar.entry(VERSION, LARGEST)? {
+    let version = match jar.entry(VERSION, MAX_ENTRY_BYTES)? {
         Some(bytes) => serde_json::from_slice(&bytes)
-            .map_err(|error| FactsError::Nonsense { entry: VERSION, what: error.to_string() })?,
+            .map_err(|error| FactsError::InvalidDescriptor { entry: VERSION, what: error.to_string() })?,
         None => Version::default(),
     };
-    let mojang = jar.entry(CONTEXT, LARGEST)?.map(|bytes| context(&bytes)).transpose()?;
+    let mojang =
+        jar.entry(DOWNLOAD_CONTEXT, MAX_ENTRY_BYTES)?.map(|bytes| parse_download_context(&bytes)).transpose()?;
     Ok(PaperFacts { data_version: version.world_version, minecraft: version.id, mojang })
 }
 
@@ -53,20 +54,20 @@ struct Version {
 }
 
 /// `<sha256> TAB <url> TAB <file name>`, as Paperclip reads it.
-fn context(bytes: &[u8]) -> Result<Mojang, FactsError> {
-    let nonsense = |what: &str| FactsError::Nonsense { entry: CONTEXT, what: what.to_owned() };
+fn parse_download_context(bytes: &[u8]) -> Result<Mojang, FactsError> {
+    let nonsense = |reason: &str| FactsError::InvalidDescriptor { entry: DOWNLOAD_CONTEXT, what: reason.to_owned() };
     let text = std::str::from_utf8(bytes).map_err(|error| nonsense(&error.to_string()))?;
     let parts: Vec<&str> = text.trim_end().split('\t').collect();
     let [sha256, url, file_name] = parts[..] else {
         return Err(nonsense("it has to have three parts"));
     };
-    let hash = Hash::of_parts("sha256", sha256).ok_or_else(|| nonsense("its first part is no sha256"))?;
-    let url = Url::parse(url).map_err(|_| nonsense("its second part is no address"))?;
+    let hash = Hash::from_parts("sha256", sha256).ok_or_else(|| nonsense("its first part is not a sha256"))?;
+    let url = Url::parse(url).map_err(|_| nonsense("its second part is not an address"))?;
     // The name becomes part of a path on the server's volume.
     let plain =
         file_name.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b)) && !file_name.starts_with('.');
     if !plain || file_name.is_empty() {
-        return Err(nonsense("its third part is no plain file name"));
+        return Err(nonsense("its third part is not a plain file name"));
     }
     Ok(Mojang { sha256: hash.hex().to_owned(), url: url.into(), file_name: file_name.to_owned() })
 }

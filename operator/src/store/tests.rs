@@ -19,30 +19,30 @@ mod facts;
 /// A server with files that counts its requests.
 struct Cdn {
     base: Url,
-    asked: Arc<Mutex<BTreeMap<String, u32>>>,
+    requests: Arc<Mutex<BTreeMap<String, u32>>>,
 }
 
 impl Cdn {
     async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = Url::parse(&format!("http://{}/", listener.local_addr().unwrap())).unwrap();
-        let asked: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
-        let counts = Arc::clone(&asked);
+        let requests: Arc<Mutex<BTreeMap<String, u32>>> = Arc::default();
+        let counts = Arc::clone(&requests);
         let router = Router::new().fallback(move |uri: Uri| {
             *counts.lock().unwrap().entry(uri.path().to_owned()).or_default() += 1;
             let answer = answer(&uri);
             async move { answer }
         });
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { base, asked }
+        Self { base, requests }
     }
 
     fn url(&self, path: &str) -> String {
         self.base.join(path).unwrap().into()
     }
 
-    fn asked(&self, path: &str) -> u32 {
-        self.asked.lock().unwrap().get(path).copied().unwrap_or_default()
+    fn requests(&self, path: &str) -> u32 {
+        self.requests.lock().unwrap().get(path).copied().unwrap_or_default()
     }
 }
 
@@ -103,7 +103,7 @@ impl Setup {
     }
 
     /// The error of fetching this path of the server.
-    async fn refused(&self, path: &str) -> FetchError {
+    async fn fetch_error(&self, path: &str) -> FetchError {
         self.store.fetch(&file(self.cdn.url(path), sha256(CONTENT))).await.unwrap_err()
     }
 
@@ -116,7 +116,7 @@ impl Setup {
 
 fn open(dir: &Path, upstreams: Vec<Url>) -> Arc<Store> {
     let policy =
-        StorePolicy::new(download::DownloadPolicy { largest: 1 << 20, ..download::DownloadPolicy::new(upstreams) });
+        StorePolicy::new(download::DownloadPolicy { max_size: 1 << 20, ..download::DownloadPolicy::new(upstreams) });
     Arc::new(Store::new(dir, policy).unwrap())
 }
 
@@ -128,10 +128,10 @@ async fn concurrent_fetches_cause_one_download() {
     for path in paths {
         assert_eq!(std::fs::read(path.unwrap()).unwrap(), CONTENT);
     }
-    assert_eq!(setup.cdn.asked("/file.jar"), 1);
+    assert_eq!(setup.cdn.requests("/file.jar"), 1);
     let again = setup.store.fetch(&wanted).await.unwrap();
     assert!(again.starts_with(setup.dir.path().join("sha256")));
-    assert_eq!(setup.cdn.asked("/file.jar"), 1);
+    assert_eq!(setup.cdn.requests("/file.jar"), 1);
     let Counts { downloads, hits } = setup.store.counts();
     assert_eq!(downloads, 1);
     assert!(hits >= 1);
@@ -160,16 +160,16 @@ async fn wrong_hash_is_final_and_leaves_no_file() {
     let wanted = file(setup.cdn.url("file.jar"), announced.clone());
     for _ in 0..3 {
         let error = setup.store.fetch(&wanted).await.unwrap_err();
-        assert_eq!((error.category(), error.may_pass()), ("wrong-hash", false));
+        assert_eq!((error.category(), error.is_retryable()), ("wrong-hash", false));
         let text = error.to_string();
         assert!(text.contains(&announced) && text.contains(&sha256(CONTENT)), "{text}");
     }
-    assert_eq!(setup.cdn.asked("/file.jar"), 1, "it is not asked for again");
+    assert_eq!(setup.cdn.requests("/file.jar"), 1, "it is not asked for again");
     assert_eq!(setup.on_disk(), 0);
     setup.store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();
     let elsewhere = setup.store.fetch(&file(setup.cdn.url("other.jar"), announced)).await.unwrap_err();
     assert_eq!(elsewhere.category(), "wrong-hash");
-    assert_eq!(setup.cdn.asked("/other.jar"), 1, "another address may have the right one");
+    assert_eq!(setup.cdn.requests("/other.jar"), 1, "another address may have the right one");
 }
 
 #[tokio::test]
@@ -177,10 +177,10 @@ async fn transient_download_failure_is_retried_on_next_fetch() {
     let setup = Setup::new().await;
     for (path, category) in [("down.jar", "status"), ("missing.jar", "status"), ("cut-off.jar", "unreachable")] {
         for _ in 0..2 {
-            let error = setup.refused(path).await;
-            assert_eq!((error.category(), error.may_pass()), (category, true), "{error}");
+            let error = setup.fetch_error(path).await;
+            assert_eq!((error.category(), error.is_retryable()), (category, true), "{error}");
         }
-        assert_eq!(setup.cdn.asked(&format!("/{path}")), 2);
+        assert_eq!(setup.cdn.requests(&format!("/{path}")), 2);
     }
     assert_eq!(setup.on_disk(), 0);
 }
@@ -198,19 +198,19 @@ async fn download_follows_redirects_and_checks_each_address() {
         ("circle.jar", "redirects"),
     ];
     for (path, category) in cases {
-        let error = setup.refused(path).await;
-        assert_eq!((error.category(), error.may_pass()), (category, false), "{path}: {error}");
+        let error = setup.fetch_error(path).await;
+        assert_eq!((error.category(), error.is_retryable()), (category, false), "{path}: {error}");
     }
-    assert_eq!(setup.cdn.asked("/circle.jar"), 6);
+    assert_eq!(setup.cdn.requests("/circle.jar"), 6);
 }
 
 #[tokio::test]
 async fn plain_http_and_loopback_need_allowed_origin() {
     let setup = Setup::new().await;
-    let stranger = Cdn::start().await;
+    let unregistered = Cdn::start().await;
     let other_name = setup.cdn.url("file.jar").replace("127.0.0.1", "localhost");
     for url in [
-        stranger.url("file.jar"),
+        unregistered.url("file.jar"),
         other_name,
         "http://example.org/x.jar".to_owned(),
         "file:///etc/passwd".to_owned(),
@@ -229,18 +229,18 @@ async fn plain_http_and_loopback_need_allowed_origin() {
         let error = setup.store.fetch(&file(url, sha256(CONTENT))).await.unwrap_err();
         assert_eq!(error.category(), "private-address", "{url}");
     }
-    assert_eq!(stranger.asked("/file.jar"), 0);
+    assert_eq!(unregistered.requests("/file.jar"), 0);
 }
 
 #[tokio::test]
 async fn download_of_too_large_file_is_aborted() {
     let setup = Setup::new().await;
-    let error = setup.refused("endless.jar").await;
+    let error = setup.fetch_error("endless.jar").await;
     assert_eq!(error.category(), "too-large", "{error}");
     let mut announced = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     announced.size = Some(1 << 40);
     assert_eq!(setup.store.fetch(&announced).await.unwrap_err().category(), "too-large");
-    assert_eq!(setup.cdn.asked("/file.jar"), 0);
+    assert_eq!(setup.cdn.requests("/file.jar"), 0);
     assert_eq!(setup.on_disk(), 0);
 }
 
@@ -254,7 +254,7 @@ async fn store_keeps_complete_files_across_restart() {
     assert_eq!(setup.on_disk(), 1);
     assert_eq!(restarted.fetch(&wanted).await.unwrap(), path);
     assert_eq!(restarted.counts(), Counts { downloads: 0, hits: 1 });
-    assert_eq!(setup.cdn.asked("/file.jar"), 1);
+    assert_eq!(setup.cdn.requests("/file.jar"), 1);
 }
 
 #[tokio::test]
@@ -268,14 +268,14 @@ async fn corrupted_file_is_fetched_again() {
     assert_eq!(std::fs::read(&path).unwrap(), CONTENT);
     std::fs::remove_file(&path).unwrap();
     restarted.fetch(&wanted).await.unwrap();
-    assert_eq!(setup.cdn.asked("/file.jar"), 3, "one that somebody removed, too");
+    assert_eq!(setup.cdn.requests("/file.jar"), 3, "one that somebody removed, too");
 }
 
 #[tokio::test]
 async fn store_stays_within_size_limit() {
     let setup = Setup::new().await;
     let policy =
-        StorePolicy { room: 0, ..StorePolicy::new(download::DownloadPolicy::new(vec![setup.cdn.base.clone()])) };
+        StorePolicy { max_bytes: 0, ..StorePolicy::new(download::DownloadPolicy::new(vec![setup.cdn.base.clone()])) };
     let store = Store::new(setup.dir.path(), policy).unwrap();
     let sha1 = format!("sha1:{}", hex::encode(sha1::Sha1::digest(CONTENT)));
     let first = store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();
@@ -286,7 +286,7 @@ async fn store_stays_within_size_limit() {
 }
 
 /// Serves the store over HTTP.
-async fn served(store: &Arc<Store>) -> String {
+async fn serve_http(store: &Arc<Store>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/files", listener.local_addr().unwrap());
     let router = store.serve();
@@ -303,19 +303,19 @@ async fn get(url: String) -> (u16, Option<u64>, Vec<u8>) {
 #[tokio::test]
 async fn store_serves_only_files_named_by_locks() {
     let setup = Setup::new().await;
-    let base = served(&setup.store).await;
+    let base = serve_http(&setup.store).await;
     let hash = sha256(CONTENT).replace(':', "/");
     let length = CONTENT.len() as u64;
     assert_eq!(get(format!("{base}/{hash}")).await.0, 404, "no lock names it");
-    assert_eq!(setup.cdn.asked("/file.jar"), 0);
+    assert_eq!(setup.cdn.requests("/file.jar"), 0);
     setup.store.register([&file(setup.cdn.url("file.jar"), sha256(CONTENT))]);
     for _ in 0..2 {
         assert_eq!(get(format!("{base}/{hash}")).await, (200, Some(length), CONTENT.to_vec()));
     }
-    assert_eq!(setup.cdn.asked("/file.jar"), 1);
+    assert_eq!(setup.cdn.requests("/file.jar"), 1);
     let upper = hash.to_uppercase().replace("SHA256", "sha256");
     assert_eq!(get(format!("{base}/{upper}")).await.0, 200);
-    let restarted = served(&open(setup.dir.path(), Vec::new())).await;
+    let restarted = serve_http(&open(setup.dir.path(), Vec::new())).await;
     assert_eq!(
         get(format!("{restarted}/{hash}")).await,
         (200, Some(length), CONTENT.to_vec()),
@@ -329,7 +329,7 @@ async fn store_serves_only_files_named_by_locks() {
 #[tokio::test]
 async fn store_error_tells_agent_why_download_failed() {
     let setup = Setup::new().await;
-    let base = served(&setup.store).await;
+    let base = serve_http(&setup.store).await;
     setup.store.register([&file(setup.cdn.url("down.jar"), sha256(CONTENT))]);
     let (status, _, body) = get(format!("{base}/{}", sha256(CONTENT).replace(':', "/"))).await;
     let refusal: scheduler::protocol::RequestRefusal = serde_json::from_slice(&body).unwrap();
@@ -350,5 +350,5 @@ async fn cancelled_fetch_does_not_block_others() {
     }
     assert_eq!(polled.into_inner(), 1);
     setup.store.fetch(&wanted).await.unwrap();
-    assert!(setup.store.memory().flights.is_empty());
+    assert!(setup.store.state().in_flight.is_empty());
 }

@@ -22,11 +22,11 @@ pub(crate) enum ReadyGate {
 }
 
 impl ReadyGate {
-    fn words(self) -> &'static str {
+    fn message(self) -> &'static str {
         match self {
             Self::Crds => "the CRDs are not served yet: kubectl apply -f crds/manifests",
             Self::Leader => "another replica leads",
-            Self::Stores => "the first lists have not come yet",
+            Self::Stores => "the first lists have not been read yet",
         }
     }
 }
@@ -51,7 +51,7 @@ impl Readiness {
     /// The texts of the gates that are still closed.
     pub(crate) fn missing(&self) -> Vec<&'static str> {
         let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.iter().filter(|(_, open)| !**open).map(|(gate, _)| gate.words()).collect()
+        gates.iter().filter(|(_, open)| !**open).map(|(gate, _)| gate.message()).collect()
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct DeliveryLabels {
 #[derive(Clone, Default)]
 pub(crate) struct NotificationMetrics {
     /// Deliveries by outcome.
-    pub(crate) told: Family<DeliveryLabels, Counter>,
+    pub(crate) deliveries: Family<DeliveryLabels, Counter>,
     /// The number of cluster channels that are failing now.
     pub(crate) cluster_failing: Gauge,
 }
@@ -58,7 +58,7 @@ pub(crate) struct NotificationMetrics {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct UpdateSlotMetrics {
     /// The number of servers with an update slot.
-    pub(crate) taken: Gauge,
+    pub(crate) in_use: Gauge,
     /// The number of servers that wait for one.
     pub(crate) waiting: Gauge,
 }
@@ -84,8 +84,8 @@ pub(crate) struct Metrics {
     pub(crate) fetch_failures: Family<FetchLabels, Counter>,
     pub(crate) store_downloads: Counter,
     pub(crate) store_hits: Counter,
-    pub(crate) notices: NotificationMetrics,
-    pub(crate) turns: UpdateSlotMetrics,
+    pub(crate) notifications: NotificationMetrics,
+    pub(crate) update_slots: UpdateSlotMetrics,
     pub(crate) backup_oldest_at: Gauge,
     pub(crate) update_downtime_seconds: Histogram,
     pub(crate) players_disconnected: Family<StopLabels, Counter>,
@@ -106,20 +106,20 @@ impl Default for Metrics {
             fetch_failures: Family::default(),
             store_downloads: Counter::default(),
             store_hits: Counter::default(),
-            notices: NotificationMetrics::default(),
-            turns: UpdateSlotMetrics::default(),
+            notifications: NotificationMetrics::default(),
+            update_slots: UpdateSlotMetrics::default(),
             backup_oldest_at: Gauge::default(),
             // 1 s to half an hour: a start takes seconds, and a backup of a large world before it takes minutes.
             update_downtime_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             players_disconnected: Family::default(),
             registry: Arc::default(),
         };
-        registry.register("reconcile", "Passes by controller and outcome", metrics.reconcile_total.clone());
-        registry.register("reconcile_seconds", "Duration of a pass", metrics.reconcile_seconds.clone());
+        registry.register("reconcile", "Reconciles by controller and outcome", metrics.reconcile_total.clone());
+        registry.register("reconcile_seconds", "Duration of a reconcile", metrics.reconcile_seconds.clone());
         registry.register("step", "Steps of the rollout by outcome", metrics.step_total.clone());
         registry.register(
             "solve_seconds",
-            "Duration of a decision about servers that are solved together",
+            "Duration of a solve of servers that are solved together",
             metrics.solves.solve_seconds.clone(),
         );
         registry.register(
@@ -133,32 +133,28 @@ impl Default for Metrics {
             metrics.catalog_read_at.clone(),
         );
         registry.register("api_writes", "Writes sent to the API server by the controllers", metrics.api_writes.clone());
-        registry.register("fetch_failures", "Files that could not be brought", metrics.fetch_failures.clone());
+        registry.register("fetch_failures", "Files that could not be fetched", metrics.fetch_failures.clone());
         registry.register("store_downloads", "Files downloaded since the start", metrics.store_downloads.clone());
         registry.register("store_hits", "Files that were in the store already", metrics.store_hits.clone());
-        let NotificationMetrics { told, cluster_failing } = metrics.notices.clone();
-        registry.register("notifications", "Messages to channels of a chat by what became of them", told);
-        registry.register(
-            "cluster_channels_failing",
-            "Channels of the cluster that cannot be told now",
-            cluster_failing,
-        );
-        let UpdateSlotMetrics { taken, waiting } = metrics.turns.clone();
-        registry.register("update_slots_in_use", "Servers whose update has its turn now", taken);
-        registry.register("updates_queued", "Servers that could be updated now and wait for their turn", waiting);
+        let NotificationMetrics { deliveries, cluster_failing } = metrics.notifications.clone();
+        registry.register("notifications", "Notifications by outcome", deliveries);
+        registry.register("cluster_channels_failing", "Channels of the cluster that do not work now", cluster_failing);
+        let UpdateSlotMetrics { in_use: taken, waiting } = metrics.update_slots.clone();
+        registry.register("update_slots_in_use", "Servers whose update has an update slot now", taken);
+        registry.register("updates_queued", "Servers that could be updated now and wait for an update slot", waiting);
         registry.register(
             "backup_oldest_at_seconds",
-            "Of servers that run and have a schedule for copies, the oldest newest good copy, unix time",
+            "The oldest of the newest good backups of running servers with a backup schedule, unix time",
             metrics.backup_oldest_at.clone(),
         );
         registry.register(
             "update_downtime_seconds",
-            "How long servers were down for updates that were kept",
+            "Downtime of servers for updates that were kept",
             metrics.update_downtime_seconds.clone(),
         );
         registry.register(
             "players_disconnected",
-            "Players who were on when we stopped their server, by what for",
+            "Players who were online when Nightshift stopped their server, by reason",
             metrics.players_disconnected.clone(),
         );
         Self { registry: Arc::new(registry), ..metrics }
@@ -192,11 +188,11 @@ mod tests {
     #[test]
     fn metrics_output_separates_used_and_queued_update_slots() {
         let metrics = Metrics::default();
-        metrics.turns.taken.set(2);
-        metrics.turns.waiting.set(7);
+        metrics.update_slots.in_use.set(2);
+        metrics.update_slots.waiting.set(7);
         let text = metrics.renderer()();
         for line in ["nightshift_update_slots_in_use 2", "nightshift_updates_queued 7"] {
-            assert!(text.lines().any(|said| said == line), "{line}: {text}");
+            assert!(text.lines().any(|text_line| text_line == line), "{line}: {text}");
         }
     }
 }

@@ -3,44 +3,46 @@
 
 use serde_json::json;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::eventually::{SHORT_LIMIT, wait_until};
+use super::manifests::{
+    AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
+};
+use super::observer::ServerObserver;
 use super::server::Server;
-use super::update::updated;
-use super::wait::{SOON, until};
-use super::witness::ServerObserver;
-use super::world::{World, in_a_world};
+use super::test_env::{World, in_test_env};
+use super::update::wait_until_updated;
 
-async fn annotate(world: &World, annotation: &str, digest: &str) {
+async fn set_annotation(env: &World, annotation: &str, digest: &str) {
     let annotation = format!("nightshift.dev/{annotation}={digest}");
-    world.annotate(LOBBY, &annotation).await;
+    env.annotate(LOBBY, &annotation).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unapproved_update_waits_in_open_window() {
-    in_a_world("approval", BEFORE, async |world| {
-        let mut object = server(LOBBY, ALWAYS);
+    in_test_env("approval", BEFORE_RELEASE, async |env| {
+        let mut object = server(LOBBY, ALWAYS_OPEN);
         object["spec"]["approval"] = json!("Required");
-        world.apply(&[object, viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
+        env.apply(&[object, viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        let (version_set, observer) = (lobby.version_set().await, ServerObserver::start(&lobby).await);
 
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        let said = lobby.condition_is("ApprovalNeeded", "True", "NotApproved").await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        let message = lobby.wait_for_condition("ApprovalNeeded", "True", "NotApproved").await;
         let status = lobby.object().await.status.unwrap();
         let digest = status.available_update.unwrap().digest;
-        assert!(said.contains(&format!("nightshift.dev/approve={digest}")), "{said}");
+        assert!(message.contains(&format!("nightshift.dev/approve={digest}")), "{message}");
         assert_eq!(status.next_window.as_deref(), Some("needs approval"));
-        world.note(LOBBY, "ApprovalNeeded").await;
+        env.wait_for_event_note(LOBBY, "ApprovalNeeded").await;
 
-        annotate(world, "approve", &set.lock).await;
-        world.look_again(LOBBY).await;
-        assert_eq!((lobby.set().await, witness.runs()), (set, 1), "that was the set before");
+        set_annotation(env, "approve", &version_set.lock).await;
+        env.trigger_passes(LOBBY).await;
+        assert_eq!((lobby.version_set().await, observer.runs()), (version_set, 1), "that was the set before");
 
-        annotate(world, "approve", &digest).await;
-        updated(world, &lobby).await;
-        let now = lobby.set().await;
+        set_annotation(env, "approve", &digest).await;
+        wait_until_updated(env, &lobby).await;
+        let now = lobby.version_set().await;
         assert_eq!((now.lock, now.plugins["ViaVersion"].as_str()), (digest, "5.7.1"));
         assert!(lobby.condition("ApprovalNeeded").await.is_none());
     })
@@ -49,29 +51,29 @@ async fn unapproved_update_waits_in_open_window() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn apply_request_for_exact_digest_needs_no_window() {
-    in_a_world("apply", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
+    in_test_env("apply", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
         let digest = lobby.object().await.status.unwrap().available_update.unwrap().digest;
 
-        annotate(world, "apply", "0123456789abcdef").await;
-        let refused = world.note(LOBBY, "RequestRefused").await;
+        set_annotation(env, "apply", "0123456789abcdef").await;
+        let refused = env.wait_for_event_note(LOBBY, "RequestRefused").await;
         assert!(refused.contains("0123456789abcdef") && refused.contains(&digest), "{refused}");
 
-        let witness = ServerObserver::of(&lobby).await;
-        annotate(world, "apply", &digest[..16]).await;
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.lock, digest);
-        until("the request is noted", SOON, async || {
+        let observer = ServerObserver::start(&lobby).await;
+        set_annotation(env, "apply", &digest[..16]).await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.lock, digest);
+        wait_until("the request is noted", SHORT_LIMIT, async || {
             let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
             if handled.apply.as_deref() == Some(&digest[..16]) { Ok(()) } else { Err(format!("{handled:?}")) }
         })
         .await;
-        world.look_again(LOBBY).await;
-        assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
+        env.trigger_passes(LOBBY).await;
+        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
     })
     .await;
 }

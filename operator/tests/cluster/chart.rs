@@ -1,18 +1,18 @@
 //! Edge (writes). Renders the chart with Helm, and runs the checks that need Helm.
 
-use super::kubectl::{ask, run};
+use super::kubectl::{run, try_run};
+use super::test_env::RELEASE;
 use super::upstream;
-use super::world::RELEASE;
 
 pub(super) const CHART: &str = "charts/nightshift";
 
 /// The operator's manifests for these tests: quick, small, and with the upstream of its own namespace.
 pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
     let base = upstream::base_url(namespace);
-    let own = [
+    let test_values = [
         "image.repository=nightshift.dev/nightshift".to_owned(),
         "image.tag=dev".to_owned(),
-        "gameImage=nightshift.dev/paper-stand-in:dev".to_owned(),
+        "gameImage=nightshift.dev/fake-paper:dev".to_owned(),
         format!("watchNamespace={namespace}"),
         format!("upstreams.fill={base}/fill/v3"),
         format!("upstreams.hangar={base}/hangar/api/v1"),
@@ -24,7 +24,7 @@ pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
         "log.format=text".to_owned(),
         "resources.requests.cpu=10m".to_owned(),
     ];
-    let all: Vec<&str> = own.iter().map(String::as_str).chain(values.iter().copied()).collect();
+    let all: Vec<&str> = test_values.iter().map(String::as_str).chain(values.iter().copied()).collect();
     template(namespace, &all).await
 }
 
@@ -39,8 +39,8 @@ pub(super) async fn template(namespace: &str, values: &[&str]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chart_passes_helm_lint() {
-    let said = run("helm", &["lint", "--strict", CHART], "").await;
-    assert!(said.contains("0 chart(s) failed"), "{said}");
+    let output = run("helm", &["lint", "--strict", CHART], "").await;
+    assert!(output.contains("0 chart(s) failed"), "{output}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,12 +63,12 @@ async fn chart_grants_only_secrets_of_cluster_channels() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chart_rejects_unknown_value_by_name() {
-    let output = ask("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
+    let output = try_run("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
     assert!(!output.status.success());
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(said.contains("watchNamespaces"), "{said}");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("watchNamespaces"), "{stderr}");
     let misspelt =
-        ask("helm", &["template", RELEASE, CHART, "--set", r"notify.channels[0].texts.done=\{sever\}"], "").await;
-    let said = String::from_utf8_lossy(&misspelt.stderr);
-    assert!(!misspelt.status.success() && said.contains("texts") && said.contains("sever"), "{said}");
+        try_run("helm", &["template", RELEASE, CHART, "--set", r"notify.channels[0].texts.done=\{sever\}"], "").await;
+    let stderr = String::from_utf8_lossy(&misspelt.stderr);
+    assert!(!misspelt.status.success() && stderr.contains("texts") && stderr.contains("sever"), "{stderr}");
 }

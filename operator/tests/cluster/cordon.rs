@@ -8,11 +8,11 @@ use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use serde_json::Value;
 use tokio::sync::RwLockWriteGuard;
 
-use super::kubectl::{ask, run};
-use super::manifests::{FAR, server};
+use super::eventually::{SHORT_LIMIT, wait_until};
+use super::kubectl::{run, try_run};
+use super::manifests::{NEVER_OPEN, server};
 use super::server::Server;
-use super::wait::{SOON, until};
-use super::world::{RELEASE, World, no_new_world};
+use super::test_env::{RELEASE, World, block_new_envs};
 
 /// No other test has a server of this name, because `kubectl drain` selects its pod in all namespaces.
 pub(super) const HARBOUR: &str = "harbour";
@@ -25,8 +25,8 @@ pub(super) struct Rights {
 
 impl Rights {
     /// The operator's permission in this namespace to read nodes.
-    pub(super) fn of(world: &World) -> Self {
-        Self { name: format!("{}-{RELEASE}-nodes", world.namespace) }
+    pub(super) fn new(env: &World) -> Self {
+        Self { name: format!("{}-{RELEASE}-nodes", env.namespace) }
     }
 }
 
@@ -42,14 +42,14 @@ impl Drop for Rights {
 /// operators start before or after it.
 pub(super) struct Cordoned {
     pub(super) node: String,
-    _no_new_world: RwLockWriteGuard<'static, ()>,
+    _no_new_envs: RwLockWriteGuard<'static, ()>,
 }
 
 impl Cordoned {
     /// The node of a pod.
-    pub(super) async fn of(pod: &Pod) -> Self {
+    pub(super) async fn cordon_node_of(pod: &Pod) -> Self {
         let node = pod.spec.as_ref().unwrap().node_name.clone().unwrap();
-        let cordoned = Self { node, _no_new_world: no_new_world().await };
+        let cordoned = Self { node, _no_new_envs: block_new_envs().await };
         run("kubectl", &["cordon", &cordoned.node], "").await;
         cordoned
     }
@@ -59,24 +59,24 @@ impl Cordoned {
         let (timeout, selector) =
             (format!("--timeout={timeout}"), format!("--pod-selector=nightshift.dev/server={HARBOUR}"));
         let arguments = ["drain", &self.node, &selector, "--ignore-daemonsets", "--delete-emptydir-data", &timeout];
-        let said = ask("kubectl", &arguments, "").await;
-        (said.status.success(), String::from_utf8_lossy(&[said.stdout, said.stderr].concat()).into_owned())
+        let output = try_run("kubectl", &arguments, "").await;
+        (output.status.success(), String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
     }
 }
 
 impl Drop for Cordoned {
     fn drop(&mut self) {
-        let said = Command::new("kubectl").args(["uncordon", &self.node]).output();
+        let output = Command::new("kubectl").args(["uncordon", &self.node]).output();
         // A test that fails drops this while it panics, and a second panic would hide the first.
-        if !said.as_ref().is_ok_and(|said| said.status.success()) {
-            eprintln!("{} stays cordoned: {said:?}", self.node);
+        if !output.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("{} stays cordoned: {output:?}", self.node);
         }
     }
 }
 
 /// A server without a toleration for the cordon.
 pub(super) fn harbour(spec: &Value) -> Value {
-    let mut object = server(HARBOUR, FAR);
+    let mut object = server(HARBOUR, NEVER_OPEN);
     object["spec"]["podTemplate"]["spec"].as_object_mut().unwrap().remove("tolerations");
     for (field, value) in spec.as_object().unwrap() {
         object["spec"][field] = value.clone();
@@ -85,9 +85,9 @@ pub(super) fn harbour(spec: &Value) -> Value {
 }
 
 /// Waits until the budget allows this number of evictions. `None`: until there is no budget.
-pub(super) async fn budget_is(world: &World, wanted: Option<i32>) {
-    until(&format!("the budget is {wanted:?}"), SOON, async || {
-        let budget = world.api::<PodDisruptionBudget>().get_opt(HARBOUR).await.unwrap();
+pub(super) async fn wait_for_budget(env: &World, wanted: Option<i32>) {
+    wait_until(&format!("the budget is {wanted:?}"), SHORT_LIMIT, async || {
+        let budget = env.api::<PodDisruptionBudget>().get_opt(HARBOUR).await.unwrap();
         let found = budget.and_then(|budget| budget.spec?.max_unavailable);
         if found == wanted.map(IntOrString::Int) { Ok(()) } else { Err(format!("{found:?}")) }
     })
@@ -95,8 +95,8 @@ pub(super) async fn budget_is(world: &World, wanted: Option<i32>) {
 }
 
 /// Waits until the condition `Draining` is removed.
-pub(super) async fn no_longer_draining(server: &Server<'_>) {
-    until("the condition Draining is gone", SOON, async || match server.condition("Draining").await {
+pub(super) async fn wait_until_not_draining(server: &Server<'_>) {
+    wait_until("the condition Draining is gone", SHORT_LIMIT, async || match server.condition("Draining").await {
         None => Ok(()),
         Some(condition) => Err(condition.message),
     })

@@ -4,50 +4,52 @@
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::Api;
 
-use super::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use super::eventually::{SHORT_LIMIT, START_LIMIT, wait_until};
+use super::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use super::server::Server;
-use super::wait::{A_START, SOON, until};
-use super::world::{World, in_a_world};
+use super::test_env::{World, in_test_env};
 
 /// Enough for a deletion that waits for the API server only.
-pub(super) const AT_ONCE: &str = "--timeout=30s";
+pub(super) const SHORT_TIMEOUT: &str = "--timeout=30s";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn deletion_under_operator_leaves_no_objects_behind() {
-    in_a_world("deletes-heard", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR), server("second", FAR), viabackwards()]).await;
-        let (lobby, second) = (Server::new(world, LOBBY), Server::new(world, "second"));
-        lobby.settled().await;
-        second.settled().await;
-        world.kubectl(&["delete", "papermcserver", LOBBY, AT_ONCE], "").await;
-        world.kubectl(&["delete", "plugin", "viabackwards", AT_ONCE], "").await;
-        lobby.gone().await;
-        nothing_is_left_of_lobby(world).await;
+    in_test_env("deletes-heard", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(LOBBY, NEVER_OPEN), server("second", NEVER_OPEN), viabackwards()]).await;
+        let (lobby, second) = (Server::new(env, LOBBY), Server::new(env, "second"));
+        lobby.wait_until_stable().await;
+        second.wait_until_stable().await;
+        env.kubectl(&["delete", "papermcserver", LOBBY, SHORT_TIMEOUT], "").await;
+        env.kubectl(&["delete", "plugin", "viabackwards", SHORT_TIMEOUT], "").await;
+        lobby.wait_until_pod_is_deleted().await;
+        wait_until_lobby_is_deleted(env).await;
         // The operator has noticed both: the other server loses the plugin in its next window.
-        second.planned(&["ViaBackwards"]).await;
+        second.wait_until_planned(&["ViaBackwards"]).await;
         assert!(second.pod().await.is_some());
-        nothing_is_left_of_lobby(world).await;
+        wait_until_lobby_is_deleted(env).await;
 
-        world.kubectl(&["delete", "namespace", &world.namespace, "--wait=false"], "").await;
-        namespace_is_gone(world).await;
+        env.kubectl(&["delete", "namespace", &env.namespace, "--wait=false"], "").await;
+        wait_until_namespace_is_deleted(env).await;
     })
     .await;
 }
 
-pub(super) async fn nothing_is_left_of_lobby(world: &World) {
+pub(super) async fn wait_until_lobby_is_deleted(env: &World) {
     let of_lobby = ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
-    until("all that the server had is gone", SOON, async || {
-        let left = world.kubectl(&of_lobby, "").await;
+    wait_until("all that the server had is gone", SHORT_LIMIT, async || {
+        let left = env.kubectl(&of_lobby, "").await;
         if left.trim().is_empty() { Ok(()) } else { Err(left) }
     })
     .await;
 }
 
-pub(super) async fn namespace_is_gone(world: &World) {
-    let namespaces = Api::<Namespace>::all(world.client.clone());
-    until("the namespace is gone", A_START, async || match namespaces.get_opt(&world.namespace).await.unwrap() {
-        None => Ok(()),
-        Some(namespace) => Err(format!("{:?}", namespace.status.and_then(|status| status.conditions))),
+pub(super) async fn wait_until_namespace_is_deleted(env: &World) {
+    let namespaces = Api::<Namespace>::all(env.client.clone());
+    wait_until("the namespace is gone", START_LIMIT, async || {
+        match namespaces.get_opt(&env.namespace).await.unwrap() {
+            None => Ok(()),
+            Some(namespace) => Err(format!("{:?}", namespace.status.and_then(|status| status.conditions))),
+        }
     })
     .await;
 }

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::kubectl::ask;
+use super::kubectl::try_run;
 
 /// Writes objects, Events and logs of a namespace below `target/cluster-dumps`, and returns the folder.
 pub(super) async fn write(test: &str, namespace: &str) -> PathBuf {
@@ -15,7 +15,7 @@ pub(super) async fn write(test: &str, namespace: &str) -> PathBuf {
     save(&folder, namespace, "objects.yaml", &["get", kinds, "-o", "yaml"]).await;
     save(&folder, namespace, "objects.txt", &["get", kinds, "-o", "wide"]).await;
     save(&folder, namespace, "events.txt", &["get", "events", "--sort-by=.metadata.creationTimestamp"]).await;
-    let pods = ask("kubectl", &["--namespace", namespace, "get", "pods", "-o", "name"], "").await.stdout;
+    let pods = try_run("kubectl", &["--namespace", namespace, "get", "pods", "-o", "name"], "").await.stdout;
     for pod in String::from_utf8_lossy(&pods).lines() {
         let file = format!("{}.log", pod.trim_start_matches("pod/"));
         save(&folder, namespace, &file, &["logs", pod, "--all-containers", "--prefix", "--ignore-errors"]).await;
@@ -32,7 +32,7 @@ pub(super) async fn write(test: &str, namespace: &str) -> PathBuf {
 }
 
 async fn save(folder: &Path, namespace: &str, file: &str, arguments: &[&str]) {
-    let output = ask("kubectl", &[&["--namespace", namespace], arguments].concat(), "").await;
+    let output = try_run("kubectl", &[&["--namespace", namespace], arguments].concat(), "").await;
     if output.status.success() && !output.stdout.is_empty() {
         fs::write(folder.join(file), output.stdout).unwrap();
     }

@@ -1,17 +1,17 @@
 //! Edge (writes). Tests that a server without consent to the EULA does not start.
 
-use super::manifests::{BEFORE, FAR, LOBBY, server};
+use super::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server};
 use super::server::Server;
-use super::world::in_a_world;
+use super::test_env::in_test_env;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_without_eula_does_not_start() {
-    in_a_world("no-eula", BEFORE, async |world| {
-        let mut object = server(LOBBY, FAR);
+    in_test_env("no-eula", BEFORE_RELEASE, async |env| {
+        let mut object = server(LOBBY, NEVER_OPEN);
         object["spec"].as_object_mut().unwrap().remove("eula");
-        world.apply(&[object]).await;
-        let lobby = Server::new(world, LOBBY);
-        let message = lobby.condition_is("Resolved", "False", "EulaNotAccepted").await;
+        env.apply(&[object]).await;
+        let lobby = Server::new(env, LOBBY);
+        let message = lobby.wait_for_condition("Resolved", "False", "EulaNotAccepted").await;
         assert!(message.contains("spec.eula: Accepted"), "{message}");
         assert!(lobby.pod().await.is_none());
     })

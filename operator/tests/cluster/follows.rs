@@ -5,55 +5,60 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::eventually::{SHORT_LIMIT, check_throughout, wait_until};
+use super::manifests::{
+    AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
+};
+use super::observer::ServerObserver;
 use super::server::Server;
-use super::update::updated;
-use super::wait::{SOON, all_the_while, until};
-use super::witness::ServerObserver;
-use super::world::in_a_world;
+use super::test_env::in_test_env;
+use super::update::wait_until_updated;
 
 const STAGING: &str = "staging";
 
 /// A lobby whose window is open, and that follows the staging server with this waiting time.
 fn follower(soak: &str) -> Value {
-    let mut object = server(LOBBY, ALWAYS);
+    let mut object = server(LOBBY, ALWAYS_OPEN);
     object["spec"]["follows"] = json!({"server": STAGING, "soak": soak});
     object
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn follower_updates_after_soak_of_followed_server() {
-    in_a_world("follows", BEFORE, async |world| {
-        world.apply(&[server(STAGING, FAR), follower("90s"), viabackwards()]).await;
-        let (staging, lobby) = (Server::new(world, STAGING), Server::new(world, LOBBY));
-        staging.settled().await;
-        lobby.settled().await;
-        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
+    in_test_env("follows", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(STAGING, NEVER_OPEN), follower("90s"), viabackwards()]).await;
+        let (staging, lobby) = (Server::new(env, STAGING), Server::new(env, LOBBY));
+        staging.wait_until_stable().await;
+        lobby.wait_until_stable().await;
+        let (version_set, observer) = (lobby.version_set().await, ServerObserver::start(&lobby).await);
 
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        let said = lobby.condition_is("WaitingForLeaderServer", "True", "OtherRelease").await;
-        assert!(said.starts_with("waits for staging, which runs Via") && said.ends_with(" 5.7.0 still"), "{said}");
-        lobby.condition_is("Updating", "False", "WaitingForLeaderServer").await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "OtherRelease").await;
+        assert!(
+            message.starts_with("waits for staging, which runs Via") && message.ends_with(" 5.7.0 still"),
+            "{message}"
+        );
+        lobby.wait_for_condition("Updating", "False", "WaitingForLeaderServer").await;
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("waits for staging"));
-        world.note(LOBBY, "WaitingForLeaderServer").await;
-        world.look_again(LOBBY).await;
-        assert_eq!((lobby.set().await, witness.runs()), (set.clone(), 1), "its window is open");
+        env.wait_for_event_note(LOBBY, "WaitingForLeaderServer").await;
+        env.trigger_passes(LOBBY).await;
+        assert_eq!((lobby.version_set().await, observer.runs()), (version_set.clone(), 1), "its window is open");
 
-        staging.set_window(ALWAYS).await;
-        updated(world, &staging).await;
-        let said = lobby.condition_is("WaitingForLeaderServer", "True", "Soaking").await;
-        assert!(said.contains("5.7.1 since ") && said.ends_with("(1 minute 30 seconds)"), "{said}");
+        staging.set_window(ALWAYS_OPEN).await;
+        wait_until_updated(env, &staging).await;
+        let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "Soaking").await;
+        assert!(message.contains("5.7.1 since ") && message.ends_with("(1 minute 30 seconds)"), "{message}");
         let settled_at = staging.object().await.status.unwrap().history[0].settled_at;
-        all_the_while(Duration::from_secs(30), async || {
-            assert_eq!(witness.runs(), 1, "{}", witness.console());
+        check_throughout(Duration::from_secs(30), async || {
+            assert_eq!(observer.runs(), 1, "{}", observer.console());
         })
         .await;
-        assert_eq!(lobby.set().await, set);
+        assert_eq!(lobby.version_set().await, version_set);
 
         // No event signals the end of the waiting time: the operator requeues the server.
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
         let applied_at = lobby.object().await.status.unwrap().last_update.unwrap().applied_at;
         assert!(applied_at.duration_since(settled_at).as_secs() > 90, "{settled_at} and {applied_at}");
         assert!(lobby.condition("WaitingForLeaderServer").await.is_none());
@@ -63,37 +68,37 @@ async fn follower_updates_after_soak_of_followed_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn follow_errors_are_reported_and_apply_request_overrides() {
-    in_a_world("follows-nobody", BEFORE, async |world| {
-        world.apply(&[follower("48h"), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
+    in_test_env("follows-nobody", BEFORE_RELEASE, async |env| {
+        env.apply(&[follower("48h"), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
         // A first start does not wait for the other server.
-        lobby.settled().await;
-        let said = lobby.condition_is("WaitingForLeaderServer", "True", "NoSuchServer").await;
-        assert!(said.contains("make it, or correct `spec.follows.server`"), "{said}");
+        lobby.wait_until_stable().await;
+        let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "NoSuchServer").await;
+        assert!(message.contains("Create it, or correct `spec.follows.server`"), "{message}");
 
-        let mut staging = server(STAGING, FAR);
+        let mut staging = server(STAGING, NEVER_OPEN);
         staging["spec"]["follows"] = json!({"server": LOBBY});
-        world.apply(&[staging]).await;
-        let said = lobby.condition_is("WaitingForLeaderServer", "True", "Circle").await;
-        assert!(said.contains("lobby -> staging -> lobby"), "{said}");
-        let staging = Server::new(world, STAGING);
-        staging.change(json!({"follows": null})).await;
-        until("the circle is open", SOON, async || match lobby.condition("WaitingForLeaderServer").await {
+        env.apply(&[staging]).await;
+        let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "Circle").await;
+        assert!(message.contains("lobby -> staging -> lobby"), "{message}");
+        let staging = Server::new(env, STAGING);
+        staging.patch_spec(json!({"follows": null})).await;
+        wait_until("the circle is open", SHORT_LIMIT, async || match lobby.condition("WaitingForLeaderServer").await {
             None => Ok(()),
             found => Err(format!("{found:?}")),
         })
         .await;
-        staging.settled().await;
+        staging.wait_until_stable().await;
 
-        let witness = ServerObserver::of(&lobby).await;
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        lobby.condition_is("WaitingForLeaderServer", "True", "OtherRelease").await;
-        assert_eq!(witness.runs(), 1, "{}", witness.console());
+        let observer = ServerObserver::start(&lobby).await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        lobby.wait_for_condition("WaitingForLeaderServer", "True", "OtherRelease").await;
+        assert_eq!(observer.runs(), 1, "{}", observer.console());
         let digest = lobby.object().await.status.unwrap().available_update.unwrap().digest;
-        world.annotate(LOBBY, &format!("nightshift.dev/apply={digest}")).await;
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        env.annotate(LOBBY, &format!("nightshift.dev/apply={digest}")).await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
     })
     .await;
 }

@@ -12,7 +12,7 @@ pub(super) fn repository() -> PathBuf {
 }
 
 /// Runs a program at the root of the repository with this input, and returns its output, also after a failure.
-pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Output {
+pub(super) async fn try_run(program: &str, arguments: &[&str], input: &str) -> Output {
     let mut child = Command::new(program)
         .args(arguments)
         .current_dir(repository())
@@ -32,13 +32,13 @@ pub(super) async fn ask(program: &str, arguments: &[&str], input: &str) -> Outpu
 
 /// The same for a program that has to succeed. Returns its standard output.
 pub(super) async fn run(program: &str, arguments: &[&str], input: &str) -> String {
-    said_by(program, arguments, ask(program, arguments, input).await)
+    expect_stdout(program, arguments, try_run(program, arguments, input).await)
 }
 
 /// The standard output of a program that has to have succeeded.
-pub(super) fn said_by(program: &str, arguments: &[&str], output: Output) -> String {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{program} {} failed: {said}", arguments.join(" "));
+pub(super) fn expect_stdout(program: &str, arguments: &[&str], output: Output) -> String {
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program} {} failed: {stderr}", arguments.join(" "));
     String::from_utf8(output.stdout).unwrap()
 }
 

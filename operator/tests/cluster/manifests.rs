@@ -5,16 +5,16 @@ use serde_json::{Value, json};
 /// The server of most tests.
 pub(super) const LOBBY: &str = "lobby";
 /// A window that never opens while a test runs.
-pub(super) const FAR: &str = "0 4 29 2 *";
+pub(super) const NEVER_OPEN: &str = "0 4 29 2 *";
 /// A window that is always open.
-pub(super) const ALWAYS: &str = "* * * * *";
+pub(super) const ALWAYS_OPEN: &str = "* * * * *";
 
 /// A day on which ViaVersion and ViaBackwards 5.7.0 were the newest, and Paper was at 1.21.11.
-pub(super) const BEFORE: &str = "2026-01-10T12:00:00Z";
+pub(super) const BEFORE_RELEASE: &str = "2026-01-10T12:00:00Z";
 /// A day on which 5.7.1 was released, and nothing else had changed.
-pub(super) const AFTER: &str = "2026-01-19T12:00:00Z";
-/// The changes of an update from `BEFORE` to `AFTER`.
-pub(super) const TO_AFTER: [&str; 2] = ["ViaBackwards 5.7.0 -> 5.7.1", "ViaVersion 5.7.0 -> 5.7.1"];
+pub(super) const AFTER_RELEASE: &str = "2026-01-19T12:00:00Z";
+/// The changes of an update from `BEFORE_RELEASE` to `AFTER_RELEASE`.
+pub(super) const RELEASE_CHANGES: [&str; 2] = ["ViaBackwards 5.7.0 -> 5.7.1", "ViaVersion 5.7.0 -> 5.7.1"];
 /// Paper 1.21.11 was released, and ViaVersion 5.5.1 was not listed for it.
 pub(super) const OLDER_MINECRAFT: &str = "2025-12-11T12:00:00Z";
 /// The day after: ViaVersion 5.6.0 is listed for it.
@@ -43,15 +43,15 @@ pub(super) fn server(name: &str, cron: &str) -> Value {
 }
 
 /// The same with a volume for backups, and a window that never opens.
-pub(super) fn server_with_copies(name: &str) -> Value {
-    let mut object = server(name, FAR);
+pub(super) fn server_with_backups(name: &str) -> Value {
+    let mut object = server(name, NEVER_OPEN);
     object["spec"]["backup"] = json!({"storage": {"size": "64Mi"}});
     object
 }
 
 /// One of many servers on a node: it requests almost no resources, and its window never opens.
 pub(super) fn small_server(name: &str) -> Value {
-    let mut object = server(name, FAR);
+    let mut object = server(name, NEVER_OPEN);
     object["spec"]["podTemplate"]["spec"]["containers"][0]["resources"] =
         json!({"requests": {"cpu": "1m", "memory": "8Mi"}});
     object

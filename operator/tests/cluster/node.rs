@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use k8s_openapi::api::core::v1::Pod;
 
 use super::kubectl::{repository, run};
-use super::world::uid_of;
+use super::test_env::uid_of;
 
 /// The processes of a pod with this program.
 pub(super) fn processes(pod_uid: &str, program: &str) -> Vec<u32> {
@@ -60,7 +60,7 @@ pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked 
         "type filter hook prerouting priority -150; policy accept;\n\
          ip saddr {pods} ip saddr != {{ {free} }} ct state new drop"
     );
-    Blocked::by(&state().join("run/network"), name, &chain)
+    Blocked::in_network(&state().join("run/network"), name, &chain)
         .expect("the cluster of dev/cluster has a network of its own")
 }
 
@@ -73,15 +73,15 @@ pub(super) fn cut_rcon(pod: &Pod) -> Blocked {
 pub(super) fn try_cut_rcon(pod: &Pod) -> Option<Blocked> {
     let agent = *processes(&uid_of(pod), "/agent").first()?;
     let chain = "type filter hook output priority 0; policy accept;\ntcp dport 25575 drop";
-    Blocked::by(Path::new(&format!("/proc/{agent}/ns/net")), "rcon", chain)
+    Blocked::in_network(Path::new(&format!("/proc/{agent}/ns/net")), "rcon", chain)
 }
 
 impl Blocked {
     /// Returns `None` if there is no such network.
-    fn by(network: &Path, name: &str, chain: &str) -> Option<Self> {
+    fn in_network(network: &Path, name: &str, chain: &str) -> Option<Self> {
         let blocked = Self { network: fs::File::open(network).ok()?, table: format!("test-{name}") };
-        let said = blocked.firewall(&[&format!("table ip {} {{\nchain out {{\n{chain}\n}}\n}}\n", blocked.table)]);
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let output = blocked.firewall(&[&format!("table ip {} {{\nchain out {{\n{chain}\n}}\n}}\n", blocked.table)]);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Some(blocked)
     }
 
@@ -93,10 +93,10 @@ impl Blocked {
 
 impl Drop for Blocked {
     fn drop(&mut self) {
-        let said = self.firewall(&["delete", "table", "ip", &self.table]);
+        let output = self.firewall(&["delete", "table", "ip", &self.table]);
         // A test that fails drops this while it panics, and a second panic would hide the first.
-        if !said.status.success() {
-            eprintln!("table {} stays: {}", self.table, String::from_utf8_lossy(&said.stderr));
+        if !output.status.success() {
+            eprintln!("table {} stays: {}", self.table, String::from_utf8_lossy(&output.stderr));
         }
     }
 }
@@ -133,11 +133,11 @@ fn kill_service(name: &str) {
 }
 
 /// Starts the missing parts of the cluster, and waits for them.
-fn bring_back() {
-    let back = Command::new(repository().join("dev/cluster")).arg("up").status();
+fn start_cluster() {
+    let started = Command::new(repository().join("dev/cluster")).arg("up").status();
     // The caller may be about to panic, and a second panic would hide the first.
-    if !back.as_ref().is_ok_and(ExitStatus::success) {
-        eprintln!("the cluster does not come up again: {back:?}");
+    if !started.as_ref().is_ok_and(ExitStatus::success) {
+        eprintln!("the cluster does not come up again: {started:?}");
     }
 }
 
@@ -152,12 +152,12 @@ pub(super) fn kill_part(name: &str) -> Killed {
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        bring_back();
+        start_cluster();
     }
 }
 
 /// Kills the kubelet, which disconnects the node.
-pub(super) fn lose(node: &str) -> Lost {
+pub(super) fn disconnect_node(node: &str) -> Lost {
     kill_service("kubelet");
     Lost { node: node.to_owned() }
 }
@@ -172,7 +172,7 @@ impl Lost {
 
 impl Drop for Lost {
     fn drop(&mut self) {
-        bring_back();
+        start_cluster();
         // Kubernetes also removes the taint some time after the node is back. Then this command fails, which is
         // ignored.
         let taint = format!("{UNREACHABLE}-");

@@ -4,39 +4,41 @@
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::manifests::{
+    AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
+};
+use super::observer::ServerObserver;
 use super::server::Server;
-use super::update::{a_minute_from_now, first_stop, updated};
-use super::witness::ServerObserver;
-use super::world::{World, in_a_world};
+use super::test_env::{World, in_test_env};
+use super::update::{first_stop_warning, next_minute, wait_until_updated};
 
 /// A server with other times for players.
 fn server_for(players: &Value) -> Value {
-    let mut object = server(LOBBY, FAR);
+    let mut object = server(LOBBY, NEVER_OPEN);
     object["spec"]["players"] = players.clone();
     object
 }
 
 /// A server that waits for its players, until this deadline after the opening of its window.
-fn patient(deadline: &str) -> Value {
+fn server_waiting_until(deadline: &str) -> Value {
     server_for(&json!({"policy": "WaitForEmpty", "deadline": deadline, "notice": "20s", "emptyNotice": "3s"}))
 }
 
 /// A server with the player Alice, and an update that waits for its window.
-async fn with_alice_and_an_update(world: &World, object: Value) -> Server<'_> {
-    world.apply(&[object, viabackwards()]).await;
-    let lobby = Server::new(world, LOBBY);
-    lobby.settled().await;
-    lobby.order("join Alice").await;
-    world.upstream.set_now(AFTER).await;
-    lobby.planned(&TO_AFTER).await;
+async fn create_with_alice_and_update(env: &World, object: Value) -> Server<'_> {
+    env.apply(&[object, viabackwards()]).await;
+    let lobby = Server::new(env, LOBBY);
+    lobby.wait_until_stable().await;
+    lobby.send_command("join Alice").await;
+    env.upstream.set_now(AFTER_RELEASE).await;
+    lobby.wait_until_planned(&RELEASE_CHANGES).await;
     lobby
 }
 
 /// Alice had 20 seconds, and the messages stated them and the reason for the disconnection. The server was stopped
 /// once.
-fn assert_alice_was_told(witness: &ServerObserver) {
-    witness.assert_order(&[
+fn assert_alice_was_warned(observer: &ServerObserver) {
+    observer.assert_order(&[
         (0, "Alice was shown: The server restarts in 10 seconds for an update"),
         (0, "Alice was shown: The server restarts in 1 second for an update"),
         (0, "All dimensions are saved"),
@@ -44,79 +46,82 @@ fn assert_alice_was_told(witness: &ServerObserver) {
         (0, "Stopping server"),
         (1, "Done ("),
     ]);
-    let took = witness.between((0, "Alice was shown: "), (0, "Stopping server"));
-    assert!(took >= SignedDuration::from_secs(15), "{took:?}:\n{}", witness.console());
-    assert_eq!((witness.pods(), witness.runs()), (2, 2), "{}", witness.console());
+    let took = observer.time_between((0, "Alice was shown: "), (0, "Stopping server"));
+    assert!(took >= SignedDuration::from_secs(15), "{took:?}:\n{}", observer.console());
+    assert_eq!((observer.pods(), observer.runs()), (2, 2), "{}", observer.console());
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn update_waits_for_players_to_leave() {
-    in_a_world("wait-for-empty", BEFORE, async |world| {
-        let lobby = with_alice_and_an_update(world, patient("30m")).await;
-        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
-        let (cron, opens) = a_minute_from_now();
+    in_test_env("wait-for-empty", BEFORE_RELEASE, async |env| {
+        let lobby = create_with_alice_and_update(env, server_waiting_until("30m")).await;
+        let (version_set, observer) = (lobby.version_set().await, ServerObserver::start(&lobby).await);
+        let (cron, opens) = next_minute();
         lobby.set_window(&cron).await;
-        let said = lobby.condition_is("Updating", "True", "WaitingForPlayers").await;
+        let message = lobby.wait_for_condition("Updating", "True", "WaitingForPlayers").await;
         let deadline = opens + SignedDuration::from_mins(30);
-        assert!(said.contains(&format!("somebody is on; waiting until {deadline} at most")), "{said}");
-        world.look_again(LOBBY).await;
-        assert_eq!((lobby.set().await, witness.runs()), (set, 1), "{}", witness.console());
-        assert_eq!(world.notes(LOBBY, "PlayersWarned").await, Vec::<String>::new());
-        let is_told = witness.lines().iter().any(|line| line.text.contains("was shown"));
-        assert!(!is_told, "nothing comes while Alice plays:\n{}", witness.console());
+        assert!(
+            message.contains(&format!("Players are online. Waiting for them until {deadline} at the latest.")),
+            "{message}"
+        );
+        env.trigger_passes(LOBBY).await;
+        assert_eq!((lobby.version_set().await, observer.runs()), (version_set, 1), "{}", observer.console());
+        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, Vec::<String>::new());
+        let is_warned = observer.lines().iter().any(|line| line.text.contains("was shown"));
+        assert!(!is_warned, "nothing comes while Alice plays:\n{}", observer.console());
 
-        lobby.order("leave Alice").await;
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
-        assert_eq!(world.notes(LOBBY, "PlayersWarned").await, ["nobody is on: restart in 3 seconds"]);
-        witness.assert_order(&[
+        lobby.send_command("leave Alice").await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
+        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, ["No players are online: restart in 3 seconds."]);
+        observer.assert_order(&[
             (0, "Alice left the game"),
             (0, "All dimensions are saved"),
             (0, "Stopping server"),
             (1, "Done ("),
         ]);
-        assert_eq!((witness.pods(), witness.runs()), (2, 2), "{}", witness.console());
+        assert_eq!((observer.pods(), observer.runs()), (2, 2), "{}", observer.console());
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn remaining_players_are_warned_at_deadline() {
-    in_a_world("wait-deadline", BEFORE, async |world| {
-        let lobby = with_alice_and_an_update(world, patient("1m")).await;
-        let witness = ServerObserver::of(&lobby).await;
-        let (cron, opens) = a_minute_from_now();
+    in_test_env("wait-deadline", BEFORE_RELEASE, async |env| {
+        let lobby = create_with_alice_and_update(env, server_waiting_until("1m")).await;
+        let observer = ServerObserver::start(&lobby).await;
+        let (cron, opens) = next_minute();
         lobby.set_window(&cron).await;
-        lobby.condition_is("Updating", "True", "WaitingForPlayers").await;
-        updated(world, &lobby).await;
+        lobby.wait_for_condition("Updating", "True", "WaitingForPlayers").await;
+        wait_until_updated(env, &lobby).await;
 
-        let (told, deadline) = (first_stop(world).await, opens + SignedDuration::from_mins(1));
-        assert!(told >= deadline, "told at {told}, and waited for until {deadline}");
-        assert_eq!(world.notes(LOBBY, "PlayersWarned").await, ["1 player warned: restart in 20 seconds"]);
-        assert_alice_was_told(&witness);
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        let (warned_at, deadline) = (first_stop_warning(env).await, opens + SignedDuration::from_mins(1));
+        assert!(warned_at >= deadline, "told at {warned_at}, and waited for until {deadline}");
+        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, ["Warned 1 player: restart in 20 seconds."]);
+        assert_alice_was_warned(&observer);
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn hidden_players_get_full_notice() {
-    in_a_world("hidden-players", BEFORE, async |world| {
+    in_test_env("hidden-players", BEFORE_RELEASE, async |env| {
         let object = server_for(&json!({"notice": "20s", "emptyNotice": "3s"}));
-        let lobby = with_alice_and_an_update(world, object).await;
-        lobby.has_counted(Some(1)).await;
-        lobby.order("fault hides-players").await;
-        lobby.has_counted(None).await;
-        let witness = ServerObserver::of(&lobby).await;
-        lobby.set_window(ALWAYS).await;
-        updated(world, &lobby).await;
+        let lobby = create_with_alice_and_update(env, object).await;
+        lobby.wait_for_player_count(Some(1)).await;
+        lobby.send_command("fault hides-players").await;
+        lobby.wait_for_player_count(None).await;
+        let observer = ServerObserver::start(&lobby).await;
+        lobby.set_window(ALWAYS_OPEN).await;
+        wait_until_updated(env, &lobby).await;
 
-        let warned = world.notes(LOBBY, "PlayersWarned").await;
-        assert_eq!(warned, ["1 player warned: restart in 20 seconds"], "by the server's own list");
-        assert_alice_was_told(&witness);
-        let started = world.note(LOBBY, "UpdateStarted").await;
-        assert!(!started.contains("nobody could be asked"), "{started}");
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        let warned = env.event_notes(LOBBY, "PlayersWarned").await;
+        assert_eq!(warned, ["Warned 1 player: restart in 20 seconds."], "by the server's own list");
+        assert_alice_was_warned(&observer);
+        let started = env.wait_for_event_note(LOBBY, "UpdateStarted").await;
+        assert!(!started.contains("The agent was unreachable"), "{started}");
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
     })
     .await;
 }

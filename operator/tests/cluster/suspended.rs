@@ -3,38 +3,42 @@
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, LOBBY, TO_AFTER, server, viabackwards};
+use super::manifests::{AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, RELEASE_CHANGES, server, viabackwards};
+use super::observer::ServerObserver;
 use super::server::Server;
-use super::update::updated;
-use super::witness::ServerObserver;
-use super::world::in_a_world;
+use super::test_env::in_test_env;
+use super::update::wait_until_updated;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn suspended_server_is_planned_but_updates_only_on_request() {
-    in_a_world("suspended", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, ALWAYS), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        lobby.change(json!({"suspend": true})).await;
-        lobby.condition_is("Suspended", "True", "SpecSuspend").await;
-        world.note(LOBBY, "Suspended").await;
-        let (set, witness) = (lobby.set().await, ServerObserver::of(&lobby).await);
+    in_test_env("suspended", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(LOBBY, ALWAYS_OPEN), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        lobby.patch_spec(json!({"suspend": true})).await;
+        lobby.wait_for_condition("Suspended", "True", "SpecSuspend").await;
+        env.wait_for_event_note(LOBBY, "Suspended").await;
+        let (version_set, observer) = (lobby.version_set().await, ServerObserver::start(&lobby).await);
 
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        lobby.condition_is("Updating", "False", "Suspended").await;
-        world.look_again(LOBBY).await;
-        assert_eq!((lobby.set().await, witness.runs()), (set, 1), "the window is open, and nothing happens");
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        lobby.wait_for_condition("Updating", "False", "Suspended").await;
+        env.trigger_passes(LOBBY).await;
+        assert_eq!(
+            (lobby.version_set().await, observer.runs()),
+            (version_set, 1),
+            "the window is open, and nothing happens"
+        );
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("suspended"));
 
         #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
-        let asked = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
-        world.annotate(LOBBY, &asked).await;
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
+        let request = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
+        env.annotate(LOBBY, &request).await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
 
-        lobby.change(json!({"suspend": false})).await;
-        world.note(LOBBY, "Resumed").await;
+        lobby.patch_spec(json!({"suspend": false})).await;
+        env.wait_for_event_note(LOBBY, "Resumed").await;
         assert!(lobby.condition("Suspended").await.is_none());
     })
     .await;

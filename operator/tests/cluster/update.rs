@@ -5,19 +5,21 @@ use std::fmt::Write as _;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
-use super::manifests::{AFTER, ALWAYS, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use super::eventually::{SHORT_LIMIT, UPDATE_LIMIT, wait_until};
+use super::manifests::{
+    AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
+};
+use super::observer::ServerObserver;
 use super::server::Server;
-use super::wait::{AN_UPDATE, SOON, until};
-use super::witness::ServerObserver;
-use super::world::{World, in_a_world};
+use super::test_env::{World, in_test_env};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
-pub(super) fn a_minute_from_now() -> (String, Timestamp) {
-    minute_after(SignedDuration::from_secs(25))
+pub(super) fn next_minute() -> (String, Timestamp) {
+    first_minute_after(SignedDuration::from_secs(25))
 }
 
 /// The cron of the first minute that begins at least this much later, in UTC, and that minute.
-pub(super) fn minute_after(least: SignedDuration) -> (String, Timestamp) {
+pub(super) fn first_minute_after(least: SignedDuration) -> (String, Timestamp) {
     #[expect(clippy::disallowed_methods, reason = "the window is to open while the test runs, by the cluster's clock")]
     let at = Timestamp::now() + least + SignedDuration::from_mins(1);
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
@@ -28,40 +30,48 @@ pub(super) fn minute_after(least: SignedDuration) -> (String, Timestamp) {
 }
 
 /// Waits until an update is verified, and the server is stable on it.
-pub(super) async fn updated(world: &World, server: &Server<'_>) -> String {
-    let note = until("the update is applied", AN_UPDATE, async || {
-        world.notes(&server.name, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
+pub(super) async fn wait_until_updated(env: &World, server: &Server<'_>) -> String {
+    let note = wait_until("the update is applied", UPDATE_LIMIT, async || {
+        env.event_notes(&server.name, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
     })
     .await;
-    server.settled().await;
+    server.wait_until_stable().await;
     note
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn countdown_is_shortened_when_last_player_leaves() {
-    in_a_world("cut-short", BEFORE, async |world| {
-        let mut patient = server(LOBBY, FAR);
+    in_test_env("cut-short", BEFORE_RELEASE, async |env| {
+        let mut patient = server(LOBBY, NEVER_OPEN);
         patient["spec"]["players"] = json!({"notice": "10m", "emptyNotice": "5s"});
-        world.apply(&[patient, viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        let witness = ServerObserver::of(&lobby).await;
-        lobby.order("join Alice").await;
-        lobby.order("join Bob").await;
-        lobby.has_counted(Some(2)).await;
-        lobby.set_window(ALWAYS).await;
-        assert_eq!(world.note(LOBBY, "PlayersWarned").await, "2 players warned: restart in 10 minutes");
+        env.apply(&[patient, viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        let observer = ServerObserver::start(&lobby).await;
+        lobby.send_command("join Alice").await;
+        lobby.send_command("join Bob").await;
+        lobby.wait_for_player_count(Some(2)).await;
+        lobby.set_window(ALWAYS_OPEN).await;
+        assert_eq!(env.wait_for_event_note(LOBBY, "PlayersWarned").await, "Warned 2 players: restart in 10 minutes.");
 
-        lobby.order("leave Alice").await;
-        world.look_again(LOBBY).await;
-        assert_eq!(world.notes(LOBBY, "PlayersWarned").await.len(), 1, "Bob was promised ten minutes");
-        lobby.order("leave Bob").await;
-        updated(world, &lobby).await;
-        assert_eq!(world.note(LOBBY, "PlayersWarned").await, "the last player has left: restart in 5 seconds");
-        witness.assert_order(&[(0, "shown: "), (0, "All dimensions are saved"), (0, "Stopping server"), (1, "Done (")]);
-        let took = witness.between((0, "shown: "), (0, "Stopping server"));
+        lobby.send_command("leave Alice").await;
+        env.trigger_passes(LOBBY).await;
+        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await.len(), 1, "Bob was promised ten minutes");
+        lobby.send_command("leave Bob").await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(
+            env.wait_for_event_note(LOBBY, "PlayersWarned").await,
+            "The last player has left: restart in 5 seconds."
+        );
+        observer.assert_order(&[
+            (0, "shown: "),
+            (0, "All dimensions are saved"),
+            (0, "Stopping server"),
+            (1, "Done ("),
+        ]);
+        let took = observer.time_between((0, "shown: "), (0, "Stopping server"));
         assert!(took < SignedDuration::from_mins(9), "{took:?}");
     })
     .await;
@@ -69,71 +79,75 @@ async fn countdown_is_shortened_when_last_player_leaves() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn apply_request_runs_once_and_expires() {
-    in_a_world("now", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        let set = lobby.set().await;
-        let ask = async |ago: SignedDuration| {
+    in_test_env("now", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        let version_set = lobby.version_set().await;
+        let request_now = async |ago: SignedDuration| {
             #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
             let at = (Timestamp::now() - ago).as_second().to_string();
             let annotation = format!("nightshift.dev/apply-now={at}");
-            world.annotate(LOBBY, &annotation).await;
+            env.annotate(LOBBY, &annotation).await;
             at
         };
 
-        ask(SignedDuration::from_mins(10)).await;
-        world.look_again(LOBBY).await;
-        assert_eq!(lobby.set().await, set, "who asked so long ago may not want it any more");
+        request_now(SignedDuration::from_mins(10)).await;
+        env.trigger_passes(LOBBY).await;
+        assert_eq!(lobby.version_set().await, version_set, "who asked so long ago may not want it any more");
 
-        let asked = ask(SignedDuration::ZERO).await;
-        let witness = ServerObserver::of(&lobby).await;
-        updated(world, &lobby).await;
-        assert_eq!(lobby.set().await.plugins["ViaVersion"], "5.7.1");
-        let served = until("the request is noted as served", SOON, async || {
+        let request = request_now(SignedDuration::ZERO).await;
+        let observer = ServerObserver::start(&lobby).await;
+        wait_until_updated(env, &lobby).await;
+        assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
+        let served = wait_until("the request is noted as served", SHORT_LIMIT, async || {
             let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
             handled.apply_now.clone().ok_or_else(|| format!("{handled:?}"))
         })
         .await;
-        assert_eq!(served, asked);
-        world.look_again(LOBBY).await;
-        assert_eq!(witness.runs(), 2, "once:\n{}", witness.console());
+        assert_eq!(served, request);
+        env.trigger_passes(LOBBY).await;
+        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
     })
     .await;
 }
 
 /// When players were first told of a stop.
-pub(super) async fn first_stop(world: &World) -> Timestamp {
+pub(super) async fn first_stop_warning(env: &World) -> Timestamp {
     let events =
-        world.api::<k8s_openapi::api::events::v1::Event>().list(&kube::api::ListParams::default()).await.unwrap();
+        env.api::<k8s_openapi::api::events::v1::Event>().list(&kube::api::ListParams::default()).await.unwrap();
     let warned = events.items.into_iter().find(|event| event.reason.as_deref() == Some("PlayersWarned")).unwrap();
     warned.event_time.unwrap().0
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn flapping_ping_never_leads_to_unannounced_stop() {
-    in_a_world("flapping", BEFORE, async |world| {
-        world.apply(&[server(LOBBY, FAR), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        lobby.seven_join().await;
-        world.upstream.set_now(AFTER).await;
-        lobby.planned(&TO_AFTER).await;
-        let witness = ServerObserver::of(&lobby).await;
-        lobby.order("flap-ping 10").await;
-        lobby.set_window(ALWAYS).await;
+    in_test_env("flapping", BEFORE_RELEASE, async |env| {
+        env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        lobby.join_seven_players().await;
+        env.upstream.set_now(AFTER_RELEASE).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
+        let observer = ServerObserver::start(&lobby).await;
+        lobby.send_command("flap-ping 10").await;
+        lobby.set_window(ALWAYS_OPEN).await;
         // The next process is known before its first line is read.
         let next =
-            || witness.lines().iter().any(|line| line.run == 1 && line.text.contains("Starting minecraft server"));
-        until("the server starts again", AN_UPDATE, async || if next() { Ok(()) } else { Err(witness.console()) })
-            .await;
-        witness.assert_order(&[(0, "shown: "), (0, "Stopping server"), (1, "Starting minecraft server")]);
-        let told = witness.lines().iter().filter(|line| line.run == 0 && line.text.contains("shown: ")).count();
-        assert!(told >= 3, "the last seconds are counted for the players:\n{}", witness.console());
-        lobby.order("fault none").await;
-        updated(world, &lobby).await;
+            || observer.lines().iter().any(|line| line.run == 1 && line.text.contains("Starting minecraft server"));
+        wait_until(
+            "the server starts again",
+            UPDATE_LIMIT,
+            async || if next() { Ok(()) } else { Err(observer.console()) },
+        )
+        .await;
+        observer.assert_order(&[(0, "shown: "), (0, "Stopping server"), (1, "Starting minecraft server")]);
+        let warnings = observer.lines().iter().filter(|line| line.run == 0 && line.text.contains("shown: ")).count();
+        assert!(warnings >= 3, "the last seconds are counted for the players:\n{}", observer.console());
+        lobby.send_command("fault none").await;
+        wait_until_updated(env, &lobby).await;
     })
     .await;
 }

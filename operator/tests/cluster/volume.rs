@@ -16,11 +16,11 @@ use super::node::state;
 use super::server::Server;
 
 /// A pod that is replaced releases its volume for less than a second.
-const BETWEEN_TRIES: Duration = Duration::from_millis(20);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Fields of `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
 const DEVICE: usize = 2;
-const PLACE: usize = 4;
+const MOUNT_POINT: usize = 4;
 
 /// A volume with little space, in place of the one whose size is not enforced.
 pub(super) struct SmallVolume {
@@ -29,12 +29,12 @@ pub(super) struct SmallVolume {
 
 impl SmallVolume {
     /// Puts it under the server, which is stopped for it and started again.
-    pub(super) async fn under(server: &Server<'_>, size: &str) -> Self {
+    pub(super) async fn mount_for(server: &Server<'_>, size: &str) -> Self {
         let folder = stop(server).await;
         let script = "set -e; old=$(mktemp -d); mount --bind \"$1\" \"$old\"; mount -t tmpfs -o \"size=$2\" test \"$1\"; \
                       cp -a \"$old\"/. \"$1\"; umount \"$old\"; rmdir \"$old\"";
-        let said = Command::new("sh").args(["-c", script, "sh"]).arg(&folder).arg(size).output().unwrap();
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+        let output = Command::new("sh").args(["-c", script, "sh"]).arg(&folder).arg(size).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         // Before the start, so that it is removed also if the start fails.
         let volume = Self { folder };
         start(server).await;
@@ -66,7 +66,7 @@ impl SmallVolume {
             if start.elapsed() > patience {
                 return false;
             }
-            tokio::time::sleep(BETWEEN_TRIES).await;
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
         true
     }
@@ -78,41 +78,47 @@ impl SmallVolume {
         let folder = self.folder.canonicalize().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
-        let own = mounts.iter().find(|mount| Path::new(mount[PLACE]) == folder).expect("it is mounted");
-        for mount in mounts.iter().filter(|mount| mount[DEVICE] == own[DEVICE]) {
-            let place = Path::new(mount[PLACE]);
-            assert!(remount(place, "bind,rw"), "{} stays read-only", place.display());
+        let mounted = mounts.iter().find(|mount| Path::new(mount[MOUNT_POINT]) == folder).expect("it is mounted");
+        for mount in mounts.iter().filter(|mount| mount[DEVICE] == mounted[DEVICE]) {
+            let mount_point = Path::new(mount[MOUNT_POINT]);
+            assert!(remount(mount_point, "bind,rw"), "{} stays read-only", mount_point.display());
         }
     }
 
-    fn remount(&self, how: &str) -> bool {
-        remount(&self.folder, how)
+    fn remount(&self, options: &str) -> bool {
+        remount(&self.folder, options)
     }
 }
 
-fn remount(place: &Path, how: &str) -> bool {
-    Command::new("mount").args(["-o", &format!("remount,{how}")]).arg(place).output().unwrap().status.success()
+fn remount(mount_point: &Path, options: &str) -> bool {
+    Command::new("mount")
+        .args(["-o", &format!("remount,{options}")])
+        .arg(mount_point)
+        .output()
+        .unwrap()
+        .status
+        .success()
 }
 
 impl Drop for SmallVolume {
     fn drop(&mut self) {
         // A pod may still use it, and keeps it until its end.
-        let said = Command::new("umount").arg("-l").arg(&self.folder).output();
-        if !said.as_ref().is_ok_and(|said| said.status.success()) {
-            eprintln!("{} stays mounted: {said:?}", self.folder.display());
+        let output = Command::new("umount").arg("-l").arg(&self.folder).output();
+        if !output.as_ref().is_ok_and(|output| output.status.success()) {
+            eprintln!("{} stays mounted: {output:?}", self.folder.display());
         }
     }
 }
 
 /// Stops the server, and returns the folder of its volume, which no pod uses any more.
 pub(super) async fn stop(server: &Server<'_>) -> PathBuf {
-    server.change(json!({"replicas": 0})).await;
-    server.gone().await;
-    let claim = server.world.api::<PersistentVolumeClaim>().get(&format!("data-{}-0", server.name)).await.unwrap();
+    server.patch_spec(json!({"replicas": 0})).await;
+    server.wait_until_pod_is_deleted().await;
+    let claim = server.env.api::<PersistentVolumeClaim>().get(&format!("data-{}-0", server.name)).await.unwrap();
     state().join("volumes").join(claim.spec.and_then(|spec| spec.volume_name).expect("it has a volume"))
 }
 
 async fn start(server: &Server<'_>) {
-    server.change(json!({"replicas": 1})).await;
-    server.settled().await;
+    server.patch_spec(json!({"replicas": 1})).await;
+    server.wait_until_stable().await;
 }

@@ -35,7 +35,7 @@ pub(super) enum ColorWhen {
 
 impl Command {
     /// Whether the answer is text or a table for users, and not data for a program.
-    pub(super) fn is_for_people(&self) -> bool {
+    pub(super) fn is_for_users(&self) -> bool {
         let format = match self {
             Self::Explain(explain) => return explain.format == ExplainFormat::Human,
             Self::Diff(diff) => diff.format,
@@ -329,7 +329,7 @@ pub(super) struct CatalogArgs {
     /// Location of the objects when no file is given
     #[cfg(feature = "cluster")]
     #[command(flatten)]
-    pub(super) cluster: super::cluster::InCluster,
+    pub(super) cluster: super::cluster::ClusterSelection,
     #[command(flatten)]
     pub(super) sources: SourceArgs,
 }
@@ -409,13 +409,13 @@ pub(super) struct EndpointArgs {
 impl EndpointArgs {
     pub(super) fn upstreams(&self) -> Upstreams {
         let Self { fill, purpur, hangar, modrinth, docker_hub } = self;
-        let home = Upstreams::default();
+        let defaults = Upstreams::default();
         Upstreams {
-            fill: fill.clone().unwrap_or(home.fill),
-            purpur: purpur.clone().unwrap_or(home.purpur),
-            hangar: hangar.clone().unwrap_or(home.hangar),
-            modrinth: modrinth.clone().unwrap_or(home.modrinth),
-            docker_hub: docker_hub.clone().unwrap_or(home.docker_hub),
+            fill: fill.clone().unwrap_or(defaults.fill),
+            purpur: purpur.clone().unwrap_or(defaults.purpur),
+            hangar: hangar.clone().unwrap_or(defaults.hangar),
+            modrinth: modrinth.clone().unwrap_or(defaults.modrinth),
+            docker_hub: docker_hub.clone().unwrap_or(defaults.docker_hub),
         }
     }
 }

@@ -83,35 +83,35 @@ pub(super) fn changes(
             changes.push(change(&plugin.name, before.map(String::as_str), Some(&plugin.version)));
         }
     }
-    let mut gone: BTreeMap<&str, &str> =
+    let mut removed: BTreeMap<&str, &str> =
         solved.removed.iter().map(|(name, version)| (name.as_str(), version.as_str())).collect();
     // The project of a plugin that is no longer requested may not be in the catalog.
     match lock {
-        Some(lock) => gone.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
-        None => gone.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),
+        Some(lock) => removed.extend(lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str()))),
+        None => removed.extend(runs.plugins.iter().map(|(name, version)| (name.as_str(), version.as_str()))),
     }
-    gone.retain(|name, _| !solved.plugins.iter().any(|plugin| plugin.name == *name));
-    changes.extend(gone.into_iter().map(|(name, version)| change(name, Some(version), None)));
+    removed.retain(|name, _| !solved.plugins.iter().any(|plugin| plugin.name == *name));
+    changes.extend(removed.into_iter().map(|(name, version)| change(name, Some(version), None)));
     changes
 }
 
 /// `5.7.0 -> 5.7.1`
-pub(super) fn in_words(change: &RenderedChange) -> String {
+pub(super) fn phrase(change: &RenderedChange) -> String {
     let RenderedChange { name, from, to, one_way, no_copy } = change;
     match (from, to) {
-        _ if name == IMAGE => diff::image_words(from.as_deref(), to.as_deref()),
+        _ if name == IMAGE => diff::image_phrase(from.as_deref(), to.as_deref()),
         (Some(from), Some(to)) => {
             let one_way = match (one_way, no_copy) {
                 (false, _) => "",
-                (true, false) => ". One-way: the world cannot go back",
+                (true, false) => ". One-way: the world cannot be downgraded",
                 (true, true) => {
-                    ". One-way: the world cannot go back, and no copy of it is taken before (`spec.backup`)"
+                    ". One-way: the world cannot be downgraded, and no backup of it is taken before (`spec.backup`)"
                 }
             };
             format!("{from} -> {to}{one_way}")
         }
         (None, Some(to)) => format!("new: {to}"),
-        (Some(from), None) => format!("goes: was {from}"),
+        (Some(from), None) => format!("removed: was {from}"),
         (None, None) => String::new(),
     }
 }

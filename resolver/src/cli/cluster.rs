@@ -23,7 +23,7 @@ use server_name::ServerName;
 
 /// The servers to read, and their cluster. All servers of the namespace if none is named.
 #[derive(Debug, Args)]
-pub(super) struct InCluster {
+pub(super) struct ClusterSelection {
     /// Servers in the cluster: server/lobby, papermcserver/lobby, pmc/lobby or lobby. Defaults to all servers of the
     /// namespace
     #[arg(value_name = "SERVER", conflicts_with = "files", value_parser = server_name::parse)]
@@ -63,39 +63,39 @@ pub(super) struct ClusterObjects {
     /// All plugins of the namespace.
     pub(super) plugins: Vec<Plugin>,
     /// The names of the servers in the query. `None` means all.
-    pub(super) asked_about: Option<BTreeSet<String>>,
+    pub(super) queried: Option<BTreeSet<String>>,
     /// Objects that could not be read.
     pub(super) notes: Vec<String>,
 }
 
 /// Reads all objects that a query about these servers needs.
-pub(super) async fn read(asked: &InCluster) -> Result<ClusterObjects, ClusterError> {
-    let InCluster { servers: names, place, all_namespaces } = asked;
-    let Cluster { client, url, namespace } = connect(place).await?;
+pub(super) async fn read(args: &ClusterSelection) -> Result<ClusterObjects, ClusterError> {
+    let ClusterSelection { servers: names, place: scope, all_namespaces } = args;
+    let Cluster { client, url, namespace } = connect(scope).await?;
     let namespace = (!all_namespaces).then_some(namespace.as_str());
-    let _progress = Progress::of(&format!("asking the API server at {url}"));
+    let _progress = Progress::show(&format!("asking the API server at {url}"));
     let mut notes = Vec::new();
     let servers = list_servers(&client, namespace, &url, &mut notes).await?;
-    let asked_about = chosen(&servers, names, namespace)?;
+    let queried = resolve_names(&servers, names, namespace)?;
     let objects = list::list::<Plugin>(&client, namespace, &url).await?;
-    let plugins = list::typed(objects, serde_json::from_value, &mut notes);
-    Ok(ClusterObjects { servers, plugins, asked_about, notes })
+    let plugins = list::deserialize_all(objects, serde_json::from_value, &mut notes);
+    Ok(ClusterObjects { servers, plugins, queried, notes })
 }
 
 /// Reads one server: `server/lobby`, `lobby`, or `games/lobby`. Servers that could not be read are reported in `notes`.
 pub(super) async fn read_one(
-    place: &ClusterScope,
+    scope: &ClusterScope,
     written: &str,
     notes: &mut Vec<String>,
 ) -> Result<PaperMCServer, ClusterError> {
-    let (own, name) = server_name::with_namespace(written);
+    let (requested_namespace, name) = server_name::parse_with_namespace(written);
     let name = &name;
-    let Cluster { client, url, namespace } = connect(place).await?;
-    let namespace = own.unwrap_or(namespace);
-    let _progress = Progress::of(&format!("asking the API server at {url}"));
+    let Cluster { client, url, namespace } = connect(scope).await?;
+    let namespace = requested_namespace.unwrap_or(namespace);
+    let _progress = Progress::show(&format!("asking the API server at {url}"));
     let servers = list_servers(&client, Some(&namespace), &url, notes).await?;
-    let meant = chosen(&servers, std::slice::from_ref(name), Some(&namespace))?.unwrap_or_default();
-    Ok(servers.into_iter().find(|server| meant.contains(&server_name(server))).expect("it was chosen among these"))
+    let matched = resolve_names(&servers, std::slice::from_ref(name), Some(&namespace))?.unwrap_or_default();
+    Ok(servers.into_iter().find(|server| matched.contains(&server_name(server))).expect("it was chosen among these"))
 }
 
 /// A connection to a cluster.
@@ -128,50 +128,50 @@ async fn list_servers(
     let read_server = |mut object: serde_json::Value| {
         let status = object["status"].take();
         serde_json::from_value::<PaperMCServer>(object).map(|mut server| {
-            server.status = Some(running::status(status));
+            server.status = Some(running::parse_status(status));
             server
         })
     };
-    Ok(list::typed(objects, read_server, notes))
+    Ok(list::deserialize_all(objects, read_server, notes))
 }
 
 /// Resolves the names to full names of servers.
-fn chosen(
+fn resolve_names(
     servers: &[PaperMCServer],
     names: &[ServerName],
     namespace: Option<&str>,
 ) -> Result<Option<BTreeSet<String>>, ClusterError> {
-    let namespace_in_words =
-        || namespace.map_or_else(|| "any namespace".to_owned(), |name| format!("namespace `{name}`"));
+    let scope_text = || namespace.map_or_else(|| "any namespace".to_owned(), |name| format!("namespace `{name}`"));
     if servers.is_empty() {
-        let looked_for =
+        let searched =
             names.first().map_or_else(|| "PaperMCServer".to_owned(), |name| format!("PaperMCServer `{}`", name.0));
-        return Err(ClusterError::NoServers { looked_for, place: namespace_in_words() });
+        return Err(ClusterError::NoServers { searched, scope: scope_text() });
     }
     if names.is_empty() {
         return Ok(None);
     }
     let mut chosen = BTreeSet::new();
     for ServerName(name) in names {
-        let own = |server: &PaperMCServer| server.metadata.name.clone().unwrap_or_default();
-        let meant: Vec<String> = servers.iter().filter(|server| own(server) == *name).map(server_name).collect();
-        match meant.as_slice() {
+        let short_name = |server: &PaperMCServer| server.metadata.name.clone().unwrap_or_default();
+        let matched: Vec<String> =
+            servers.iter().filter(|server| short_name(server) == *name).map(server_name).collect();
+        match matched.as_slice() {
             [one] => {
                 chosen.insert(one.clone());
             }
             [] => {
-                let mut there: Vec<String> = servers.iter().map(own).collect();
-                there.sort();
-                let meant = nearest(name, there.iter().map(String::as_str)).next().map(str::to_owned);
+                let mut available: Vec<String> = servers.iter().map(short_name).collect();
+                available.sort();
+                let suggestion = nearest(name, available.iter().map(String::as_str)).next().map(str::to_owned);
                 return Err(ClusterError::NoSuchServer {
                     name: name.clone(),
-                    place: namespace_in_words(),
-                    meant,
-                    there,
+                    scope: scope_text(),
+                    suggestion,
+                    available,
                 });
             }
             several => {
-                return Err(ClusterError::Ambiguous { name: name.clone(), meant: several.to_vec() });
+                return Err(ClusterError::Ambiguous { name: name.clone(), candidates: several.to_vec() });
             }
         }
     }
@@ -193,8 +193,8 @@ mod tests {
         names.iter().map(server).collect()
     }
 
-    fn said(servers: &[PaperMCServer], name: &str, namespace: Option<&str>) -> String {
-        match chosen(servers, &[ServerName(name.to_owned())], namespace) {
+    fn resolve(servers: &[PaperMCServer], name: &str, namespace: Option<&str>) -> String {
+        match resolve_names(servers, &[ServerName(name.to_owned())], namespace) {
             Ok(chosen) => format!("{:?}", chosen.unwrap()),
             Err(error) => error.to_string(),
         }
@@ -202,19 +202,19 @@ mod tests {
 
     #[test]
     fn server_name_matches_one_server_or_suggests_nearest() {
-        let here = servers(&["games/arena", "games/lobby"]);
-        assert_eq!(said(&here, "lobby", Some("games")), r#"{"games/lobby"}"#);
+        let servers = servers(&["games/arena", "games/lobby"]);
+        assert_eq!(resolve(&servers, "lobby", Some("games")), r#"{"games/lobby"}"#);
         assert_eq!(
-            said(&here, "loby", Some("games")),
-            "there is no PaperMCServer `loby` in namespace `games`; did you mean `lobby`?"
+            resolve(&servers, "loby", Some("games")),
+            "there is no PaperMCServer `loby` in namespace `games`: did you mean `lobby`?"
         );
         assert_eq!(
-            said(&here, "survival", Some("games")),
-            "there is no PaperMCServer `survival` in namespace `games`; there is `arena` or `lobby`"
+            resolve(&servers, "survival", Some("games")),
+            "there is no PaperMCServer `survival` in namespace `games`: there is `arena` or `lobby`"
         );
         assert_eq!(
-            said(&[], "lobby", Some("gmaes")),
-            "there is no PaperMCServer `lobby` in namespace `gmaes`, nor any other; name the namespace with `-n`, or take all with `-A`"
+            resolve(&[], "lobby", Some("gmaes")),
+            "there is no PaperMCServer `lobby` in namespace `gmaes`, nor any other: name the namespace with `-n`, or use all with `-A`"
         );
     }
 
@@ -222,8 +222,8 @@ mod tests {
     fn server_name_in_two_namespaces_is_ambiguous() {
         let all = servers(&["games/lobby", "test/lobby"]);
         assert_eq!(
-            said(&all, "lobby", None),
-            "`lobby` is the name of several servers: `games/lobby` or `test/lobby`; name the namespace with `-n`"
+            resolve(&all, "lobby", None),
+            "`lobby` is the name of several servers (`games/lobby` or `test/lobby`): name the namespace with `-n`"
         );
     }
 }

@@ -9,7 +9,7 @@ use super::{ExitStatus, Output};
 use crate::explain::phrases::list;
 use crate::explain::text::named;
 use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseChange, ReleaseName};
-use crate::upstream::in_words;
+use crate::upstream::format_chain;
 
 /// A lock that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -20,17 +20,18 @@ pub(super) enum LockError {
         #[source]
         source: io::Error,
     },
-    #[error("{name}:{line}: this is no lock: {said}; write one with `lock`")]
-    Unreadable { name: String, line: usize, said: String },
+    #[error("{name}:{line}: this is not a lock: {message} (write one with `lock`)")]
+    Unreadable { name: String, line: usize, message: String },
 }
 
 impl LockError {
-    fn unreadable(name: &str, error: &serde_json::Error) -> Self {
-        let said = error.to_string();
+    fn from_json(name: &str, error: &serde_json::Error) -> Self {
+        let message = error.to_string();
         // The message already begins with the line number.
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        let said = if error.is_eof() { "it ends too early" } else { said.strip_suffix(&place).unwrap_or(&said) };
-        Self::Unreadable { name: name.to_owned(), line: error.line(), said: said.to_owned() }
+        let position = format!(" at line {} column {}", error.line(), error.column());
+        let message =
+            if error.is_eof() { "it ends too early" } else { message.strip_suffix(&position).unwrap_or(&message) };
+        Self::Unreadable { name: name.to_owned(), line: error.line(), message: message.to_owned() }
     }
 }
 
@@ -44,63 +45,63 @@ pub(super) fn read_lock(name: &str) -> Result<Lock, LockError> {
     } else {
         (name, fs::read_to_string(name).map_err(failed)?)
     };
-    serde_json::from_str(&text).map_err(|error| LockError::unreadable(name, &error))
+    serde_json::from_str(&text).map_err(|error| LockError::from_json(name, &error))
 }
 
 /// Runs `resolver diff`.
 pub(super) fn diff(diff: &DiffArgs) -> Output {
-    let refused = |notes| Output { answer: String::new(), notes, end: ExitStatus::Failed };
+    let failure = |stderr| Output { stdout: String::new(), stderr, status: ExitStatus::Failed };
     if diff.old == "-" && diff.new == "-" {
-        return refused(vec!["stdin holds one lock only: name a file for the other".to_owned()]);
+        return failure(vec!["stdin holds one lock only: name a file for the other".to_owned()]);
     }
     let (old, new) = match (read_lock(&diff.old), read_lock(&diff.new)) {
         (Ok(old), Ok(new)) => (old, new),
         (old, new) => {
-            return refused([old.err(), new.err()].iter().flatten().map(|error| in_words(error)).collect());
+            return failure([old.err(), new.err()].iter().flatten().map(|error| format_chain(error)).collect());
         }
     };
     let difference = old.difference(&new);
-    let answer = match diff.format {
-        Format::Human => human(&difference),
-        Format::Json => json(&difference),
+    let stdout = match diff.format {
+        Format::Human => render_text(&difference),
+        Format::Json => render_json(&difference),
     };
-    let end = if difference.equal { ExitStatus::Solved } else { ExitStatus::NoSolution };
-    Output { answer, notes: Vec::new(), end }
+    let status = if difference.equal { ExitStatus::Solved } else { ExitStatus::NoSolution };
+    Output { stdout, stderr: Vec::new(), status }
 }
 
-fn json(difference: &Difference) -> String {
+fn render_json(difference: &Difference) -> String {
     let mut text = serde_json::to_string_pretty(difference).expect("a difference has string keys only");
     text.push('\n');
     text
 }
 
-fn human(difference: &Difference) -> String {
+fn render_text(difference: &Difference) -> String {
     let Difference { old, new, equal, .. } = difference;
     let server =
         if old.server == new.server { old.server.clone() } else { format!("{} -> {}", old.server, new.server) };
     if *equal {
-        return format!("{server}: nothing differs in what runs ({})\n", named(&new.paper));
+        return format!("{server}: the versions are the same ({})\n", named(&new.paper));
     }
-    format!("{server}: not the same\n{}", lines(difference))
+    format!("{server}: different\n{}", lines(difference))
 }
 
 /// One indented line for each difference.
 pub(super) fn lines(difference: &Difference) -> String {
     let Difference { paper, java, image, plugins, old: _, new: _, equal: _ } = difference;
-    let row = |head: &str, words: String| vec![head.to_owned(), words];
+    let row = |head: &str, phrase: String| vec![head.to_owned(), phrase];
     let mut rows: Vec<Vec<String>> = Vec::new();
-    rows.extend(paper.as_ref().map(|paper| row(&paper.to.software.to_string(), paper_words(paper))));
+    rows.extend(paper.as_ref().map(|paper| row(&paper.to.software.to_string(), paper_phrase(paper))));
     rows.extend(java.as_ref().map(|java| row("Java", format!("{} -> {}", java.from, java.to))));
-    rows.extend(image.as_ref().map(|image| row("image", image_words(image.from.as_deref(), image.to.as_deref()))));
-    rows.extend(plugins.iter().map(|plugin| row(&plugin.name, plugin_words(plugin))));
+    rows.extend(image.as_ref().map(|image| row("image", image_phrase(image.from.as_deref(), image.to.as_deref()))));
+    rows.extend(plugins.iter().map(|plugin| row(&plugin.name, plugin_phrase(plugin))));
     table("  ", &rows)
 }
 
 /// Shortens two images to the part that differs: repository, tag, or else the digest.
-pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
-    let own = "the operator's own";
+pub(super) fn image_phrase(from: Option<&str>, to: Option<&str>) -> String {
+    let default_image = "the operator's image";
     let (Some(from), Some(to)) = (from, to) else {
-        return format!("{} -> {}", from.unwrap_or(own), to.unwrap_or(own));
+        return format!("{} -> {}", from.unwrap_or(default_image), to.unwrap_or(default_image));
     };
     let name = |image: &str| image.split('@').next().unwrap_or(image).to_owned();
     let (name_from, name_to) = (name(from), name(to));
@@ -111,36 +112,36 @@ pub(super) fn image_words(from: Option<&str>, to: Option<&str>) -> String {
     }
 }
 
-fn paper_words(paper: &PaperChange) -> String {
+fn paper_phrase(paper: &PaperChange) -> String {
     let PaperChange { from, to, one_way, backwards, file } = paper;
     if let Some(ReleaseChange { from, to }) = file {
-        return format!("the same build, another file: {}", files(from, to));
+        return format!("the same build, another file: {}", files_phrase(from, to));
     }
     if from.software != to.software {
         return format!(
-            "{} -> {}. One-way: what {} wrote, {} may not read",
+            "{} -> {}. One-way: the data of {} may be unreadable for {}",
             named(from),
             named(to),
             to.software,
             from.software
         );
     }
-    let words = format!("{} (build {}) -> {} (build {})", from.minecraft, from.build, to.minecraft, to.build);
+    let phrase = format!("{} (build {}) -> {} (build {})", from.minecraft, from.build, to.minecraft, to.build);
     match (one_way, backwards) {
-        (true, _) => format!("{words}. One-way: the world cannot return to {}", from.minecraft),
-        (_, true) => format!("{words}. Backwards: a world opened by {} does not open in it", from.minecraft),
-        (false, false) => words,
+        (true, _) => format!("{phrase}. One-way: the world cannot return to {}", from.minecraft),
+        (_, true) => format!("{phrase}. Downgrade: it cannot open a world that {} has opened", from.minecraft),
+        (false, false) => phrase,
     }
 }
 
-fn plugin_words(plugin: &PluginChange) -> String {
+fn plugin_phrase(plugin: &PluginChange) -> String {
     let needed = |release: &ReleaseName| match release.needed_by.as_slice() {
         [] => String::new(),
         names => format!(" (needed by {})", list(names, 4)),
     };
     match (&plugin.from, &plugin.to) {
         (None, Some(to)) => format!("new: {}{}", to.version, needed(to)),
-        (Some(from), None) => format!("gone: was {}", from.version),
+        (Some(from), None) => format!("removed: was {}", from.version),
         (Some(from), Some(to)) => {
             let moved = from.key.source != to.key.source;
             let version = |release: &ReleaseName| {
@@ -148,14 +149,14 @@ fn plugin_words(plugin: &PluginChange) -> String {
             };
             match plugin.change {
                 ChangeKind::Downgraded => format!("{} -> {}, which is older", version(from), version(to)),
-                ChangeKind::Replaced if !moved && has_same(from, to) && !has_same_more(from, to) => {
-                    format!("{}, {}", version(to), further(from, to))
+                ChangeKind::Replaced if !moved && has_same_file(from, to) && !has_same_further_files(from, to) => {
+                    format!("{}, {}", version(to), further_files_phrase(from, to))
                 }
-                ChangeKind::Replaced if !moved && has_same(from, to) => {
+                ChangeKind::Replaced if !moved && has_same_file(from, to) => {
                     format!("{}, another release of that name: {} -> {}", version(to), from.release_id, to.release_id)
                 }
                 ChangeKind::Replaced if !moved => {
-                    format!("{}, another file: {}", version(to), files(&from.file, &to.file))
+                    format!("{}, another file: {}", version(to), files_phrase(&from.file, &to.file))
                 }
                 ChangeKind::Replaced | ChangeKind::Updated | ChangeKind::Added | ChangeKind::Removed => {
                     format!("{} -> {}", version(from), version(to))
@@ -166,41 +167,41 @@ fn plugin_words(plugin: &PluginChange) -> String {
     }
 }
 
-fn has_same(from: &ReleaseName, to: &ReleaseName) -> bool {
-    same(&from.file, &to.file)
+fn has_same_file(from: &ReleaseName, to: &ReleaseName) -> bool {
+    is_same_file(&from.file, &to.file)
 }
 
-fn same(from: &LockedFile, to: &LockedFile) -> bool {
+fn is_same_file(from: &LockedFile, to: &LockedFile) -> bool {
     from.hash == to.hash && from.name == to.name
 }
 
-fn lacks<'a>(among: &'a [LockedFile], others: &'a [LockedFile]) -> impl Iterator<Item = &'a LockedFile> {
-    among.iter().filter(|file| !others.iter().any(|other| same(file, other)))
+fn files_missing_from<'a>(among: &'a [LockedFile], others: &'a [LockedFile]) -> impl Iterator<Item = &'a LockedFile> {
+    among.iter().filter(|file| !others.iter().any(|other| is_same_file(file, other)))
 }
 
-fn has_same_more(from: &ReleaseName, to: &ReleaseName) -> bool {
-    lacks(&from.more, &to.more).chain(lacks(&to.more, &from.more)).next().is_none()
+fn has_same_further_files(from: &ReleaseName, to: &ReleaseName) -> bool {
+    files_missing_from(&from.more, &to.more).chain(files_missing_from(&to.more, &from.more)).next().is_none()
 }
 
 /// The further files of one release that are added and removed.
-fn further(from: &ReleaseName, to: &ReleaseName) -> String {
-    let names = |word: &str, files: Vec<&LockedFile>| {
+fn further_files_phrase(from: &ReleaseName, to: &ReleaseName) -> String {
+    let names = |preposition: &str, files: Vec<&LockedFile>| {
         let names: Vec<&str> = files.iter().map(|file| file.name.as_str()).collect();
-        (!names.is_empty()).then(|| format!("{word} {}", list(&names, 4)))
+        (!names.is_empty()).then(|| format!("{preposition} {}", list(&names, 4)))
     };
-    let with = names("with", lacks(&to.more, &from.more).collect());
-    let without = names("without", lacks(&from.more, &to.more).collect());
+    let with = names("with", files_missing_from(&to.more, &from.more).collect());
+    let without = names("without", files_missing_from(&from.more, &to.more).collect());
     [with, without].into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 /// Describes two different files in as few characters as possible.
-fn files(from: &LockedFile, to: &LockedFile) -> String {
-    let short = |hash: &str| hash.chars().take("sha256:".len() + 12).collect::<String>();
+fn files_phrase(from: &LockedFile, to: &LockedFile) -> String {
+    let short_hash = |hash: &str| hash.chars().take("sha256:".len() + 12).collect::<String>();
     if from.hash == to.hash {
         format!("{} -> {}", from.name, to.name)
     } else if from.name == to.name {
-        format!("{} {}… -> {}…", from.name, short(&from.hash), short(&to.hash))
+        format!("{} {}… -> {}…", from.name, short_hash(&from.hash), short_hash(&to.hash))
     } else {
-        format!("{} ({}…) -> {} ({}…)", from.name, short(&from.hash), to.name, short(&to.hash))
+        format!("{} ({}…) -> {} ({}…)", from.name, short_hash(&from.hash), to.name, short_hash(&to.hash))
     }
 }

@@ -27,7 +27,7 @@ pub(super) enum InputError {
 }
 
 /// The file extensions that kubectl reads in a directory. Like kubectl, subdirectories are not read.
-const ENDINGS: [&str; 3] = ["json", "yaml", "yml"];
+const EXTENSIONS: [&str; 3] = ["json", "yaml", "yml"];
 
 /// Reads each of `names`: a file, the manifests of a directory sorted by name, or `-` for stdin.
 pub(super) fn read(names: &[String]) -> Result<Vec<InputFile>, InputError> {
@@ -41,7 +41,7 @@ pub(super) fn read(names: &[String]) -> Result<Vec<InputFile>, InputError> {
                 .map_err(|source| InputError::Read { name: "stdin".to_owned(), source })?;
             files.push(InputFile { name: "stdin".to_owned(), text });
         } else if Path::new(name).is_dir() {
-            let inside = manifests_of(Path::new(name)).map_err(failed)?;
+            let inside = manifests_in(Path::new(name)).map_err(failed)?;
             if inside.is_empty() {
                 return Err(InputError::NoFiles { name: name.clone() });
             }
@@ -55,12 +55,12 @@ pub(super) fn read(names: &[String]) -> Result<Vec<InputFile>, InputError> {
     Ok(files)
 }
 
-fn manifests_of(directory: &Path) -> io::Result<Vec<PathBuf>> {
+fn manifests_in(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();
-        let ending = path.extension().and_then(|ending| ending.to_str());
-        if ending.is_some_and(|ending| ENDINGS.contains(&ending)) && path.is_file() {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        if extension.is_some_and(|extension| EXTENSIONS.contains(&extension)) && path.is_file() {
             paths.push(path);
         }
     }

@@ -33,7 +33,7 @@ pub(super) struct Schedule {
     /// Set when an approval is needed and the planned update is not approved.
     pub(super) unapproved: Option<PendingApproval>,
     /// `spec.follows`: another server has to run the version set first.
-    pub(super) follows: Option<Followed>,
+    pub(super) follows: Option<LeaderServer>,
     /// The next window, with the operator's text for it.
     pub(super) next: Option<(Timestamp, String)>,
     /// The operator reports that a window is open.
@@ -62,7 +62,7 @@ pub(super) struct Schedule {
 /// A server that is updated first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct Followed {
+pub(super) struct LeaderServer {
     /// Its name.
     pub(super) server: String,
     /// How long it must have run the same version set, as written in the spec.
@@ -82,52 +82,55 @@ pub(super) struct PendingApproval {
 
 impl Schedule {
     /// The schedule for a full update.
-    pub(super) fn about_all(&self) -> Self {
-        if self.told_alone.is_some() { self.as_if_nothing_were_told() } else { self.clone() }
+    pub(super) fn for_full_update(&self) -> Self {
+        if self.told_alone.is_some() { self.without_status() } else { self.clone() }
     }
 
     /// The schedule for a partial update of these plugins.
-    pub(super) fn about(&self, names: &[&str]) -> Self {
-        let is_it = self.told_alone.as_ref().is_some_and(|told| {
-            told.len() == names.len() && names.iter().all(|name| told.iter().any(|other| other == name))
+    pub(super) fn for_partial_update(&self, names: &[&str]) -> Self {
+        let is_planned = self.told_alone.as_ref().is_some_and(|partial| {
+            partial.len() == names.len() && names.iter().all(|name| partial.iter().any(|other| other == name))
         });
-        if is_it { self.clone() } else { self.as_if_nothing_were_told() }
+        if is_planned { self.clone() } else { self.without_status() }
     }
 
-    fn as_if_nothing_were_told(&self) -> Self {
+    fn without_status(&self) -> Self {
         Self {
             next: None,
             is_open: false,
             image_problem: None,
             unapproved: (self.approval == Approval::Required).then_some(PendingApproval { digest: None }),
-            follows: self.follows.clone().map(|follows| Followed { waits: None, ..follows }),
+            follows: self.follows.clone().map(|follows| LeaderServer { waits: None, ..follows }),
             ..self.clone()
         }
     }
 }
 
-fn unapproved(server: &PaperMCServer) -> Option<PendingApproval> {
+fn pending_approval(server: &PaperMCServer) -> Option<PendingApproval> {
     if server.spec.approval == Approval::Automatic {
         return None;
     }
     let planned = server.status.as_ref().and_then(|status| status.available_update.as_ref());
     let digest = planned.map(|planned| planned.digest.clone());
-    let said = |annotation: &str| annotation_of(server, annotation);
-    let is_it = |said: &String| digest.as_ref().is_some_and(|digest| annotations::names(said, digest));
-    let is_approved = [annotations::APPROVE, annotations::APPLY].into_iter().filter_map(said).any(is_it);
+    let annotation_value = |name: &str| annotation(server, name);
+    let names_digest = |annotation_value: &String| {
+        digest.as_ref().is_some_and(|digest| annotations::matches_digest(annotation_value, digest))
+    };
+    let is_approved =
+        [annotations::APPROVE, annotations::APPLY].into_iter().filter_map(annotation_value).any(names_digest);
     (!is_approved).then_some(PendingApproval { digest })
 }
 
-fn annotation_of<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String> {
+fn annotation<'a>(server: &'a PaperMCServer, name: &str) -> Option<&'a String> {
     server.metadata.annotations.as_ref()?.get(name)
 }
 
 /// Reads the schedule of a server, including those of the given Plugins that select it.
-pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
+pub(super) fn from_objects<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'a Plugin>) -> Schedule {
     let spec = &server.spec;
     let maintenance = spec.update_schedule.maintenance_window.as_ref();
-    let (approval, unapproved) = (spec.approval, unapproved(server));
-    let is_held = annotation_of(server, annotations::ROLLBACK_TO).is_some_and(|asked| !asked.trim().is_empty());
+    let (approval, unapproved) = (spec.approval, pending_approval(server));
+    let is_held = annotation(server, annotations::ROLLBACK_TO).is_some_and(|digest| !digest.trim().is_empty());
     // A status of an older generation may describe windows that no longer exist. Manifests have no generation.
     let counts =
         |observed: &Option<i64>| server.metadata.generation.is_none() || *observed == server.metadata.generation;
@@ -139,21 +142,21 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
     });
     let planned = status.and_then(|status| status.available_update.as_ref());
     let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
-    let copies = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
-    let no_copy = !spec.backup.as_ref().is_some_and(copies);
+    let takes_backup = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
+    let no_copy = !spec.backup.as_ref().is_some_and(takes_backup);
     let image_problem = planned.and_then(|planned| planned.image_problem.clone());
-    let follows = spec.follows.as_ref().map(|wish| {
+    let follows = spec.follows.as_ref().map(|follows| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
         let waits = conditions.iter().find(|condition| condition.type_ == "WaitingForLeaderServer");
         let waits = waits.map(|condition| condition.message.clone());
-        Followed { server: wish.server.clone(), soak: wish.soak.clone(), waits }
+        LeaderServer { server: follows.server.clone(), soak: follows.soak.clone(), waits }
     });
     if maintenance.is_some_and(|window| !window.enabled) {
         let is_suspended = spec.suspend;
         return Schedule {
             is_suspended,
             is_held,
-            holds_all: spec.holds_all(),
+            holds_all: spec.is_fully_held(),
             approval,
             unapproved,
             down,
@@ -163,32 +166,33 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
             ..Schedule::default()
         };
     }
-    let in_words = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
-        let last_part = last_part.map(|part| format!(", not begun in its last {part}")).unwrap_or_default();
+    let window_text = |cron: &str, length: &str, last_part: Option<&String>, zone: Option<&String>| {
+        let last_part = last_part.map(|part| format!(", no start in its last {part}")).unwrap_or_default();
         format!("{cron} {}, for {length}{last_part}", zone.unwrap_or(&spec.time_zone))
     };
     let of_maintenance =
         maintenance.map(|MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }| {
-            in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+            window_text(cron, duration, latest_start.as_ref(), time_zone.as_ref())
         });
-    let named = |NamedWindow { name: _, cron, duration, latest_start, time_zone }: &NamedWindow| {
-        in_words(cron, duration, latest_start.as_ref(), time_zone.as_ref())
+    let named_window_text = |NamedWindow { name: _, cron, duration, latest_start, time_zone }: &NamedWindow| {
+        window_text(cron, duration, latest_start.as_ref(), time_zone.as_ref())
     };
-    let further = spec.update_schedule.windows.iter().map(named);
-    let (urgent, patient): (Vec<&Plugin>, Vec<&Plugin>) =
+    let further = spec.update_schedule.windows.iter().map(named_window_text);
+    let (urgent, other_plugins): (Vec<&Plugin>, Vec<&Plugin>) =
         from_api::matching(server, plugins).into_iter().partition(|plugin| plugin.spec.urgent);
     let name_of = |plugin: &Plugin| plugin.metadata.name.clone().unwrap_or_default();
-    let own_windows = patient.into_iter().filter(|plugin| !plugin.spec.windows.is_empty());
-    let own_windows =
-        own_windows.map(|plugin| (name_of(plugin), plugin.spec.windows.iter().map(named).collect())).collect();
-    let is_alone = status.is_some_and(|status| {
+    let own_windows = other_plugins.into_iter().filter(|plugin| !plugin.spec.windows.is_empty());
+    let own_windows = own_windows
+        .map(|plugin| (name_of(plugin), plugin.spec.windows.iter().map(named_window_text).collect()))
+        .collect();
+    let is_partial = status.is_some_and(|status| {
         status.conditions.iter().any(|condition| condition.type_ == "Scoped" && condition.status == "True")
     });
-    let planned = planned.filter(|_| is_alone);
+    let planned = planned.filter(|_| is_partial);
     let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout {
         Blackout { from: Some(from), to: Some(to), .. } => Some(format!("{from} to {to}")),
         Blackout { cron: Some(cron), duration: Some(duration), time_zone, .. } => {
-            Some(in_words(cron, duration, None, time_zone.as_ref()))
+            Some(window_text(cron, duration, None, time_zone.as_ref()))
         }
         // The CEL rules report this one.
         Blackout { .. } => None,
@@ -199,12 +203,12 @@ pub(super) fn of<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &
         blackouts: blackouts.collect(),
         is_suspended: spec.suspend,
         is_held,
-        holds_all: spec.holds_all(),
+        holds_all: spec.is_fully_held(),
         approval,
         unapproved,
         follows,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
-        or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|wish| wish.empty_for.clone()),
+        or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|opportunistic| opportunistic.empty_for.clone()),
         urgent: urgent.into_iter().map(name_of).collect(),
         own_windows,
         told_alone: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
@@ -222,8 +226,8 @@ mod tests {
 
     use super::*;
 
-    fn of(server: &PaperMCServer) -> Schedule {
-        super::of(server, [])
+    fn schedule_of(server: &PaperMCServer) -> Schedule {
+        super::from_objects(server, [])
     }
 
     fn server(schedule: &Value, observed: i64) -> PaperMCServer {
@@ -242,7 +246,7 @@ mod tests {
         let no_copy = |backup: Option<Value>| {
             let mut server = server(&json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}}), 3);
             server.spec.backup = backup.map(|backup| serde_json::from_value(backup).unwrap());
-            of(&server).no_copy
+            schedule_of(&server).no_copy
         };
         assert!(no_copy(None) && no_copy(Some(json!({"beforeUpdate": "Never"}))));
         assert!(no_copy(Some(json!({"enabled": false}))));
@@ -259,15 +263,15 @@ mod tests {
                 {"name": "evenings", "cron": "0 18 * * *", "duration": "6h"},
             ],
         });
-        let told = of(&server(&schedule, 3));
-        assert_eq!(told.windows, ["0 4 * * 0 Europe/Berlin, for 2h", "@daily UTC, for 1h, not begun in its last 20m"]);
+        let parsed = schedule_of(&server(&schedule, 3));
+        assert_eq!(parsed.windows, ["0 4 * * 0 Europe/Berlin, for 2h", "@daily UTC, for 1h, no start in its last 20m"]);
         assert_eq!(
-            told.blackouts,
+            parsed.blackouts,
             ["2026-01-23T18:00:00Z to 2026-01-25T18:00:00Z", "0 18 * * * Europe/Berlin, for 6h"]
         );
-        let (at, words) = told.next.unwrap();
+        let (at, words) = parsed.next.unwrap();
         assert_eq!((at.to_string().as_str(), words.as_str()), ("2026-01-25T03:00:00Z", "Sun 25 Jan 04:00 CET"));
-        assert_eq!(of(&server(&schedule, 2)).next, None, "the status is about an older spec");
+        assert_eq!(schedule_of(&server(&schedule, 2)).next, None, "the status is about an older spec");
     }
 
     #[test]
@@ -276,20 +280,20 @@ mod tests {
         let planned =
             json!({"digest": "00", "version": "1.21.10", "build": 1, "summary": "", "imageProblem": "not found"});
         server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
-        assert_eq!(of(&server).about_all().image_problem.as_deref(), Some("not found"));
-        let alone = Schedule { told_alone: Some(Vec::new()), ..of(&server) };
-        assert_eq!(alone.about_all().image_problem, None, "it is told of a part of it");
+        assert_eq!(schedule_of(&server).for_full_update().image_problem.as_deref(), Some("not found"));
+        let partial = Schedule { told_alone: Some(Vec::new()), ..schedule_of(&server) };
+        assert_eq!(partial.for_full_update().image_problem, None, "it is told of a part of it");
         server.status.as_mut().unwrap().observed_generation = Some(2);
-        assert_eq!(of(&server).image_problem, None);
+        assert_eq!(schedule_of(&server).image_problem, None);
     }
 
     #[test]
     fn opportunistic_restart_is_reported_unless_window_is_disabled() {
-        let told = |enabled: bool| {
+        let parsed = |enabled: bool| {
             let window = json!({"cron": "@daily", "enabled": enabled});
-            of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
+            schedule_of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
         };
-        assert_eq!((told(true).as_deref(), told(false)), (Some("10m"), None));
+        assert_eq!((parsed(true).as_deref(), parsed(false)), (Some("10m"), None));
     }
 
     #[test]
@@ -298,19 +302,19 @@ mod tests {
         let mut server = server(&off, 3);
         let restart = |zone: &Value| serde_json::from_value(json!({"cron": "0 5 * * *", "timeZone": zone})).unwrap();
         server.spec.restart = restart(&Value::Null);
-        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * Europe/Berlin"));
+        assert_eq!(schedule_of(&server).by_the_clock.as_deref(), Some("0 5 * * * Europe/Berlin"));
         server.spec.restart = restart(&json!("UTC"));
         server.status.as_mut().unwrap().next_restart = Some("Mon 26 Jan 05:00 UTC".to_owned());
-        assert_eq!(of(&server).by_the_clock.as_deref(), Some("0 5 * * * UTC, next Mon 26 Jan 05:00 UTC"));
+        assert_eq!(schedule_of(&server).by_the_clock.as_deref(), Some("0 5 * * * UTC, next Mon 26 Jan 05:00 UTC"));
         server.spec.suspend = true;
-        assert_eq!(of(&server).by_the_clock, None);
+        assert_eq!(schedule_of(&server).by_the_clock, None);
     }
 
     #[test]
     fn suspended_server_is_reported_regardless_of_windows() {
         let mut suspended = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         suspended.spec.suspend = true;
-        assert!(of(&suspended).is_suspended);
+        assert!(schedule_of(&suspended).is_suspended);
     }
 
     #[test]
@@ -319,7 +323,7 @@ mod tests {
         for (asked, is_held) in [(Some("previous"), true), (Some(" "), false), (None, false)] {
             let annotation = asked.map(|asked| ("nightshift.dev/rollback-to".to_owned(), asked.to_owned()));
             server.metadata.annotations = Some(annotation.into_iter().collect());
-            assert_eq!(of(&server).is_held, is_held, "{asked:?}");
+            assert_eq!(schedule_of(&server).is_held, is_held, "{asked:?}");
         }
     }
 
@@ -329,7 +333,7 @@ mod tests {
             let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily", "enabled": enabled}}), 3);
             for (hold, holds_all) in [("*", true), ("maps *", true), ("maps", false), ("", false)] {
                 server.spec.hold = hold.split_whitespace().map(str::to_owned).collect();
-                assert_eq!(of(&server).holds_all, holds_all, "{hold}");
+                assert_eq!(schedule_of(&server).holds_all, holds_all, "{hold}");
             }
         }
     }
@@ -337,41 +341,45 @@ mod tests {
     #[test]
     fn required_approval_names_digest_of_planned_lock() {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
-        assert_eq!(of(&server).unapproved, None);
+        assert_eq!(schedule_of(&server).unapproved, None);
         server.spec.approval = Approval::Required;
-        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: None }), "the operator has told nothing yet");
+        assert_eq!(
+            schedule_of(&server).unapproved,
+            Some(PendingApproval { digest: None }),
+            "the operator has told nothing yet"
+        );
         let digest = "2222222222222222222222222222222222222222222222222222222222222222";
         let planned = json!({"digest": digest, "version": "1.21.10", "build": 1, "oneWay": false, "summary": "x", "staged": true});
         server.status.as_mut().unwrap().available_update = serde_json::from_value(planned).unwrap();
-        assert_eq!(of(&server).unapproved, Some(PendingApproval { digest: Some(digest.to_owned()) }));
+        assert_eq!(schedule_of(&server).unapproved, Some(PendingApproval { digest: Some(digest.to_owned()) }));
         let approve = |digest: &str| Some([("nightshift.dev/approve".to_owned(), digest.to_owned())].into());
         server.metadata.annotations = approve(&digest[..15]);
-        assert!(of(&server).unapproved.is_some());
+        assert!(schedule_of(&server).unapproved.is_some());
         server.metadata.annotations = approve(&digest[..16]);
-        assert_eq!(of(&server).unapproved, None);
+        assert_eq!(schedule_of(&server).unapproved, None);
     }
 
     #[test]
     fn followed_server_is_reported_with_wait_reason_of_operator() {
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         server.spec.follows = serde_json::from_value(json!({"server": "staging", "soak": "48h"})).unwrap();
-        let told = |server: &PaperMCServer| of(server).follows.unwrap();
-        let followed = Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None };
-        assert_eq!(told(&server), followed);
+        let parsed = |server: &PaperMCServer| schedule_of(server).follows.unwrap();
+        let followed = LeaderServer { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None };
+        assert_eq!(parsed(&server), followed);
         let words = "waits for staging, which runs ViaVersion 5.5.1 still";
         server.status.as_mut().unwrap().conditions = serde_json::from_value(json!([{
             "type": "WaitingForLeaderServer", "status": "True", "reason": "OtherRelease", "message": words,
             "lastTransitionTime": "2026-01-21T12:00:00Z",
         }]))
         .unwrap();
-        assert_eq!(told(&server).waits.as_deref(), Some(words));
+        assert_eq!(parsed(&server).waits.as_deref(), Some(words));
         server.metadata.generation = Some(4);
-        assert_eq!(told(&server), followed, "the status is about an older spec");
+        assert_eq!(parsed(&server), followed, "the status is about an older spec");
     }
 
     #[test]
     fn disabled_window_means_no_automatic_update() {
-        let off = of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
+        let off = schedule_of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
         assert_eq!(off, Schedule { no_copy: true, ..Schedule::default() });
     }
 
@@ -390,12 +398,12 @@ mod tests {
         ];
         let mut server = server(&json!({"maintenanceWindow": {"cron": "@daily"}}), 3);
         server.spec.approval = Approval::Required;
-        let told = super::of(&server, &plugins);
-        assert_eq!(told.urgent, ["vault"]);
-        let own = BTreeMap::from([("geyser".to_owned(), vec!["0 3 * * 3 Europe/Berlin, for 1h".to_owned()])]);
-        assert_eq!(told.own_windows, own);
-        assert_eq!(told.about_all(), told);
-        assert_eq!(told.about(&["Geyser"]).next, None, "that is about all that is planned");
+        let parsed = super::from_objects(&server, &plugins);
+        assert_eq!(parsed.urgent, ["vault"]);
+        let own_windows = BTreeMap::from([("geyser".to_owned(), vec!["0 3 * * 3 Europe/Berlin, for 1h".to_owned()])]);
+        assert_eq!(parsed.own_windows, own_windows);
+        assert_eq!(parsed.for_full_update(), parsed);
+        assert_eq!(parsed.for_partial_update(&["Geyser"]).next, None, "that is about all that is planned");
 
         let status = server.status.as_mut().unwrap();
         status.conditions = serde_json::from_value(json!([{
@@ -407,9 +415,12 @@ mod tests {
             "plugins": [{"name": "Geyser", "version": "2.9"}],
         }))
         .unwrap();
-        let told = super::of(&server, &plugins);
-        assert!(told.about(&["Geyser"]).next.is_some() && told.about(&["Geyser", "Vault"]).next.is_none());
-        let all = told.about_all();
+        let parsed = super::from_objects(&server, &plugins);
+        assert!(
+            parsed.for_partial_update(&["Geyser"]).next.is_some()
+                && parsed.for_partial_update(&["Geyser", "Vault"]).next.is_none()
+        );
+        let all = parsed.for_full_update();
         assert_eq!((all.next, all.unapproved), (None, Some(PendingApproval { digest: None })));
     }
 }

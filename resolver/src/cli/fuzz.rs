@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::fmt::Write as _;
 
-use fixtures::fuzz::mutated;
+use fixtures::fuzz::mutate;
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use super::query::Query;
 use super::requests::check;
 use super::saved_query::SavedQuery;
 use super::yaml;
-use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time, text};
 use crate::lock::FormatVersion;
+use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, text, within_time_limit};
 
 mod fuzz_facts;
 
@@ -71,20 +71,20 @@ fn read(text: &str) -> Manifests {
 fn checked(text: &str) -> Manifests {
     let manifests = read(text);
     let again = read(text);
-    let mistakes = check(again, &mut Vec::new()).err().unwrap_or_default();
-    for mistake in manifests.mistakes.iter().chain(&mistakes) {
-        let said = mistake.to_string();
+    let violations = check(again, &mut Vec::new()).err().unwrap_or_default();
+    for violation in manifests.violations.iter().chain(&violations) {
+        let message = violation.to_string();
         let line =
-            said.strip_prefix("f.yaml:").and_then(|rest| rest.split(':').next()).and_then(|line| line.parse().ok());
-        let line: usize = line.unwrap_or_else(|| panic!("no place: {said}"));
-        assert!((1..=text.lines().count() + 1).contains(&line), "no line of the text: {said}");
-        assert!(said.len() < LONGEST_ERROR, "{} bytes: {}", said.len(), &said[..400]);
+            message.strip_prefix("f.yaml:").and_then(|rest| rest.split(':').next()).and_then(|line| line.parse().ok());
+        let line: usize = line.unwrap_or_else(|| panic!("no place: {message}"));
+        assert!((1..=text.lines().count() + 1).contains(&line), "no line of the text: {message}");
+        assert!(message.len() < MAX_ERROR_LENGTH, "{} bytes: {}", message.len(), &message[..400]);
     }
     manifests
 }
 
 /// Accepted objects are unchanged after they are written and read again.
-fn comes_back(manifests: &Manifests) {
+fn check_round_trip(manifests: &Manifests) {
     let values = |manifests: &Manifests| -> Vec<Value> {
         let servers = manifests.servers.iter().map(|placed| serde_json::to_value(&placed.object).unwrap());
         servers.chain(manifests.plugins.iter().map(|placed| serde_json::to_value(&placed.object).unwrap())).collect()
@@ -92,29 +92,29 @@ fn comes_back(manifests: &Manifests) {
     let good = values(manifests);
     let written: Vec<String> = good.iter().map(Value::to_string).collect();
     let again = read(&written.join("\n---\n"));
-    assert_eq!(values(&again), good, "{:?}", again.mistakes);
+    assert_eq!(values(&again), good, "{:?}", again.violations);
 }
 
 #[test]
 fn fuzz_seed_manifest_is_valid() {
     let good = checked(GOOD);
-    assert!(good.mistakes.is_empty(), "{:?}", good.mistakes);
+    assert!(good.violations.is_empty(), "{:?}", good.violations);
     assert_eq!((good.servers.len(), good.plugins.len()), (1, 2));
-    comes_back(&good);
+    check_round_trip(&good);
 }
 
 #[test]
 fn manifest_text_is_read_or_refused_with_its_place() {
-    always(300, &text(), |text| {
-        comes_back(&checked(&text));
+    for_all(300, &text(), |text| {
+        check_round_trip(&checked(&text));
         Ok(())
     });
     let (read, refused) = (Cell::new(0_u32), Cell::new(0_u32));
-    always(400, &edits(), |edits| {
-        let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), GOOD.as_bytes(), &edits)).into_owned();
+    for_all(400, &edits(), |edits| {
+        let text = String::from_utf8_lossy(&mutate(GOOD.as_bytes(), GOOD.as_bytes(), &edits)).into_owned();
         let manifests = checked(&text);
-        comes_back(&manifests);
-        let count = if manifests.mistakes.is_empty() { &read } else { &refused };
+        check_round_trip(&manifests);
+        let count = if manifests.violations.is_empty() { &read } else { &refused };
         count.set(count.get() + 1);
         Ok(())
     });
@@ -123,8 +123,8 @@ fn manifest_text_is_read_or_refused_with_its_place() {
 
 #[test]
 fn yaml_round_trips_through_json() {
-    always(500, &(text(), edits()), |(other, edits)| {
-        let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), other.as_bytes(), &edits)).into_owned();
+    for_all(500, &(text(), edits()), |(other, edits)| {
+        let text = String::from_utf8_lossy(&mutate(GOOD.as_bytes(), other.as_bytes(), &edits)).into_owned();
         for text in [text, other] {
             for node in yaml::read(&text).unwrap_or_default() {
                 let value = node.to_json();
@@ -205,7 +205,7 @@ fn long_and_deep_manifests_are_read_in_time() {
         ("nested Lists", "{apiVersion: v1, kind: List, items: [".repeat(1 << 14)),
         ("nested fields of a pod", server("a", &format!(", podTemplate: {}{}", "{spec: ".repeat(50), "}".repeat(50)))),
     ];
-    for (what, part) in [
+    for (label, part) in [
         ("quotes", "\""),
         ("anchors", "&a "),
         ("aliases", "*a "),
@@ -226,58 +226,58 @@ fn long_and_deep_manifests_are_read_in_time() {
         ("zeros", "\0"),
         ("folds", ">-\n\n"),
     ] {
-        texts.push((what, part.repeat((1 << 17) / part.len())));
+        texts.push((label, part.repeat((1 << 17) / part.len())));
     }
-    for (what, text) in texts {
-        in_time(what, || drop(checked(&text)));
+    for (label, text) in texts {
+        within_time_limit(label, || drop(checked(&text)));
     }
 }
 
-fn said(text: &str) -> Vec<String> {
-    read(text).mistakes.iter().map(ToString::to_string).collect()
+fn violations(text: &str) -> Vec<String> {
+    read(text).violations.iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn manifest_nested_too_deep_is_refused_before_stack_overflow() {
     let nested = |depth: usize| format!("kind: {}{}\n", "[".repeat(depth), "]".repeat(depth));
     assert_eq!(
-        said(&nested(60)),
-        ["f.yaml:1: is nested more than 32 deep; give a manifest of `PaperMCServer` or `Plugin` objects"]
+        violations(&nested(60)),
+        ["f.yaml:1: is nested more than 32 deep. Give a manifest of `PaperMCServer` or `Plugin` objects"]
     );
-    assert!(said(&nested(31))[0].contains("`kind` is missing"));
+    assert!(violations(&nested(31))[0].contains("`kind` is missing"));
 }
 
 #[test]
 fn manifest_error_truncates_megabyte_field() {
     let long = "x".repeat(1 << 20);
-    let said = said(&server("a", &format!(", channel: {long}")));
+    let messages = violations(&server("a", &format!(", channel: {long}")));
     let shown = format!(
-        "`spec.channel` cannot be `{}…{}`; it can be `Stable`, `Beta` or `Alpha`",
+        "`spec.channel` cannot be `{}…{}`. It can be `Stable`, `Beta` or `Alpha`",
         "x".repeat(289),
         "x".repeat(99)
     );
-    assert_eq!(said, [format!("f.yaml:5: PaperMCServer a: {shown}")]);
+    assert_eq!(messages, [format!("f.yaml:5: PaperMCServer a: {shown}")]);
 }
 
 #[test]
 fn manifest_errors_per_object_stop_at_hundred() {
-    let said = said(&server("a", &many(5_000, |at| format!(", field{at}: 1"))));
-    assert_eq!(said.len(), 101);
+    let messages = violations(&server("a", &many(5_000, |at| format!(", field{at}: 1"))));
+    assert_eq!(messages.len(), 101);
     assert!(
-        said.iter().any(|said| said.ends_with("has more mistakes than these 100; correct these first")),
-        "{said:?}"
+        messages.iter().any(|messages| messages.ends_with("has more errors than these 100. Correct these first")),
+        "{messages:?}"
     );
 }
 
 #[test]
 fn manifest_list_beyond_maximum_is_checked_up_to_it() {
     let windows = many(50, |at| format!("{{name: n{at}, cron: nonsense}},"));
-    let said = said(&server("a", &format!(", updateSchedule: {{windows: [{windows}]}}")));
+    let messages = violations(&server("a", &format!(", updateSchedule: {{windows: [{windows}]}}")));
     let most =
         manifests::schemas()[0].pointer("/properties/spec/properties/updateSchedule/properties/windows/maxItems");
     let most = usize::try_from(most.and_then(Value::as_u64).unwrap()).unwrap();
-    assert_eq!(said.len(), 1 + most, "{said:?}");
-    assert!(said.iter().any(|said| said.contains("has 50 items; write at most")), "{said:?}");
+    assert_eq!(messages.len(), 1 + most, "{messages:?}");
+    assert!(messages.iter().any(|messages| messages.contains("has 50 items. Write at most")), "{messages:?}");
 }
 
 #[test]
@@ -286,14 +286,14 @@ fn yaml_aliases_that_multiply_are_refused_at_once() {
     for (this, last) in ('b'..='j').zip('a'..) {
         writeln!(rows, "{this}: &{this} [*{last}, *{last}, *{last}, *{last}, *{last}, *{last}]").unwrap();
     }
-    let said = said(&format!("a: &a [x, x, x]\n{rows}"));
-    assert_eq!(said.len(), 1, "{said:?}");
-    assert!(said[0].contains("alias"), "{said:?}");
+    let messages = violations(&format!("a: &a [x, x, x]\n{rows}"));
+    assert_eq!(messages.len(), 1, "{messages:?}");
+    assert!(messages[0].contains("alias"), "{messages:?}");
 }
 
-fn problem() -> String {
+fn saved_query() -> String {
     let at = "2026-01-20T18:00:00Z".parse().unwrap();
-    let catalog = crate::catalog::Catalog::unread_at(at);
+    let catalog = crate::catalog::Catalog::empty(at);
     let question = Query {
         now: at,
         at,
@@ -316,30 +316,30 @@ fn problem() -> String {
 fn saved_query_file_is_read_or_refused_with_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("problem.json");
-    let good = problem();
+    let good = saved_query();
     let try_one = |bytes: &[u8]| {
         std::fs::write(&path, bytes).unwrap();
         match SavedQuery::read(&path) {
             Ok(problem) => {
                 let SavedQuery { question, requests, catalog, .. } = &problem;
-                question.ask(catalog, requests);
+                question.answer(catalog, requests);
                 let text = serde_json::to_string(&problem).unwrap();
                 let again: SavedQuery = serde_json::from_str(&text).unwrap();
                 assert_eq!(serde_json::to_string(&again).unwrap(), text);
                 true
             }
             Err(error) => {
-                let said = error.to_string();
-                assert!(said.contains("problem.json"), "no place: {said}");
-                assert!(said.len() < LONGEST_ERROR, "{said}");
+                let message = error.to_string();
+                assert!(message.contains("problem.json"), "no place: {message}");
+                assert!(message.len() < MAX_ERROR_LENGTH, "{message}");
                 false
             }
         }
     };
     assert!(try_one(good.as_bytes()));
     let read = Cell::new(0_u32);
-    always(500, &(edits(), bytes()), |(edits, other)| {
-        read.set(read.get() + u32::from(try_one(&mutated(good.as_bytes(), &other, &edits))));
+    for_all(500, &(edits(), bytes()), |(edits, other)| {
+        read.set(read.get() + u32::from(try_one(&mutate(good.as_bytes(), &other, &edits))));
         try_one(&other);
         Ok(())
     });
@@ -351,6 +351,6 @@ fn saved_query_file_is_read_or_refused_with_line() {
         good.replace("games/lobby", &long),
         good.replace("1.21.11", &long),
     ] {
-        in_time("a long problem", || try_one(bad.as_bytes()));
+        within_time_limit("a long problem", || try_one(bad.as_bytes()));
     }
 }

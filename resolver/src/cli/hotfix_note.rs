@@ -24,8 +24,8 @@ pub(super) struct HotfixListing {
 
 impl HotfixListing {
     /// All such releases of a chosen version set, changed or not.
-    pub(super) fn of(solved: &SolvedExplanation) -> Vec<Self> {
-        let counted = solved.plugins.iter().filter_map(|plugin| {
+    pub(super) fn from_solved(solved: &SolvedExplanation) -> Vec<Self> {
+        let listings = solved.plugins.iter().filter_map(|plugin| {
             let Listing::Sibling { of } = &plugin.listing else { return None };
             Some(Self {
                 name: plugin.name.clone(),
@@ -34,7 +34,7 @@ impl HotfixListing {
                 listed_for: of.clone(),
             })
         });
-        counted.collect()
+        listings.collect()
     }
 
     /// A table row: release, Minecraft version of the server, and listed Minecraft version.

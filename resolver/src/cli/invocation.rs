@@ -29,12 +29,12 @@ const USAGES: [(&[&str], &str); 7] = [
 ];
 
 /// The ways to give the servers.
-const PLACES: &[&str] =
+const SERVER_ARGUMENTS: &[&str] =
     if cfg!(feature = "cluster") { &["-f <FILE|DIR|->...", "[SERVER]..."] } else { &["-f <FILE|DIR|->..."] };
 
 impl Invocation {
     /// Detects the invocation by the first argument.
-    pub(super) fn by(program: Option<&OsString>) -> Self {
+    pub(super) fn from_program(program: Option<&OsString>) -> Self {
         let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
         if stem == Some("kubectl-nightshift") { Self::Kubectl } else { Self::Resolver }
     }
@@ -48,7 +48,7 @@ impl Invocation {
     }
 
     /// The text that users type before the command's name.
-    pub(super) fn typed(self) -> &'static str {
+    pub(super) fn typed_name(self) -> &'static str {
         match self {
             Self::Resolver => "resolver",
             Self::Kubectl => "kubectl nightshift",
@@ -57,21 +57,21 @@ impl Invocation {
 }
 
 /// The command line for this invocation.
-pub(super) fn command(called: Invocation) -> Command {
-    let typed = called.typed();
+pub(super) fn command(invocation: Invocation) -> Command {
+    let typed = invocation.typed_name();
     let mut command = Arguments::command().bin_name(typed).display_name(typed);
     for (path, first) in USAGES {
-        let path_in_words = path.join(" ");
-        let line = |place: &&str| format!("{typed} {path_in_words} [OPTIONS] {first}{place}");
-        let mut lines: Vec<String> = PLACES.iter().map(line).collect();
+        let path_text = path.join(" ");
+        let line = |servers: &&str| format!("{typed} {path_text} [OPTIONS] {first}{servers}");
+        let mut lines: Vec<String> = SERVER_ARGUMENTS.iter().map(line).collect();
         lines.extend((!is_fetch(path)).then(|| line(&"--problem <FILE>")));
         // Aligned with the first line, which follows `Usage: `.
         let usage = lines.join("\n       ");
-        command = at(command, path, &|command| command.override_usage(usage.clone()));
+        command = change_subcommand(command, path, &|command| command.override_usage(usage.clone()));
     }
     // These arguments are shared with a command that has no `--problem`.
     for (path, _) in USAGES.into_iter().filter(|(path, _)| !is_fetch(path)) {
-        command = at(command, path, &|command| {
+        command = change_subcommand(command, path, &|command| {
             if cfg!(feature = "cluster") {
                 let places = ["servers", "namespace", "all_namespaces", "kubeconfig", "context"];
                 command.mut_arg("problem", |problem| problem.conflicts_with_all(places))
@@ -89,10 +89,10 @@ fn is_fetch(path: &[&str]) -> bool {
 }
 
 /// Changes one subcommand at any depth.
-fn at(command: Command, path: &[&str], change: &dyn Fn(Command) -> Command) -> Command {
+fn change_subcommand(command: Command, path: &[&str], change: &dyn Fn(Command) -> Command) -> Command {
     match path {
         [] => change(command),
-        [first, rest @ ..] => command.mut_subcommand(first, |inner| at(inner, rest, change)),
+        [first, rest @ ..] => command.mut_subcommand(first, |inner| change_subcommand(inner, rest, change)),
     }
 }
 
@@ -102,17 +102,17 @@ mod tests {
 
     #[test]
     fn command_arguments_are_consistent() {
-        for called in [Invocation::Resolver, Invocation::Kubectl] {
-            command(called).debug_assert();
+        for invocation in [Invocation::Resolver, Invocation::Kubectl] {
+            command(invocation).debug_assert();
         }
     }
 
     #[test]
     fn kubectl_plugin_name_is_detected_on_any_path() {
-        let by = |program: &str| Invocation::by(Some(&program.into()));
-        assert_eq!(by("/usr/local/bin/kubectl-nightshift"), Invocation::Kubectl);
-        assert_eq!(by("kubectl-nightshift.exe"), Invocation::Kubectl);
-        assert_eq!(by("./resolver"), Invocation::Resolver);
-        assert_eq!(Invocation::by(None), Invocation::Resolver);
+        let from_program = |program: &str| Invocation::from_program(Some(&program.into()));
+        assert_eq!(from_program("/usr/local/bin/kubectl-nightshift"), Invocation::Kubectl);
+        assert_eq!(from_program("kubectl-nightshift.exe"), Invocation::Kubectl);
+        assert_eq!(from_program("./resolver"), Invocation::Resolver);
+        assert_eq!(Invocation::from_program(None), Invocation::Resolver);
     }
 }

@@ -11,12 +11,12 @@ use clap::builder::PossibleValue;
 use clap::{Arg, Command, ValueHint};
 
 /// No file names (cobra's `ShellCompDirectiveNoFileComp`).
-const ONLY_THESE: u8 = 4;
+const NO_FILE_COMPLETION: u8 = 4;
 /// File names, completed by the shell (cobra's `ShellCompDirectiveDefault`).
-const FILES: u8 = 0;
+const FILE_COMPLETION: u8 = 0;
 
 /// Whether the command was called for completions.
-pub(super) fn is_asked(program: Option<&OsString>) -> bool {
+pub(super) fn is_completion_call(program: Option<&OsString>) -> bool {
     let stem = program.and_then(|program| Path::new(program).file_stem()?.to_str());
     stem == Some("kubectl_complete-nightshift")
 }
@@ -26,8 +26,8 @@ pub(super) fn is_asked(program: Option<&OsString>) -> bool {
 pub(super) fn completions(mut command: Command, words: &[String]) -> String {
     command.build();
     let (last, before) = words.split_last().map_or(("", &[][..]), |(last, before)| (last.as_str(), before));
-    let typed = CompletionContext::read(&command, before);
-    let (found, directive) = typed.candidates(last);
+    let context = CompletionContext::parse(&command, before);
+    let (found, directive) = context.candidates(last);
     let mut text = String::new();
     for (value, about) in found {
         let _ = if about.is_empty() { writeln!(text, "{value}") } else { writeln!(text, "{value}\t{about}") };
@@ -47,26 +47,26 @@ struct CompletionContext<'c> {
 }
 
 impl<'c> CompletionContext<'c> {
-    fn read(command: &'c Command, words: &[String]) -> Self {
-        let mut typed = Self { command, option: None, positional: 0 };
+    fn parse(command: &'c Command, words: &[String]) -> Self {
+        let mut context = Self { command, option: None, positional: 0 };
         for word in words {
-            typed.take(word);
+            context.advance(word);
         }
-        typed
+        context
     }
 
-    fn take(&mut self, word: &str) {
+    fn advance(&mut self, word: &str) {
         if let Some(name) = word.strip_prefix("--") {
-            self.option = self.long(name).filter(|_| !name.contains('='));
+            self.option = self.long_option(name).filter(|_| !name.contains('='));
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             // With more characters after the letter, those are its value.
-            let only = letters.chars().next().filter(|_| letters.chars().count() == 1);
-            self.option = only.and_then(|letter| self.options().find(|arg| arg.get_short() == Some(letter)));
-            self.option = self.option.filter(|arg| takes_a_value(arg));
+            let single_letter = letters.chars().next().filter(|_| letters.chars().count() == 1);
+            self.option = single_letter.and_then(|letter| self.options().find(|arg| arg.get_short() == Some(letter)));
+            self.option = self.option.filter(|arg| takes_value(arg));
         } else if let Some(option) = self.option {
             // Some options take several values.
-            let most = option.get_num_args().map_or(1, |range| range.max_values());
-            self.option = Some(option).filter(|_| most > 1);
+            let max_values = option.get_num_args().map_or(1, |range| range.max_values());
+            self.option = Some(option).filter(|_| max_values > 1);
         } else if let Some(inner) = self.command.find_subcommand(word) {
             *self = Self { command: inner, option: None, positional: 0 };
         } else {
@@ -79,60 +79,62 @@ impl<'c> CompletionContext<'c> {
     }
 
     /// The option of this long name, also with `=value`, if it takes a value.
-    fn long(&self, name: &str) -> Option<&'c Arg> {
+    fn long_option(&self, name: &str) -> Option<&'c Arg> {
         let name = name.split('=').next();
-        self.options().find(|arg| arg.get_long() == name).filter(|arg| takes_a_value(arg))
+        self.options().find(|arg| arg.get_long() == name).filter(|arg| takes_value(arg))
     }
 
     fn candidates(&self, last: &str) -> (Vec<(String, String)>, u8) {
         if let Some((name, value)) = last.strip_prefix("--").and_then(|option| option.split_once('=')) {
-            return self.long(name).map_or((Vec::new(), ONLY_THESE), |option| values(option, value));
+            return self
+                .long_option(name)
+                .map_or((Vec::new(), NO_FILE_COMPLETION), |option| value_candidates(option, value));
         }
         if last.starts_with('-') {
-            let named = self.options().filter_map(|arg| Some((format!("--{}", arg.get_long()?), about(arg))));
-            return (named.filter(|(name, _)| name.starts_with(last)).collect(), ONLY_THESE);
+            let named = self.options().filter_map(|arg| Some((format!("--{}", arg.get_long()?), description(arg))));
+            return (named.filter(|(name, _)| name.starts_with(last)).collect(), NO_FILE_COMPLETION);
         }
         if let Some(option) = self.option {
-            return values(option, last);
+            return value_candidates(option, last);
         }
         if self.command.has_subcommands() {
-            let meant = |inner: &&Command| !inner.is_hide_set() && inner.get_name().starts_with(last);
-            let meant = self.command.get_subcommands().filter(meant);
+            let matching = |inner: &&Command| !inner.is_hide_set() && inner.get_name().starts_with(last);
+            let matching = self.command.get_subcommands().filter(matching);
             let mut named: Vec<_> =
-                meant.map(|inner| (inner.get_name().to_owned(), first_line(inner.get_about()))).collect();
+                matching.map(|inner| (inner.get_name().to_owned(), first_line(inner.get_about()))).collect();
             named.sort();
-            return (named, ONLY_THESE);
+            return (named, NO_FILE_COMPLETION);
         }
         // The last positional takes all remaining words.
         let positionals: Vec<&Arg> = self.command.get_positionals().collect();
         let taken = positionals.get(self.positional).or(positionals.last());
-        taken.map_or((Vec::new(), ONLY_THESE), |arg| values(arg, last))
+        taken.map_or((Vec::new(), NO_FILE_COMPLETION), |arg| value_candidates(arg, last))
     }
 }
 
-fn takes_a_value(arg: &Arg) -> bool {
+fn takes_value(arg: &Arg) -> bool {
     arg.get_action().takes_values()
 }
 
 /// The possible values of an argument with this prefix.
-fn values(arg: &Arg, begin: &str) -> (Vec<(String, String)>, u8) {
-    let is_shown = |value: &PossibleValue| !value.is_hide_set() && value.get_name().starts_with(begin);
+fn value_candidates(arg: &Arg, prefix: &str) -> (Vec<(String, String)>, u8) {
+    let is_shown = |value: &PossibleValue| !value.is_hide_set() && value.get_name().starts_with(prefix);
     let possible = arg.get_possible_values();
     if possible.is_empty() {
-        return (Vec::new(), if names_a_file(arg) { FILES } else { ONLY_THESE });
+        return (Vec::new(), if is_path(arg) { FILE_COMPLETION } else { NO_FILE_COMPLETION });
     }
     let found = possible.iter().filter(|value| is_shown(value));
-    (found.map(|value| (value.get_name().to_owned(), first_line(value.get_help()))).collect(), ONLY_THESE)
+    (found.map(|value| (value.get_name().to_owned(), first_line(value.get_help()))).collect(), NO_FILE_COMPLETION)
 }
 
 /// Whether the argument is a path. Arguments that also accept `-` are strings, and are recognized by their value name.
-fn names_a_file(arg: &Arg) -> bool {
+fn is_path(arg: &Arg) -> bool {
     let mut names = arg.get_value_names().unwrap_or_default().iter();
     arg.get_value_hint() == ValueHint::AnyPath
         || names.any(|name| ["FILE", "DIR", "LOCK", ".lock.json"].iter().any(|path| name.contains(path)))
 }
 
-fn about(arg: &Arg) -> String {
+fn description(arg: &Arg) -> String {
     first_line(arg.get_help())
 }
 

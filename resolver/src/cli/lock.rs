@@ -7,69 +7,69 @@ use jiff::Timestamp;
 
 use super::args::LockArgs as Asked;
 use super::atomic_write::write_atomically;
-use super::session::{InputSource, end_of, gather_answers, one_server};
+use super::session::{InputSource, exit_status, gather_answers, select_server};
 use super::{ExitStatus, Output};
 use crate::Resolution;
 use crate::explain::{Explanation, text};
-use crate::upstream::in_words;
+use crate::upstream::format_chain;
 
 /// Runs `resolver lock`.
 pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
-    let start = InputSource::of(&lock.from, &mut notes, now)?;
-    let names = start.checked.servers();
+    let source = InputSource::read(&lock.from, &mut notes, now)?;
+    let names = source.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     // If there are several servers, the user names one or writes all to a directory.
     let wanted = match (&lock.server, &lock.output) {
         (None, Some(_)) => None,
         (server, _) => {
-            let one = one_server(&names, server.as_deref(), ", or write a file for each with `-o DIR`");
-            Some(one.map_err(|said| Output::nothing_but(vec![said]))?)
+            let one = select_server(&names, server.as_deref(), ", or write a file for each with `-o DIR`");
+            Some(one.map_err(|error| Output::failure(vec![error]))?)
         }
     };
-    let at = start.at;
-    let gathered = gather_answers(&lock.from, start, None, &mut notes)?;
-    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
-    for (server, answer) in &gathered.answer {
+    let at = source.at;
+    let session = gather_answers(&lock.from, source, None, &mut notes)?;
+    let mut output = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
+    for (server, result) in &session.answer {
         if wanted.is_some_and(|wanted| wanted != server) {
             continue;
         }
-        if let Ok(Resolution { explanation, .. }) = answer
-            && explanation.stopped_by().is_some()
+        if let Ok(Resolution { explanation, .. }) = result
+            && explanation.deploy_blocker().is_some()
         {
-            no_lock(&mut said, lock, server, explanation, at);
-            said.end = said.end.max(ExitStatus::NoSolution);
+            report_no_lock(&mut output, lock, server, explanation, at);
+            output.status = output.status.max(ExitStatus::NoSolution);
             continue;
         }
-        match (answer, &lock.output) {
-            (Ok(resolution), None) => said.answer.push_str(&resolution.lock.to_json()),
-            (Ok(resolution), Some(directory)) => write(&mut said, directory, resolution),
+        match (result, &lock.output) {
+            (Ok(resolution), None) => output.stdout.push_str(&resolution.lock.to_json()),
+            (Ok(resolution), Some(directory)) => write_lock(&mut output, directory, resolution),
             (Err(unsolvable), _) => {
-                no_lock(&mut said, lock, server, &unsolvable.explanation(), at);
-                said.end = said.end.max(end_of(unsolvable));
+                report_no_lock(&mut output, lock, server, &unsolvable.explanation(), at);
+                output.status = output.status.max(exit_status(unsolvable));
             }
         }
-        if let Ok(Resolution { explanation: Explanation::Solved(solved), .. }) = answer {
-            said.notes.extend(solved.unfollowed.iter().map(|left| {
-                let (name, minecraft) = (&left.holder.name, &solved.paper.minecraft);
-                format!("{server}: {name} has nothing for {minecraft}; see `explain`")
+        if let Ok(Resolution { explanation: Explanation::Solved(solved), .. }) = result {
+            output.stderr.extend(solved.unfollowed.iter().map(|excluded| {
+                let (name, minecraft) = (&excluded.holder.name, &solved.paper.minecraft);
+                format!("{server}: {name} has no release for {minecraft}: see `explain`")
             }));
         }
     }
-    gathered.say_problems(&mut said);
-    Ok(said)
+    session.add_read_errors(&mut output);
+    Ok(output)
 }
 
 /// Reports why a server has no lock. This goes to stderr, not to the locks on stdout.
-fn no_lock(said: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
-    said.notes.push(text::render(explanation, at).trim_end().to_owned());
+fn report_no_lock(output: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
+    output.stderr.push(text::render(explanation, at).trim_end().to_owned());
     if lock.output.is_some() {
-        said.notes.push(format!("{server}: no lock was written"));
+        output.stderr.push(format!("{server}: no lock was written"));
     }
 }
 
 /// Writes a lock below `directory` and prints its path.
-fn write(said: &mut Output, directory: &Path, resolution: &Resolution) {
+fn write_lock(output: &mut Output, directory: &Path, resolution: &Resolution) {
     let lock = &resolution.lock;
     // Namespace and name contain no dot, so no two servers share a file name.
     let path = directory.join(format!("{}.lock.json", lock.server.replace('/', ".")));
@@ -79,11 +79,11 @@ fn write(said: &mut Output, directory: &Path, resolution: &Resolution) {
             let plural = if plugins == 1 { "" } else { "s" };
             let (path, software, paper) = (path.display(), lock.software, &lock.minecraft);
             let line = format!("{path}: {software} {paper} (build {}), {plugins} plugin{plural}\n", lock.build);
-            said.answer.push_str(&line);
+            output.stdout.push_str(&line);
         }
         Err(error) => {
-            said.notes.push(in_words(&error));
-            said.end = ExitStatus::Failed;
+            output.stderr.push(format_chain(&error));
+            output.status = ExitStatus::Failed;
         }
     }
 }

@@ -10,43 +10,43 @@ use super::args::ShellKind;
 use super::atomic_write::write_atomically;
 use super::invocation::{self, Invocation};
 use super::{ExitStatus, Output};
-use crate::upstream::in_words;
+use crate::upstream::format_chain;
 
 /// The completion script for the shell.
-pub(super) fn completions(called: Invocation, shell: ShellKind) -> String {
+pub(super) fn completions(invocation: Invocation, shell: ShellKind) -> String {
     let target = match shell {
         ShellKind::Bash => Target::Bash,
         ShellKind::Zsh => Target::Zsh,
         ShellKind::Fish => Target::Fish,
     };
     let mut script = Vec::new();
-    clap_complete::generate(target, &mut invocation::command(called), called.program(), &mut script);
+    clap_complete::generate(target, &mut invocation::command(invocation), invocation.program(), &mut script);
     String::from_utf8_lossy(&script).into_owned()
 }
 
 /// The page of the whole command on stdout, or one page per command in `directory`.
-pub(super) fn man(called: Invocation, directory: Option<&Path>) -> Output {
-    let mut command = invocation::command(called).display_name(called.program());
+pub(super) fn man(invocation: Invocation, directory: Option<&Path>) -> Output {
+    let mut command = invocation::command(invocation).display_name(invocation.program());
     command.build();
-    let Some(directory) = directory else { return Output::only(page(&command)) };
-    let mut said = Output::only(String::new());
+    let Some(directory) = directory else { return Output::success(page(&command)) };
+    let mut output = Output::success(String::new());
     let mut pages = pages(&command);
     pages.sort();
     for (name, page) in pages {
         let path = directory.join(name);
         match write_atomically(&path, &page) {
             Ok(()) => {
-                said.answer.push_str(&path.display().to_string());
-                said.answer.push('\n');
+                output.stdout.push_str(&path.display().to_string());
+                output.stdout.push('\n');
             }
             Err(error) => {
-                said.notes.push(in_words(&error));
-                said.end = ExitStatus::Failed;
+                output.stderr.push(format_chain(&error));
+                output.status = ExitStatus::Failed;
                 break;
             }
         }
     }
-    said
+    output
 }
 
 fn page(command: &Command) -> String {

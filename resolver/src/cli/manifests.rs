@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::LazyLock;
 
-use crds::crd::SPECS;
+use crds::crd::SPEC_SCHEMAS;
 use crds::{PaperMCServer, Plugin};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -12,38 +12,38 @@ use super::files::InputFile;
 use super::yaml::{self, YamlNode, YamlValue};
 use super::{running, schema_check};
 use crate::did_you_mean::nearest;
-use crate::from_api::{Complaint, plugin_name, server_name};
+use crate::from_api::{Violation, capitalized, plugin_name, server_name};
 use crate::untrusted_text::shortened;
 
 /// The group and version of Nightshift's kinds.
-const OURS: &str = "nightshift.dev/v1alpha1";
+const API_VERSION: &str = "nightshift.dev/v1alpha1";
 
 /// Maximum length of one part of a violation, in characters. A list of all fields of a server is shorter.
-const LONGEST: usize = 400;
+const MAX_PART_LENGTH: usize = 400;
 
 /// A violation in an object, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct InputViolation {
     /// File and line. `None` for an object of a cluster.
-    place: Option<(String, u64)>,
-    complaint: Complaint,
+    position: Option<(String, u64)>,
+    violation: Violation,
 }
 
 impl fmt::Display for InputViolation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { place, complaint: Complaint { object, path, problem, fix } } = self;
-        if let Some((file, line)) = place {
+        let Self { position, violation: Violation { object, path, problem, fix } } = self;
+        if let Some((file, line)) = position {
             write!(f, "{file}:{line}: ")?;
         }
         // They repeat the user's text, which may be a megabyte.
-        let [object, path, problem, fix] = [object, path, problem, fix].map(|text| shortened(text, LONGEST));
+        let [object, path, problem, fix] = [object, path, problem, fix].map(|text| shortened(text, MAX_PART_LENGTH));
         if !object.is_empty() {
             write!(f, "{object}: ")?;
         }
         if !path.is_empty() {
             write!(f, "`{path}` ")?;
         }
-        write!(f, "{problem}; {fix}")
+        write!(f, "{problem}. {}", capitalized(&fix))
     }
 }
 
@@ -53,20 +53,20 @@ pub(super) struct WithPosition<T> {
     /// The object.
     pub(super) object: T,
     /// The file, and the object as it is written there. `None` for an object of a cluster.
-    place: Option<(String, YamlNode)>,
+    position: Option<(String, YamlNode)>,
 }
 
 impl<T> WithPosition<T> {
     /// An object of a cluster.
     #[cfg(feature = "cluster")]
     pub(super) fn in_cluster(object: T) -> Self {
-        Self { object, place: None }
+        Self { object, position: None }
     }
 
     /// A violation of this object, with its position.
-    pub(super) fn mistake(&self, complaint: Complaint) -> InputViolation {
-        let place = self.place.as_ref().map(|(file, node)| (file.clone(), node.line_of(&complaint.path)));
-        InputViolation { place, complaint }
+    pub(super) fn violation(&self, violation: Violation) -> InputViolation {
+        let position = self.position.as_ref().map(|(file, node)| (file.clone(), node.line_of(&violation.path)));
+        InputViolation { position, violation }
     }
 }
 
@@ -78,34 +78,35 @@ pub(super) struct Manifests {
     /// The plugins, in file order.
     pub(super) plugins: Vec<WithPosition<Plugin>>,
     /// Violations.
-    pub(super) mistakes: Vec<InputViolation>,
+    pub(super) violations: Vec<InputViolation>,
     /// Notes about ignored objects.
     pub(super) notes: Vec<String>,
 }
 
 /// Reads all objects of these files.
 pub(super) fn read(files: &[InputFile]) -> Manifests {
-    let mut reader = ManifestReader { found: Manifests::default() };
+    let mut reader = ManifestReader { manifests: Manifests::default() };
     for file in files {
         match yaml::read(&file.text) {
-            Ok(documents) => documents.iter().for_each(|document| reader.object(file, document)),
+            Ok(documents) => documents.iter().for_each(|document| reader.read_object(file, document)),
             Err(refused) => {
-                let complaint = complaint("", "", refused.said, refused.fix);
+                let violation = violation("", "", refused.problem, refused.fix);
                 reader
-                    .found
-                    .mistakes
-                    .push(InputViolation { place: Some((file.name.clone(), refused.line)), complaint });
+                    .manifests
+                    .violations
+                    .push(InputViolation { position: Some((file.name.clone(), refused.line)), violation });
             }
         }
     }
-    reader.found
+    reader.manifests
 }
 
 /// The schemas of both kinds: server, then plugin. They are never dropped, because that would take a tenth of the time
 /// of an answer.
 pub(super) fn schemas() -> &'static [Value; 2] {
     static SCHEMAS: LazyLock<[Value; 2]> = LazyLock::new(|| {
-        let mut specs: Value = serde_json::from_str(SPECS).expect("it is JSON, and every test of this file reads it");
+        let mut specs: Value =
+            serde_json::from_str(SPEC_SCHEMAS).expect("it is JSON, and every test of this file reads it");
         ["PaperMCServer", "Plugin"].map(|kind| schema_of(specs[kind].take()))
     });
     &SCHEMAS
@@ -144,68 +145,73 @@ fn schema_of(spec: Value) -> Value {
     schema
 }
 
-fn complaint(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Complaint {
-    Complaint { object: object.to_owned(), path: path.to_owned(), problem: problem.into(), fix: fix.to_owned() }
+fn violation(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Violation {
+    Violation { object: object.to_owned(), path: path.to_owned(), problem: problem.into(), fix: fix.to_owned() }
 }
 
 struct ManifestReader {
-    found: Manifests,
+    manifests: Manifests,
 }
 
 impl ManifestReader {
-    fn mistake(&mut self, file: &InputFile, line: u64, complaint: Complaint) {
-        self.found.mistakes.push(InputViolation { place: Some((file.name.clone(), line)), complaint });
+    fn add_violation(&mut self, file: &InputFile, line: u64, violation: Violation) {
+        self.manifests.violations.push(InputViolation { position: Some((file.name.clone(), line)), violation });
     }
 
-    fn object(&mut self, file: &InputFile, node: &YamlNode) {
+    fn read_object(&mut self, file: &InputFile, node: &YamlNode) {
         let text = |key: &str| node.get(key).and_then(YamlNode::text).unwrap_or_default();
         let (version, kind) = (text("apiVersion"), text("kind"));
         if !matches!(node.tree, YamlValue::Map(_)) || kind.is_empty() {
-            let complaint = complaint(
+            let violation = violation(
                 "",
                 "kind",
                 "is missing",
                 "write a manifest with `apiVersion`, `kind`, `metadata` and `spec`",
             );
-            return self.mistake(file, node.line, complaint);
+            return self.add_violation(file, node.line, violation);
         }
-        if kind == "List" || (version == OURS && matches!(kind, "PaperMCServerList" | "PluginList")) {
+        if kind == "List" || (version == API_VERSION && matches!(kind, "PaperMCServerList" | "PluginList")) {
             if let Some(YamlValue::List(items)) = node.get("items").map(|items| &items.tree) {
                 for item in items {
-                    self.object(file, item);
+                    self.read_object(file, item);
                 }
             }
             return;
         }
         let group = version.split('/').next().unwrap_or_default();
-        let known = ["PaperMCServer", "Plugin"];
-        if version == OURS && known.contains(&kind) {
-            return self.ours(file, node, kind);
+        let kinds = ["PaperMCServer", "Plugin"];
+        if version == API_VERSION && kinds.contains(&kind) {
+            return self.read_nightshift_object(file, node, kind);
         }
         if group == "nightshift.dev" || (kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).next().is_some())
         {
-            let complaint = if version == OURS {
-                let fix = nearest(kind, known).next().map_or_else(
+            let violation = if version == API_VERSION {
+                let fix = nearest(kind, kinds).next().map_or_else(
                     || "the kinds are `PaperMCServer` and `Plugin`".to_owned(),
                     |meant| format!("did you mean `{meant}`?"),
                 );
-                complaint("", "kind", format!("cannot be `{kind}`"), &fix)
+                violation("", "kind", format!("cannot be `{kind}`"), &fix)
             } else if version.is_empty() {
-                complaint("", "apiVersion", "is missing", &format!("write `apiVersion: {OURS}`"))
+                violation("", "apiVersion", "is missing", &format!("write `apiVersion: {API_VERSION}`"))
             } else {
-                complaint("", "apiVersion", format!("cannot be `{version}`"), &format!("write `apiVersion: {OURS}`"))
+                violation(
+                    "",
+                    "apiVersion",
+                    format!("cannot be `{version}`"),
+                    &format!("write `apiVersion: {API_VERSION}`"),
+                )
             };
-            let line = node.line_of(&complaint.path);
-            return self.mistake(file, line, complaint);
+            let line = node.line_of(&violation.path);
+            return self.add_violation(file, line, violation);
         }
         let name =
             node.get("metadata").and_then(|metadata| metadata.get("name")).and_then(YamlNode::text).unwrap_or("?");
-        self.found
+        self.manifests
             .notes
-            .push(format!("{}:{}: {kind} `{name}` is left aside: it is no kind of Nightshift", file.name, node.line));
+            .push(format!("{}:{}: {kind} `{name}` is ignored: it is not a kind of Nightshift", file.name, node.line));
     }
 
-    fn ours(&mut self, file: &InputFile, node: &YamlNode, kind: &str) {
+    fn read_nightshift_object(&mut self, file: &InputFile, node: &YamlNode, kind: &str) {
         let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(YamlNode::text);
         let name = match (metadata("namespace"), metadata("name")) {
             (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
@@ -214,37 +220,37 @@ impl ManifestReader {
         };
         let [server, plugin] = schemas();
         let schema = if kind == "Plugin" { plugin } else { server };
-        let wrong = schema_check::check(node, schema, &file.text);
-        if !wrong.is_empty() {
-            for schema_check::SchemaViolation { line, path, problem, fix } in wrong {
-                let complaint = complaint(&name, &path, problem, &fix);
-                self.mistake(file, line, complaint);
+        let violations = schema_check::check(node, schema, &file.text);
+        if !violations.is_empty() {
+            for schema_check::SchemaViolation { line, path, problem, fix } in violations {
+                let violation = violation(&name, &path, problem, &fix);
+                self.add_violation(file, line, violation);
             }
             return;
         }
-        let again = if kind == "Plugin" {
-            typed::<Plugin>(file, node).map(|placed| add(&mut self.found.plugins, placed, plugin_name))
+        let added = if kind == "Plugin" {
+            deserialize::<Plugin>(file, node).map(|placed| add_unique(&mut self.manifests.plugins, placed, plugin_name))
         } else {
-            typed::<PaperMCServer>(file, node).map(|mut placed| {
-                placed.object.status = node.get("status").map(|status| running::status(status.to_json()));
-                add(&mut self.found.servers, placed, server_name)
+            deserialize::<PaperMCServer>(file, node).map(|mut placed| {
+                placed.object.status = node.get("status").map(|status| running::parse_status(status.to_json()));
+                add_unique(&mut self.manifests.servers, placed, server_name)
             })
         };
-        let complaint = match again {
+        let violation = match added {
             Ok(None) => return,
             Ok(Some(first)) => {
-                let problem = format!("is there twice, first at {first}");
-                complaint(&name, "metadata.name", problem, "remove one, or give it another name")
+                let problem = format!("exists twice, first at {first}");
+                violation(&name, "metadata.name", problem, "remove one, or give it another name")
             }
             // The schema is stricter than the types, so this is a gap between the two. It is reported and not hidden.
-            Err(error) => complaint(&name, "spec", format!("cannot be read: {error}"), "see `kubectl explain`"),
+            Err(error) => violation(&name, "spec", format!("cannot be read: {error}"), "see `kubectl explain`"),
         };
-        let line = node.line_of(&complaint.path);
-        self.mistake(file, line, complaint);
+        let line = node.line_of(&violation.path);
+        self.add_violation(file, line, violation);
     }
 }
 
-fn typed<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithPosition<T>, serde_json::Error> {
+fn deserialize<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithPosition<T>, serde_json::Error> {
     let mut value = node.to_json();
     if let Some(fields) = value.as_object_mut() {
         // The operator that wrote the status may be newer than this command. The status is read separately.
@@ -253,16 +259,16 @@ fn typed<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithP
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
         }
     }
-    Ok(WithPosition { object: serde_json::from_value(value)?, place: Some((file.name.clone(), node.clone())) })
+    Ok(WithPosition { object: serde_json::from_value(value)?, position: Some((file.name.clone(), node.clone())) })
 }
 
 /// Adds the object. If one of this name exists, it is not added, and the position of the first one is returned.
-fn add<T>(all: &mut Vec<WithPosition<T>>, placed: WithPosition<T>, name: fn(&T) -> String) -> Option<String> {
+fn add_unique<T>(all: &mut Vec<WithPosition<T>>, placed: WithPosition<T>, name: fn(&T) -> String) -> Option<String> {
     let first = all.iter().find(|other| name(&other.object) == name(&placed.object));
-    let place = first.and_then(|first| first.place.as_ref());
-    let place = place.map(|(file, node)| format!("{file}:{}", node.line_of("metadata.name")));
-    if place.is_none() {
+    let position = first.and_then(|first| first.position.as_ref());
+    let position = position.map(|(file, node)| format!("{file}:{}", node.line_of("metadata.name")));
+    if position.is_none() {
         all.push(placed);
     }
-    place
+    position
 }

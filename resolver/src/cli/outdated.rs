@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::args::{Format, OutdatedArgs as Asked};
 use super::running::RunningSet;
-use super::session::{InputSource, end_of, gather_answers};
+use super::session::{InputSource, exit_status, gather_answers};
 use super::table::table;
 use super::{ExitStatus, Output};
 use crate::catalog::{Catalog, Project};
@@ -55,74 +55,89 @@ pub(super) struct OutdatedRow {
 /// Runs `resolver outdated`.
 pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
-    let start = InputSource::of(&outdated.from, &mut notes, now)?;
-    let (running, at) = (start.checked.running.clone(), start.at);
-    let gathered = gather_answers(&outdated.from, start, None, &mut notes)?;
-    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
-    let mut boards = Vec::new();
-    for (server, answer) in &gathered.answer {
-        match answer.as_ref().map(|resolution| &resolution.explanation) {
+    let source = InputSource::read(&outdated.from, &mut notes, now)?;
+    let (running, at) = (source.checked.running.clone(), source.at);
+    let session = gather_answers(&outdated.from, source, None, &mut notes)?;
+    let mut output = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
+    let mut reports = Vec::new();
+    for (server, result) in &session.answer {
+        match result.as_ref().map(|resolution| &resolution.explanation) {
             Ok(Explanation::Solved(solved)) => {
                 let runs = running.get(server).cloned().unwrap_or_default();
-                let board = board(&gathered.catalog, solved, &runs, at);
-                if board.stopped.is_some() {
-                    said.end = said.end.max(ExitStatus::NoSolution);
+                let report = report(&session.catalog, solved, &runs, at);
+                if report.stopped.is_some() {
+                    output.status = output.status.max(ExitStatus::NoSolution);
                 }
-                boards.push(board);
+                reports.push(report);
             }
-            Ok(other) => said.notes.push(text::render(other, at).trim_end().to_owned()),
+            Ok(other) => output.stderr.push(text::render(other, at).trim_end().to_owned()),
             Err(unsolvable) => {
-                said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
-                said.end = said.end.max(end_of(unsolvable));
+                output.stderr.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                output.status = output.status.max(exit_status(unsolvable));
             }
         }
     }
-    for board in &boards {
+    for report in &reports {
         match outdated.format {
             Format::Human => {
-                if !said.answer.is_empty() {
-                    said.answer.push('\n');
+                if !output.stdout.is_empty() {
+                    output.stdout.push('\n');
                 }
-                said.answer.push_str(&human_board(board));
+                output.stdout.push_str(&render_text(report));
             }
             Format::Json => {
-                let json = serde_json::to_string_pretty(board).expect("a board has string keys only");
-                said.answer.push_str(&json);
-                said.answer.push('\n');
+                let json = serde_json::to_string_pretty(report).expect("a board has string keys only");
+                output.stdout.push_str(&json);
+                output.stdout.push('\n');
             }
         }
     }
-    gathered.say_problems(&mut said);
-    Ok(said)
+    session.add_read_errors(&mut output);
+    Ok(output)
 }
 
 /// The outdated packages of a server.
-pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet, at: Timestamp) -> OutdatedReport {
-    let is_stopped = solved.stopped_by().is_some();
+pub(super) fn report(
+    catalog: &Catalog,
+    solved: &SolvedExplanation,
+    runs: &RunningSet,
+    at: Timestamp,
+) -> OutdatedReport {
+    let is_stopped = solved.deploy_blocker().is_some();
     let of_paper = paper(catalog, solved, runs);
-    let of_paper = if is_stopped { paper_that_stays(solved, of_paper, runs) } else { of_paper };
+    let of_paper = if is_stopped { kept_paper_row(solved, of_paper, runs) } else { of_paper };
     let mut behind: Vec<OutdatedRow> = of_paper.into_iter().collect();
     behind.extend(solved.plugins.iter().filter_map(|one| {
         let row = plugin(one, runs);
-        if is_stopped { plugin_that_stays(one, row, runs) } else { row }
+        if is_stopped { kept_plugin_row(one, row, runs) } else { row }
     }));
-    let left_out = solved.unfollowed.iter().filter_map(|left| {
-        let name = &left.name;
-        let own = left.holder.name == *name;
-        let (version, since) = if own { newest(catalog, &left.holder, at)? } else { newest_called(catalog, name, at)? };
+    let excluded = solved.unfollowed.iter().filter_map(|excluded_plugin| {
+        let name = &excluded_plugin.name;
+        let blocks_itself = excluded_plugin.holder.name == *name;
+        let (version, since) = if blocks_itself {
+            newest(catalog, &excluded_plugin.holder, at)?
+        } else {
+            newest_by_name(catalog, name, at)?
+        };
         // A plugin that keeps its version is among the plugins, and may be at its newest release.
-        left.stays.is_none().then(|| OutdatedRow {
+        excluded_plugin.stays.is_none().then(|| OutdatedRow {
             name: name.clone(),
             runs: runs.plugins.get(name).cloned(),
             would_run: None,
             newest: version,
-            why_not: Some(if own { short_form::holder(&left.holder) } else { format!("needs {}", left.holder.name) }),
+            why_not: Some(if blocks_itself {
+                short_form::blocker(&excluded_plugin.holder)
+            } else {
+                format!("needs {}", excluded_plugin.holder.name)
+            }),
             since,
         })
     });
-    behind.extend(left_out);
-    let of = 1 + solved.plugins.len() + solved.unfollowed.iter().filter(|left| left.stays.is_none()).count();
-    let stopped = solved.stopped_by().map(|(name, files)| short_form::files_of_one_name(name, files));
+    behind.extend(excluded);
+    let of = 1
+        + solved.plugins.len()
+        + solved.unfollowed.iter().filter(|excluded_plugin| excluded_plugin.stays.is_none()).count();
+    let stopped = solved.deploy_blocker().map(|(name, files)| short_form::name_conflict(name, files));
     OutdatedReport { server: solved.server.clone(), stopped, behind, of }
 }
 
@@ -130,17 +145,17 @@ pub(super) fn board(catalog: &Catalog, solved: &SolvedExplanation, runs: &Runnin
 const STOPPED: &str = "the set is stopped";
 
 /// The row of a package that keeps its version because the version set with its other release is not applied.
-fn that_stays(row: OutdatedRow, stays: Option<String>) -> OutdatedRow {
+fn keeping_version(row: OutdatedRow, kept_version: Option<String>) -> OutdatedRow {
     let why: Vec<String> = row.why_not.into_iter().chain([STOPPED.to_owned()]).collect();
-    OutdatedRow { would_run: stays, why_not: Some(why.join("; ")), ..row }
+    OutdatedRow { would_run: kept_version, why_not: Some(why.join("; ")), ..row }
 }
 
-fn paper_that_stays(solved: &SolvedExplanation, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
+fn kept_paper_row(solved: &SolvedExplanation, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
     let chosen = &solved.paper;
     if chosen.runs_now {
         return row;
     }
-    let stays = chosen.instead_of.as_ref().map(|name| format!("{}-{}", name.minecraft, name.build));
+    let kept_version = chosen.instead_of.as_ref().map(|name| format!("{}-{}", name.minecraft, name.build));
     let row = row.unwrap_or_else(|| OutdatedRow {
         name: solved.software.to_string(),
         runs: runs.paper.clone(),
@@ -149,10 +164,10 @@ fn paper_that_stays(solved: &SolvedExplanation, row: Option<OutdatedRow>, runs: 
         why_not: None,
         since: Some(chosen.published),
     });
-    Some(that_stays(row, stays))
+    Some(keeping_version(row, kept_version))
 }
 
-fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
+fn kept_plugin_row(chosen: &ChosenPlugin, row: Option<OutdatedRow>, runs: &RunningSet) -> Option<OutdatedRow> {
     if chosen.runs_now && chosen.instead_of.is_none() {
         return row;
     }
@@ -164,25 +179,25 @@ fn plugin_that_stays(chosen: &ChosenPlugin, row: Option<OutdatedRow>, runs: &Run
         why_not: None,
         since: chosen.published,
     });
-    Some(that_stays(row, chosen.instead_of.clone()))
+    Some(keeping_version(row, chosen.instead_of.clone()))
 }
 
 /// The newest release that could be chosen if it were listed. With a pin, the newest of all releases, because only the
 /// pinned one could be chosen.
-fn newest(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
-    if holder.pinned.is_none() {
-        return holder.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));
+fn newest(catalog: &Catalog, blocker: &Blocker, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+    if blocker.pinned.is_none() {
+        return blocker.newest.as_ref().map(|newest| (newest.version.clone(), newest.published));
     }
-    newest_of(catalog.project(&holder.key)?, at)
+    newest_of(catalog.project(&blocker.key)?, at)
 }
 
 /// The newest release of the plugin with this name.
-fn newest_called(catalog: &Catalog, name: &str, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
+fn newest_by_name(catalog: &Catalog, name: &str, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
     newest_of(catalog.projects.iter().find(|project| project.name == name)?, at)
 }
 
 fn newest_of(project: &Project, at: Timestamp) -> Option<(String, Option<Timestamp>)> {
-    let releases = project.releases.iter().filter(|release| release.published.is_none_or(|out| out <= at));
+    let releases = project.releases.iter().filter(|release| release.published.is_none_or(|published| published <= at));
     let newest = releases.max_by_key(|release| (release.channel, release.published))?;
     Some((newest.version.clone(), newest.published))
 }
@@ -199,16 +214,16 @@ fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Op
         since: Some(since),
     };
     if let Some(newer) = solved.newer_paper.last() {
-        let names: Vec<&str> = newer.held_by.iter().map(|holder| holder.name.as_str()).collect();
+        let names: Vec<&str> = newer.held_by.iter().map(|blocker| blocker.name.as_str()).collect();
         let why = match (&newer.unusable, &newer.pinned, &newer.gave_up) {
             (Some(unusable), _, _) if names.is_empty() => short_form::unusable(unusable),
-            (Some(unusable), _, _) => format!("{}; {}", short_form::unusable(unusable), short_form::held_by(&names)),
+            (Some(unusable), _, _) => format!("{}, {}", short_form::unusable(unusable), short_form::blocked_by(&names)),
             (None, Some(pin), _) => format!("you pinned {}", pin.version),
-            (None, None, Some(gave_up)) => short_form::holders_unknown(gave_up),
+            (None, None, Some(gave_up)) => short_form::blockers_unknown(gave_up),
             (None, None, None) if names.is_empty() => {
                 newer.one_version.first().map(short_form::one_version).unwrap_or_default()
             }
-            (None, None, None) => short_form::held_by(&names),
+            (None, None, None) => short_form::blocked_by(&names),
         };
         return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
     }
@@ -235,20 +250,20 @@ fn plugin(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
         since,
     };
     if let Some(newest) = &chosen.newest {
-        return Some(row(&newest.version, Some(short_form::because(&newest.because)), newest.published));
+        return Some(row(&newest.version, Some(short_form::why_older(&newest.because)), newest.published));
     }
     let differs = runs.as_ref().is_some_and(|runs| *runs != chosen.version);
     differs.then(|| row(&chosen.version, None, chosen.published))
 }
 
-fn human_board(board: &OutdatedReport) -> String {
-    let OutdatedReport { server, stopped, behind, of } = board;
+fn render_text(report: &OutdatedReport) -> String {
+    let OutdatedReport { server, stopped, behind, of } = report;
     if behind.is_empty() {
-        return format!("{server}: everything is at its newest\n");
+        return format!("{server}: everything is up to date\n");
     }
-    let told = behind.iter().any(|row| row.runs.is_some());
+    let has_running = behind.iter().any(|row| row.runs.is_some());
     let mut head = vec!["NAME", "RUNS", "WOULD RUN", "NEWEST", "WHY NOT", "OUT SINCE"];
-    if !told {
+    if !has_running {
         head.remove(1);
     }
     let mut rows: Vec<Vec<String>> = vec![head.into_iter().map(str::to_owned).collect()];
@@ -256,7 +271,7 @@ fn human_board(board: &OutdatedReport) -> String {
         let OutdatedRow { name, runs, would_run, newest, why_not, since } = row;
         let or_dash = |text: &Option<String>| text.clone().unwrap_or_else(|| "-".to_owned());
         let mut cells = vec![name.clone()];
-        if told {
+        if has_running {
             cells.push(or_dash(runs));
         }
         cells.extend([
@@ -267,6 +282,6 @@ fn human_board(board: &OutdatedReport) -> String {
         ]);
         rows.push(cells);
     }
-    let stopped = stopped.as_ref().map(|why| format!("  nothing comes: {why}\n")).unwrap_or_default();
-    format!("{server}: {} of {of} not at the newest\n{stopped}{}", behind.len(), table("  ", &rows))
+    let stopped = stopped.as_ref().map(|why| format!("  no update: {why}\n")).unwrap_or_default();
+    format!("{server}: {} of {of} not up to date\n{stopped}{}", behind.len(), table("  ", &rows))
 }

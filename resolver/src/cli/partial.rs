@@ -13,11 +13,11 @@ use super::changes::{self, RenderedChange, changes};
 use super::from_status::Schedule;
 use super::hotfix_note::HotfixListing;
 use super::running::RunningSet;
-use super::when::When;
+use super::when::RestartTime;
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{Explanation, SolvedExplanation};
 use crate::lock::{Lock, LockReason};
-use crate::partial::{Delays, Present, PresentPlugin, Scope, narrow};
+use crate::partial::{Delays, Present, PresentPlugin, Scope, restrict};
 use crate::request::{Request, Running};
 use crate::{Resolution, groups, resolve};
 
@@ -26,7 +26,7 @@ use crate::{Resolution, groups, resolve};
 #[serde(rename_all = "camelCase")]
 pub(super) struct Alone {
     /// When it is applied.
-    when: When,
+    when: RestartTime,
     /// Its changes.
     changes: Vec<RenderedChange>,
     /// Plugins of it that run because their list contains the hotfix sibling.
@@ -38,8 +38,8 @@ impl Alone {
     /// A table row: the changes, and when they are applied.
     pub(super) fn row(&self) -> Vec<String> {
         let Self { when, changes, counts_as_listed: _ } = self;
-        let what = changes.iter().map(|change| format!("{} {}", change.name, changes::in_words(change)));
-        vec![what.collect::<Vec<_>>().join(", "), when.in_words()]
+        let phrases = changes.iter().map(|change| format!("{} {}", change.name, changes::phrase(change)));
+        vec![phrases.collect::<Vec<_>>().join(", "), when.phrase()]
     }
 }
 
@@ -66,64 +66,65 @@ pub(super) struct PartialChoice<'a> {
 
 /// Returns when the full update is applied, and its partial updates. `when` applies to changes without a way of their
 /// own.
-pub(super) fn alone(
-    whole: &FullSelection<'_>,
+pub(super) fn split_partial(
+    full: &FullSelection<'_>,
     schedule: Option<&Schedule>,
-    when: When,
+    when: RestartTime,
     now: Timestamp,
     at: Timestamp,
-) -> (When, Vec<Alone>) {
-    let mut all = parts(whole, schedule, &when, now, at);
+) -> (RestartTime, Vec<Alone>) {
+    let mut all = partial_updates(full, schedule, &when, now, at);
     // If there are no other changes, the partial update is the full update.
-    let is_all = |it: &Alone| {
-        let changes = whole.chosen.map(|chosen| chosen.changes);
-        changes == Some(it.changes.as_slice()) && it.when.is_known()
+    let is_all = |partial: &Alone| {
+        let changes = full.chosen.map(|chosen| chosen.changes);
+        changes == Some(partial.changes.as_slice()) && partial.when.is_definite()
     };
     match all.iter().position(is_all) {
-        Some(place) => (all.remove(place).when, all),
+        Some(index) => (all.remove(index).when, all),
         None => (when, all),
     }
 }
 
 /// Partial updates where no full update is applied: no version set meets all requirements, or the chosen one is
 /// stopped.
-pub(super) fn alone_only(
-    whole: &FullSelection<'_>,
+pub(super) fn partial_only(
+    full: &FullSelection<'_>,
     schedule: Option<&Schedule>,
     now: Timestamp,
     at: Timestamp,
 ) -> Vec<Alone> {
-    parts(whole, schedule, &When::of((false, false), schedule, now, at), now, at)
+    partial_updates(full, schedule, &RestartTime::full_update((false, false), schedule, now, at), now, at)
 }
 
 /// Partial updates, given that the full update is applied at `when`.
-fn parts(
-    whole: &FullSelection<'_>,
+fn partial_updates(
+    full: &FullSelection<'_>,
     schedule: Option<&Schedule>,
-    when: &When,
+    when: &RestartTime,
     now: Timestamp,
     at: Timestamp,
 ) -> Vec<Alone> {
-    let Some((schedule, question)) = schedule.filter(|_| when.is_by_itself_later()).zip(PartialQuery::of(whole, at))
-    else {
+    let Some((schedule, query)) = schedule.filter(|_| when.is_deferred()).zip(PartialQuery::new(full, at)) else {
         return Vec::new();
     };
-    let tell = |own: Option<&[String]>, PartialOutcome { changes, counts_as_listed }: PartialOutcome| {
+    let partial_update = |windows: Option<&[String]>, PartialOutcome { changes, counts_as_listed }: PartialOutcome| {
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
-        let when = When::of_what_comes_alone(own, &schedule.about(&names), now, at);
+        let when = RestartTime::partial_update(windows, &schedule.for_partial_update(&names), now, at);
         Alone { when, changes, counts_as_listed }
     };
-    let urgent = Scope::of_plugins(question.due(&schedule.urgent));
-    let urgent = urgent.and_then(|scope| question.newer(&scope, Delays::Skipped)).map(|newer| tell(None, newer));
+    let urgent = Scope::from_plugins(query.changed_objects(&schedule.urgent));
+    let urgent = urgent
+        .and_then(|scope| query.partial_outcome(&scope, Delays::Skipped))
+        .map(|outcome| partial_update(None, outcome));
     let mut by_windows: BTreeMap<&[String], BTreeSet<String>> = BTreeMap::new();
-    for object in question.due(schedule.own_windows.keys()) {
+    for object in query.changed_objects(schedule.own_windows.keys()) {
         by_windows.entry(schedule.own_windows[&object].as_slice()).or_default().insert(object);
     }
-    let own = by_windows.into_iter().filter_map(|(windows, plugins)| {
-        let newer = question.newer(&Scope::of_plugins(plugins)?, Delays::AsWritten)?;
-        Some(tell(Some(windows), newer))
+    let in_own_windows = by_windows.into_iter().filter_map(|(windows, plugins)| {
+        let outcome = query.partial_outcome(&Scope::from_plugins(plugins)?, Delays::AsWritten)?;
+        Some(partial_update(Some(windows), outcome))
     });
-    urgent.into_iter().chain(own).collect()
+    urgent.into_iter().chain(in_own_windows).collect()
 }
 
 /// Result of a partial update.
@@ -136,7 +137,7 @@ struct PartialOutcome {
 
 /// A query about partial updates of one server.
 struct PartialQuery<'a> {
-    whole: &'a FullSelection<'a>,
+    full: &'a FullSelection<'a>,
     request: &'a Request,
     present: Present,
     at: Timestamp,
@@ -144,25 +145,25 @@ struct PartialQuery<'a> {
 
 impl<'a> PartialQuery<'a> {
     /// `None`: there are no changes, or the running version set is unknown.
-    fn of(whole: &'a FullSelection<'a>, at: Timestamp) -> Option<Self> {
-        let request = whole.requests.iter().find(|request| request.server == whole.server)?;
-        let is_news = whole.chosen.is_none_or(|chosen| !chosen.changes.is_empty());
-        let running = request.running.as_ref().filter(|_| is_news)?;
-        let present = match whole.lock {
-            Some(lock) => Present::of(lock),
+    fn new(full: &'a FullSelection<'a>, at: Timestamp) -> Option<Self> {
+        let request = full.requests.iter().find(|request| request.server == full.server)?;
+        let has_changes = full.chosen.is_none_or(|chosen| !chosen.changes.is_empty());
+        let running = request.running.as_ref().filter(|_| has_changes)?;
+        let present = match full.lock {
+            Some(lock) => Present::from_lock(lock),
             None => Present {
                 minecraft: running.minecraft.clone(),
                 build: running.build,
-                plugins: present(whole, request, running),
+                plugins: present_plugins(full, request, running),
             },
         };
-        Some(Self { whole, request, present, at })
+        Some(Self { full, request, present, at })
     }
 
     /// The given Plugins that would get another release. Without a full version set, each of them may.
-    fn due<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
+    fn changed_objects<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
         let is_due = |object: &&String| {
-            self.whole.chosen.is_none_or(|PartialChoice { solved, changes, .. }| {
+            self.full.chosen.is_none_or(|PartialChoice { solved, changes, .. }| {
                 let is_changed = |name: &String| changes.iter().any(|change| change.name == *name);
                 solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && is_changed(&plugin.name))
             })
@@ -171,43 +172,47 @@ impl<'a> PartialQuery<'a> {
     }
 
     /// The changes if only `scope` may change. `None` if there are none, no such version set exists, or it is stopped.
-    fn newer(&self, scope: &Scope, delays: Delays) -> Option<PartialOutcome> {
-        let FullSelection { catalog, requests, chosen, runs, lock, .. } = *self.whole;
-        let together = |group: &Vec<usize>| group.iter().any(|&place| requests[place].server == self.request.server);
-        let is_shared = groups(requests).iter().find(|group| together(group)).is_some_and(|group| group.len() > 1);
-        let shared = chosen.filter(|_| is_shared).map(|chosen| &chosen.resolution.lock);
-        let narrowed = narrow(self.request, &self.present, scope, shared, delays);
+    fn partial_outcome(&self, scope: &Scope, delays: Delays) -> Option<PartialOutcome> {
+        let FullSelection { catalog, requests, chosen, runs, lock, .. } = *self.full;
+        let contains_server =
+            |group: &Vec<usize>| group.iter().any(|&index| requests[index].server == self.request.server);
+        let has_peers =
+            groups(requests).iter().find(|group| contains_server(group)).is_some_and(|group| group.len() > 1);
+        let group_lock = chosen.filter(|_| has_peers).map(|chosen| &chosen.resolution.lock);
+        let narrowed = restrict(self.request, &self.present, scope, group_lock, delays);
         let resolution = resolve(catalog, &narrowed.request, self.at).ok()?;
         let Explanation::Solved(solved) = &resolution.explanation else { return None };
-        if solved.stopped_by().is_some() {
+        if solved.deploy_blocker().is_some() {
             return None;
         }
         let mut changes = changes(solved, &resolution, runs, lock);
         // Plugins that are no longer requested are not part of a partial query, and stay.
-        changes.retain(|change| change.to.is_some() || narrowed.may_change(&self.present, &change.name));
-        let mut counts_as_listed = HotfixListing::of(solved);
-        counts_as_listed.retain(|counted| changes.iter().any(|change| change.name == counted.name));
+        changes.retain(|change| change.to.is_some() || narrowed.can_change(&self.present, &change.name));
+        let mut counts_as_listed = HotfixListing::from_solved(solved);
+        counts_as_listed.retain(|listing| changes.iter().any(|change| change.name == listing.name));
         (!changes.is_empty()).then_some(PartialOutcome { changes, counts_as_listed })
     }
 }
 
 /// The running plugins according to the status. A plugin whose Plugin object was deleted is not part of a query about
 /// others.
-fn present(whole: &FullSelection<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
+fn present_plugins(full: &FullSelection<'_>, request: &Request, running: &Running) -> Vec<PresentPlugin> {
     let key_of = |name: &str, reason: &LockReason| -> Option<ProjectKey> {
         match reason {
             LockReason::RequestedBy(objects) => {
-                let wish = request.plugins.iter().find(|wish| objects.contains(&wish.object))?;
-                Some(wish.key.clone())
+                let plugin_request =
+                    request.plugins.iter().find(|plugin_request| objects.contains(&plugin_request.object))?;
+                Some(plugin_request.key.clone())
             }
             LockReason::NeededBy(_) => {
-                let is_it = |key: &&ProjectKey| whole.catalog.project(key).is_some_and(|project| project.name == name);
-                running.unasked.iter().find(is_it).cloned()
+                let has_name =
+                    |key: &&ProjectKey| full.catalog.project(key).is_some_and(|project| project.name == name);
+                running.unasked.iter().find(has_name).cloned()
             }
         }
     };
-    let plugins = whole.runs.plugins.iter().filter_map(|(name, version)| {
-        let reason = whole.runs.reasons.get(name)?.clone();
+    let plugins = full.runs.plugins.iter().filter_map(|(name, version)| {
+        let reason = full.runs.reasons.get(name)?.clone();
         Some(PresentPlugin { name: name.clone(), key: key_of(name, &reason)?, version: version.clone(), reason })
     });
     plugins.collect()

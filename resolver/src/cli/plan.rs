@@ -13,16 +13,16 @@ use super::hotfix_note::HotfixListing;
 use super::outdated::{self, OutdatedRow};
 use super::partial::{self, Alone, FullSelection, PartialChoice};
 use super::running::RunningSet;
-use super::session::{InputSource, end_of, gather_answers, one_server};
+use super::session::{InputSource, exit_status, gather_answers, select_server};
 use super::table::table;
-use super::when::When;
+use super::when::RestartTime;
 use super::{ExitStatus, Output, diff};
 use crate::catalog::Catalog;
 use crate::explain::phrases::date;
 use crate::explain::{Explanation, SolvedExplanation, short_form, text};
 use crate::lock::Lock;
 use crate::request::{Request, Running};
-use crate::upstream::in_words;
+use crate::upstream::format_chain;
 use crate::{Resolution, Unsolvable};
 
 /// Planned changes of one server.
@@ -38,7 +38,7 @@ pub(super) struct ServerPlan {
     /// Whether the server would be restarted, or started for the first time.
     restart: bool,
     /// When the full update is applied.
-    when: When,
+    when: RestartTime,
     /// The downtime and the duration of the backup before it, as the operator estimated them for its planned update.
     #[serde(skip_serializing_if = "Option::is_none")]
     down: Option<String>,
@@ -79,31 +79,31 @@ struct PlanWait {
 
 /// Runs `resolver plan`.
 pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
-    let failed = |said: String| Output::nothing_but(vec![said]);
+    let failed = |error: String| Output::failure(vec![error]);
     let mut notes = Vec::new();
-    let mut start = InputSource::of(&plan.from, &mut notes, now)?;
+    let mut source = InputSource::read(&plan.from, &mut notes, now)?;
     let mut locks: BTreeMap<String, Lock> = BTreeMap::new();
     for name in &plan.running {
-        let lock = diff::read_lock(name).map_err(|error| failed(in_words(&error)))?;
-        let names = start.checked.servers();
+        let lock = diff::read_lock(name).map_err(|error| failed(format_chain(&error)))?;
+        let names = source.checked.servers();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let server = one_server(&names, Some(&lock.server), "")
+        let server = select_server(&names, Some(&lock.server), "")
             .map_err(|_| {
                 failed(format!("{name}: the lock is for `{}`, which is not among the servers here", lock.server))
             })?
             .to_owned();
-        start.checked.takes_for_running(&server, &Running::of(&lock));
+        source.checked.set_running(&server, &Running::from_lock(&lock));
         locks.insert(server, lock);
     }
-    let (runs, schedules) = (start.checked.running.clone(), start.checked.schedules.clone());
-    let (now, at) = (start.now, start.at);
-    let gathered = gather_answers(&plan.from, start, None, &mut notes)?;
-    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
-    for (server, answer) in &gathered.answer {
+    let (runs, schedules) = (source.checked.running.clone(), source.checked.schedules.clone());
+    let (now, at) = (source.now, source.at);
+    let session = gather_answers(&plan.from, source, None, &mut notes)?;
+    let mut output = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
+    for (server, result) in &session.answer {
         let runs = runs.get(server).cloned().unwrap_or_default();
         let planned = Planned {
-            catalog: &gathered.catalog,
-            requests: &gathered.requests,
+            catalog: &session.catalog,
+            requests: &session.requests,
             server,
             runs: &runs,
             lock: locks.get(server),
@@ -111,56 +111,56 @@ pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
             now,
             at,
         };
-        let plan_of_server = match answer {
+        let plan_of_server = match result {
             Ok(resolution) => {
                 let Explanation::Solved(solved) = &resolution.explanation else { continue };
-                match solved.stopped_by() {
+                match solved.deploy_blocker() {
                     Some((name, files)) => {
-                        said.notes.push(text::render(&resolution.explanation, at).trim_end().to_owned());
-                        said.end = said.end.max(ExitStatus::NoSolution);
+                        output.stderr.push(text::render(&resolution.explanation, at).trim_end().to_owned());
+                        output.status = output.status.max(ExitStatus::NoSolution);
                         let changes = changes(solved, resolution, &runs, planned.lock);
                         let chosen = PartialChoice { resolution, solved, changes: &changes };
-                        planned.only_alone(Some(chosen), short_form::files_of_one_name(name, files))
+                        planned.partial_plan(Some(chosen), short_form::name_conflict(name, files))
                     }
-                    None => Some(planned.whole(resolution, solved)),
+                    None => Some(planned.full_plan(resolution, solved)),
                 }
             }
             Err(unsolvable) => {
                 let explanation = unsolvable.explanation();
-                said.notes.push(text::render(&explanation, at).trim_end().to_owned());
-                said.end = said.end.max(end_of(unsolvable));
-                planned.only_alone(None, why_there_is_no_set(unsolvable))
+                output.stderr.push(text::render(&explanation, at).trim_end().to_owned());
+                output.status = output.status.max(exit_status(unsolvable));
+                planned.partial_plan(None, why_no_version_set(unsolvable))
             }
         };
         if let Some(plan_of_server) = plan_of_server {
-            say(&mut said, &plan_of_server, plan.format);
+            add_plan(&mut output, &plan_of_server, plan.format);
         }
     }
-    gathered.say_problems(&mut said);
-    Ok(said)
+    session.add_read_errors(&mut output);
+    Ok(output)
 }
 
 /// Adds the plan of a server.
-fn say(said: &mut Output, plan: &ServerPlan, format: Format) {
+fn add_plan(output: &mut Output, plan: &ServerPlan, format: Format) {
     match format {
         Format::Human => {
-            if !said.answer.is_empty() {
-                said.answer.push('\n');
+            if !output.stdout.is_empty() {
+                output.stdout.push('\n');
             }
-            said.answer.push_str(&in_sentences(plan));
+            output.stdout.push_str(&render_text(plan));
         }
         Format::Json => {
-            said.answer.push_str(&serde_json::to_string_pretty(plan).expect("a plan has string keys only"));
-            said.answer.push('\n');
+            output.stdout.push_str(&serde_json::to_string_pretty(plan).expect("a plan has string keys only"));
+            output.stdout.push('\n');
         }
     }
 }
 
 /// Why there is no full update when no version set was chosen. The notes contain the full explanation.
-fn why_there_is_no_set(unsolvable: &Unsolvable) -> String {
+fn why_no_version_set(unsolvable: &Unsolvable) -> String {
     match unsolvable {
-        Unsolvable::NoSolution(_) => "no set meets all that is asked for".to_owned(),
-        Unsolvable::Unanswerable(_) => "not all that an answer needs is known".to_owned(),
+        Unsolvable::NoSolution(_) => "no version set meets the request".to_owned(),
+        Unsolvable::Unanswerable(_) => "some metadata is missing".to_owned(),
         Unsolvable::GaveUp(gave_up) => short_form::gave_up(gave_up),
     }
 }
@@ -179,13 +179,13 @@ struct Planned<'a> {
 }
 
 impl<'a> Planned<'a> {
-    fn beside(&self, chosen: Option<PartialChoice<'a>>) -> FullSelection<'a> {
+    fn full_selection(&self, chosen: Option<PartialChoice<'a>>) -> FullSelection<'a> {
         let &Self { catalog, requests, server, runs, lock, .. } = self;
         FullSelection { catalog, requests, server, chosen, runs, lock }
     }
 
     /// The plan of a full update.
-    fn whole(&self, resolution: &Resolution, solved: &SolvedExplanation) -> ServerPlan {
+    fn full_plan(&self, resolution: &Resolution, solved: &SolvedExplanation) -> ServerPlan {
         let &Self { catalog, requests, server, runs, lock, schedule, now, at } = self;
         let mut changes = changes(solved, resolution, runs, lock);
         for change in changes.iter_mut().filter(|change| change.one_way) {
@@ -193,35 +193,35 @@ impl<'a> Planned<'a> {
         }
         let is_new = runs.paper.is_none()
             && requests.iter().any(|request| request.server == *server && request.running.is_none());
-        let when = When::of((is_new, changes.is_empty()), schedule, now, at);
+        let when = RestartTime::full_update((is_new, changes.is_empty()), schedule, now, at);
         let is_one_way = changes.iter().any(|change| change.one_way);
-        let when = if is_one_way { when.in_windows_only() } else { when };
+        let when = if is_one_way { when.restricted_to_windows() } else { when };
         let chosen = PartialChoice { resolution, solved, changes: &changes };
-        let (when, alone) = partial::alone(&self.beside(Some(chosen)), schedule, when, now, at);
+        let (when, alone) = partial::split_partial(&self.full_selection(Some(chosen)), schedule, when, now, at);
         ServerPlan {
             server: server.to_owned(),
             stopped: None,
             restart: !changes.is_empty(),
             when,
             alone,
-            down: schedule.and_then(|schedule| down(schedule, &changes, is_one_way)),
-            image_problem: schedule.and_then(|schedule| schedule.about_all().image_problem),
+            down: schedule.and_then(|schedule| downtime(schedule, &changes, is_one_way)),
+            image_problem: schedule.and_then(|schedule| schedule.for_full_update().image_problem),
             by_the_clock: schedule.and_then(|schedule| schedule.by_the_clock.clone()),
             changes,
-            counts_as_listed: HotfixListing::of(solved),
-            waits: outdated::board(catalog, solved, runs, at).behind.into_iter().filter_map(wait).collect(),
+            counts_as_listed: HotfixListing::from_solved(solved),
+            waits: outdated::report(catalog, solved, runs, at).behind.into_iter().filter_map(wait).collect(),
         }
     }
 
     /// The plan of partial updates where no full update is applied (`stopped` is the reason). `None` when there are
     /// none.
-    fn only_alone(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
-        let alone = partial::alone_only(&self.beside(chosen), self.schedule, self.now, self.at);
+    fn partial_plan(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
+        let alone = partial::partial_only(&self.full_selection(chosen), self.schedule, self.now, self.at);
         (!alone.is_empty()).then(|| ServerPlan {
             server: self.server.to_owned(),
             stopped: Some(stopped),
             restart: true,
-            when: When::Never,
+            when: RestartTime::Never,
             down: None,
             image_problem: None,
             by_the_clock: self.schedule.and_then(|schedule| schedule.by_the_clock.clone()),
@@ -235,10 +235,10 @@ impl<'a> Planned<'a> {
 
 /// The operator's estimate applies to this plan if both contain a newer Minecraft, or neither does, because the backup
 /// and a longer start depend on that. Its estimate of a partial update does not apply.
-fn down(schedule: &Schedule, changes: &[RenderedChange], is_one_way: bool) -> Option<String> {
-    let (told, told_one_way) = schedule.down.as_ref()?;
-    let holds = !changes.is_empty() && schedule.told_alone.is_none() && *told_one_way == is_one_way;
-    holds.then(|| told.clone())
+fn downtime(schedule: &Schedule, changes: &[RenderedChange], is_one_way: bool) -> Option<String> {
+    let (estimate, estimate_is_one_way) = schedule.down.as_ref()?;
+    let applies = !changes.is_empty() && schedule.told_alone.is_none() && *estimate_is_one_way == is_one_way;
+    applies.then(|| estimate.clone())
 }
 
 fn wait(row: OutdatedRow) -> Option<PlanWait> {
@@ -246,7 +246,7 @@ fn wait(row: OutdatedRow) -> Option<PlanWait> {
     Some(PlanWait { name, version: newest, why: why_not?, since })
 }
 
-fn in_sentences(plan: &ServerPlan) -> String {
+fn render_text(plan: &ServerPlan) -> String {
     let ServerPlan {
         server,
         stopped,
@@ -261,45 +261,45 @@ fn in_sentences(plan: &ServerPlan) -> String {
         waits,
     } = plan;
     let head = match when {
-        When::Never if stopped.is_some() => "only what comes alone is changed".to_owned(),
-        When::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
-        When::Never => "nothing changes, and it is not restarted".to_owned(),
-        When::FirstStart => "starts for the first time, at once".to_owned(),
-        When::Held { .. } => format!("goes on {}", when.in_words()),
-        When::Open
-        | When::Urgent { .. }
-        | When::Window { .. }
-        | When::Windows { .. }
-        | When::OwnWindows { .. }
-        | When::ByHand
-        | When::Approval { .. }
-        | When::Followed { .. }
-        | When::Suspended => format!("is restarted {}", when.in_words()),
+        RestartTime::Never if stopped.is_some() => "only partial updates are applied".to_owned(),
+        RestartTime::Never if by_the_clock.is_some() => "nothing changes".to_owned(),
+        RestartTime::Never => "nothing changes, and it is not restarted".to_owned(),
+        RestartTime::FirstStart => "starts for the first time, at once".to_owned(),
+        RestartTime::Held { .. } => format!("resumes {}", when.phrase()),
+        RestartTime::Open
+        | RestartTime::Urgent { .. }
+        | RestartTime::Window { .. }
+        | RestartTime::Windows { .. }
+        | RestartTime::OwnWindows { .. }
+        | RestartTime::ByHand
+        | RestartTime::Approval { .. }
+        | RestartTime::Followed { .. }
+        | RestartTime::Suspended => format!("is restarted {}", when.phrase()),
     };
-    let how = if when.is_opportunistic() { "by the clock, and takes this along" } else { "as it is by the clock" };
-    let clock = by_the_clock.as_ref().map(|clock| format!("; restarted {how}: {clock}"));
-    let down = down.as_ref().map(|down| format!("; down for {down}")).unwrap_or_default();
+    let how = if when.is_opportunistic() { "on schedule, with these changes" } else { "on schedule" };
+    let clock = by_the_clock.as_ref().map(|clock| format!(", and it is restarted {how}: {clock}"));
+    let down = down.as_ref().map(|down| format!(", down for {down}")).unwrap_or_default();
     let mut text = format!("{server}: {head}{down}{}\n", clock.unwrap_or_default());
     if let Some(why) = stopped {
-        text.extend(["  nothing else comes: ", why, "\n"]);
+        text.extend(["  no other update: ", why, "\n"]);
     }
     let rows: Vec<Vec<String>> =
-        changes.iter().map(|change| vec![change.name.clone(), changes::in_words(change)]).collect();
+        changes.iter().map(|change| vec![change.name.clone(), changes::phrase(change)]).collect();
     text.push_str(&table("  ", &rows));
     if let Some(problem) = image_problem {
         text.extend(["  waits for an image: ", problem, "\n"]);
     }
     if !alone.is_empty() {
-        text.push_str("  alone\n");
+        text.push_str("  partial updates\n");
         let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
         text.push_str(&table("    ", &rows));
     }
     // The full version set usually contains the partial updates too, so the set removes duplicates.
-    let counted: BTreeSet<&HotfixListing> =
+    let listings: BTreeSet<&HotfixListing> =
         counts_as_listed.iter().chain(alone.iter().flat_map(|alone| &alone.counts_as_listed)).collect();
-    if !counted.is_empty() {
+    if !listings.is_empty() {
         text.push_str("  counts as listed\n");
-        let rows: Vec<Vec<String>> = counted.into_iter().map(HotfixListing::row).collect();
+        let rows: Vec<Vec<String>> = listings.into_iter().map(HotfixListing::row).collect();
         text.push_str(&table("    ", &rows));
     }
     if !waits.is_empty() {
@@ -325,7 +325,7 @@ mod tests {
             server: "games/lobby".to_owned(),
             stopped: None,
             restart: true,
-            when: When::Open,
+            when: RestartTime::Open,
             down: None,
             image_problem: Some("the image `game:2` cannot be pulled on node `a`: ErrImagePull".to_owned()),
             by_the_clock: None,
@@ -334,9 +334,9 @@ mod tests {
             counts_as_listed: Vec::new(),
             waits: Vec::new(),
         };
-        let said = "games/lobby: is restarted now: a window is open\n  waits for an image: the image `game:2` cannot be pulled on node `a`: \
+        let text = "games/lobby: is restarted now: a window is open\n  waits for an image: the image `game:2` cannot be pulled on node `a`: \
                     ErrImagePull\n";
-        assert_eq!(in_sentences(&plan), said);
+        assert_eq!(render_text(&plan), text);
     }
 
     #[test]
@@ -355,23 +355,23 @@ mod tests {
             waits: Vec::new(),
         };
         let clock = Some("0 5 * * * UTC");
-        for (plan, said) in [
-            (plan(When::Never, None), "games/lobby: nothing changes, and it is not restarted\n"),
+        for (plan, text) in [
+            (plan(RestartTime::Never, None), "games/lobby: nothing changes, and it is not restarted\n"),
             (
-                plan(When::Never, clock),
-                "games/lobby: nothing changes; restarted as it is by the clock: 0 5 * * * UTC\n",
+                plan(RestartTime::Never, clock),
+                "games/lobby: nothing changes, and it is restarted on schedule: 0 5 * * * UTC\n",
             ),
             (
-                plan(When::Open, clock),
-                "games/lobby: is restarted now: a window is open; restarted as it is by the clock: 0 5 * * * UTC\n",
+                plan(RestartTime::Open, clock),
+                "games/lobby: is restarted now: a window is open, and it is restarted on schedule: 0 5 * * * UTC\n",
             ),
             (
-                plan(When::Held { by: BlockedReason::Hold }, clock),
-                "games/lobby: goes on when `*`, which holds it at the set that runs, is taken out of `spec.hold`; \
-                 restarted as it is by the clock: 0 5 * * * UTC\n",
+                plan(RestartTime::Held { by: BlockedReason::Hold }, clock),
+                "games/lobby: resumes when `*`, which pins it to the running version set, is removed from `spec.hold`, \
+                 and it is restarted on schedule: 0 5 * * * UTC\n",
             ),
         ] {
-            assert_eq!(in_sentences(&plan), said);
+            assert_eq!(render_text(&plan), text);
         }
     }
 }

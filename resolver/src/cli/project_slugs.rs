@@ -5,7 +5,7 @@ use crate::did_you_mean::nearest;
 
 /// Slugs of widely used projects. All are in the recorded responses or in the dependencies that those name. The list
 /// only helps with spelling: a slug that is not in it is looked up all the same.
-const MODRINTH: &[&str] = &[
+const MODRINTH_SLUGS: &[&str] = &[
     "bluemap",
     "chunky",
     "discordsrv",
@@ -23,7 +23,7 @@ const MODRINTH: &[&str] = &[
 ];
 
 /// The same for Hangar. Its slugs have capitals and are compared without case.
-const HANGAR: &[&str] = &[
+const HANGAR_SLUGS: &[&str] = &[
     "BlueMap",
     "Chunky",
     "Essentials",
@@ -37,27 +37,27 @@ const HANGAR: &[&str] = &[
 ];
 
 /// Suggests a replacement for a project that its source does not have. `stored` are the projects in the store.
-pub(super) fn fix(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
-    let of = |source: Source| {
-        let known = match source {
-            Source::Hangar => HANGAR,
-            Source::Modrinth => MODRINTH,
+pub(super) fn suggest(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
+    let candidates = |source: Source| {
+        let slugs = match source {
+            Source::Hangar => HANGAR_SLUGS,
+            Source::Modrinth => MODRINTH_SLUGS,
             Source::Url => &[],
         };
         let stored = stored.iter().filter(move |key| key.source == source).map(|key| key.project.as_str());
         stored
-            .chain(known.iter().copied())
+            .chain(slugs.iter().copied())
             .filter(move |project| !(source == wrong.source && *project == wrong.project))
     };
-    if let Some(meant) = nearest(&wrong.project, of(wrong.source)).next() {
-        return format!("did you mean `{meant}`?");
+    if let Some(suggestion) = nearest(&wrong.project, candidates(wrong.source)).next() {
+        return format!("did you mean `{suggestion}`?");
     }
     let other = match wrong.source {
         Source::Hangar => Source::Modrinth,
         Source::Modrinth | Source::Url => Source::Hangar,
     };
-    match nearest(&wrong.project, of(other)).next() {
-        Some(meant) => format!("there is `{{type: {other}, project: {meant}}}`"),
+    match nearest(&wrong.project, candidates(other)).next() {
+        Some(suggestion) => format!("there is `{{type: {other}, project: {suggestion}}}`"),
         None => "write the slug, the last part of the project page's address".to_owned(),
     }
 }
@@ -73,7 +73,7 @@ mod tests {
     #[test]
     fn misspelt_project_slug_gets_nearest_existing_one() {
         let stored = [key(Source::Modrinth, "clickvillagers")];
-        let fix = |source, project| fix(&key(source, project), &stored);
+        let fix = |source, project| suggest(&key(source, project), &stored);
         assert_eq!(fix(Source::Modrinth, "viabackward"), "did you mean `viabackwards`?");
         assert_eq!(fix(Source::Modrinth, "click-villager"), "did you mean `clickvillagers`?");
         assert_eq!(fix(Source::Hangar, "clickvillagers"), "there is `{type: modrinth, project: clickvillagers}`");

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::ready::out_since;
+use super::ready::first_published;
 use super::session::{self, MissingFromCatalog};
 use super::what_if::{self, Assumptions, NamedRelease, WhyNotArg};
 use crate::catalog::Catalog;
@@ -44,25 +44,25 @@ pub(super) struct Query {
 
 /// Answer to a query.
 #[derive(Debug)]
-pub(super) struct Answered {
+pub(super) struct QueryAnswer {
     /// One for each server.
     pub(super) explanations: Vec<Explanation>,
     /// The assumptions of the answer, if there are any.
-    pub(super) supposed: Assumptions,
+    pub(super) assumptions: Assumptions,
     /// Mistakes in the query.
-    pub(super) mistakes: Vec<String>,
+    pub(super) errors: Vec<String>,
 }
 
 impl Query {
     /// A query without assumptions and without a Minecraft version.
-    pub(super) fn plain(now: Timestamp, at: Timestamp) -> Self {
+    pub(super) fn simple(now: Timestamp, at: Timestamp) -> Self {
         let (without, assume) = (Vec::new(), Vec::new());
         Self { now, at, why_not: None, why_not_release: None, target: None, servers: Vec::new(), without, assume }
     }
 
     /// Replaces the subject of the query.
-    pub(super) fn ask_about(&mut self, missed: Option<&WhyNotArg>, target: Option<&Minecraft>) {
-        let (why_not, release) = match missed.cloned() {
+    pub(super) fn set_subject(&mut self, argument: Option<&WhyNotArg>, target: Option<&Minecraft>) {
+        let (why_not, release) = match argument.cloned() {
             None => (None, None),
             Some(WhyNotArg::Minecraft(version)) => (Some(version), None),
             Some(WhyNotArg::Release(release)) => (None, Some(release)),
@@ -71,100 +71,102 @@ impl Query {
     }
 
     /// The answer for each server, and the data that the catalog lacks.
-    pub(super) fn ask(&self, catalog: &Catalog, requests: &[Request]) -> (Answered, MissingFromCatalog) {
+    pub(super) fn answer(&self, catalog: &Catalog, requests: &[Request]) -> (QueryAnswer, MissingFromCatalog) {
         let Self { now, at, why_not, why_not_release, target, servers: _, without, assume } = self;
-        let mut mistakes = Vec::new();
-        let mut supposed = Assumptions::default();
+        let mut errors = Vec::new();
+        let mut assumptions = Assumptions::default();
         // Copied only if needed: a catalog is large, and most queries have no assumptions.
         let mut changed: Option<(Catalog, Vec<Request>)> = None;
         if !(without.is_empty() && assume.is_empty()) {
-            let mut world = (catalog.clone(), requests.to_vec());
+            let mut hypothetical = (catalog.clone(), requests.to_vec());
             for name in without {
-                match what_if::leave_out(&world.0, &mut world.1, name) {
-                    Ok(left) => supposed.without.push(left),
-                    Err(mistake) => mistakes.push(mistake),
+                match what_if::leave_out(&hypothetical.0, &mut hypothetical.1, name) {
+                    Ok(left_out) => assumptions.without.push(left_out),
+                    Err(error) => errors.push(error),
                 }
             }
             for assumed in assume {
-                let about = why_not.as_ref().or(target.as_ref());
-                match what_if::release(&mut world.0, &world.1, assumed, (*now).min(*at), about) {
-                    Ok(release) => supposed.assumed.push(release),
-                    Err(mistake) => mistakes.push(mistake),
+                let target_version = why_not.as_ref().or(target.as_ref());
+                match what_if::release(&mut hypothetical.0, &hypothetical.1, assumed, (*now).min(*at), target_version) {
+                    Ok(release) => assumptions.assumed.push(release),
+                    Err(error) => errors.push(error),
                 }
             }
-            changed = Some(world);
+            changed = Some(hypothetical);
         }
         let (catalog, requests) =
             changed.as_ref().map_or((catalog, requests), |(catalog, requests)| (catalog, requests.as_slice()));
-        let (explanations, lacking) = match why_not_release {
+        let (explanations, missing) = match why_not_release {
             None => self.explanations(catalog, requests),
-            Some(release) => self.about_release(catalog, requests, release).unwrap_or_else(|mistake| {
-                mistakes.push(mistake);
+            Some(release) => self.explain_release(catalog, requests, release).unwrap_or_else(|error| {
+                errors.push(error);
                 <_>::default()
             }),
         };
-        (Answered { explanations, supposed, mistakes }, lacking)
+        (QueryAnswer { explanations, assumptions, errors }, missing)
     }
 
     fn is_about(&self, request: &Request) -> bool {
         self.servers.is_empty() || self.servers.contains(&request.server)
     }
 
-    fn about_release(
+    fn explain_release(
         &self,
         catalog: &Catalog,
         requests: &[Request],
         release: &NamedRelease,
     ) -> Result<(Vec<Explanation>, MissingFromCatalog), String> {
         let (pinned, objects) = what_if::pin(catalog, requests, release, |request| self.is_about(request))?;
-        let (fleet, with_it) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
-        let (decided, with_it) = (fleet.decide(Budget::default()), with_it.decide(Budget::default()));
-        let mut lacking = MissingFromCatalog::default();
+        let (fleet, with_pin) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
+        let (decided, with_pin) = (fleet.decide(Budget::default()), with_pin.decide(Budget::default()));
+        let mut missing = MissingFromCatalog::default();
         let explanations = requests.iter().filter_map(|request| {
             let object = objects.get(&request.server)?;
-            let why = match decided.why_not_release(&request.server, (object, &release.version), &with_it)? {
+            let why = match decided.why_not_release(&request.server, (object, &release.version), &with_pin)? {
                 Ok(why) => why,
-                Err(unsolvable) => return Some(lacking.told(&unsolvable)),
+                Err(unsolvable) => return Some(missing.add_and_explain(&unsolvable)),
             };
             // The release may need projects that are not in the catalog yet.
             if let Some(Pinned::NoSet { answer }) = &why.pinned
                 && let Explanation::Unanswerable(unanswerable) = &**answer
             {
-                lacking.projects.extend_from_slice(&unanswerable.fetch);
-                lacking.builds.extend_from_slice(&unanswerable.unseen);
+                missing.projects.extend_from_slice(&unanswerable.fetch);
+                missing.builds.extend_from_slice(&unanswerable.unseen);
             }
             Some(Explanation::WhyNotRelease(why))
         });
-        Ok((explanations.collect(), lacking))
+        Ok((explanations.collect(), missing))
     }
 
     fn explanations(&self, catalog: &Catalog, requests: &[Request]) -> (Vec<Explanation>, MissingFromCatalog) {
-        let mut lacking = MissingFromCatalog::default();
-        let mut refused = |unsolvable: crate::Unsolvable| lacking.told(&unsolvable);
-        let asked_about = requests.iter().filter(|request| self.is_about(request));
+        let mut missing = MissingFromCatalog::default();
+        let mut explain_unsolvable = |unsolvable: crate::Unsolvable| missing.add_and_explain(&unsolvable);
+        let queried = requests.iter().filter(|request| self.is_about(request));
         let explanations = if let Some(target) = &self.target {
-            let to_come = what_if::with_versions_to_come(catalog, target, self.at);
-            let fleet = Fleet::read(to_come.as_ref().unwrap_or(catalog), requests, self.at);
+            let with_target = what_if::with_future_versions(catalog, target, self.at);
+            let fleet = Fleet::read(with_target.as_ref().unwrap_or(catalog), requests, self.at);
             let decided = fleet.decide(Budget::default());
-            let answers = asked_about.filter_map(|request| {
-                let is_out = out_since(catalog, request.software, target, self.at).is_some();
+            let answers = queried.filter_map(|request| {
+                let is_published = first_published(catalog, request.software, target, self.at).is_some();
                 let answer = decided.readiness(&request.server, target)?;
-                Some(answer.map(|why| if is_out || !why.exists { why } else { why.before_it_is_out() }))
+                Some(answer.map(|why| if is_published || !why.exists { why } else { why.into_unreleased() }))
             });
-            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+            answers.map(|answer| answer.map_or_else(&mut explain_unsolvable, Explanation::WhyNot)).collect()
         } else if let Some(target) = &self.why_not {
             let fleet = Fleet::read(catalog, requests, self.at);
             let decided = fleet.decide(Budget::default());
-            let answers = asked_about.filter_map(|request| decided.why_not(&request.server, target));
-            answers.map(|answer| answer.map_or_else(&mut refused, Explanation::WhyNot)).collect()
+            let answers = queried.filter_map(|request| decided.why_not(&request.server, target));
+            answers.map(|answer| answer.map_or_else(&mut explain_unsolvable, Explanation::WhyNot)).collect()
         } else {
-            let answers = session::answers(catalog, requests, self.at).into_iter();
+            let answers = session::resolve_all(catalog, requests, self.at).into_iter();
             let mut by_server: BTreeMap<String, Explanation> = answers
-                .map(|(server, answer)| (server, answer.map_or_else(&mut refused, |resolution| resolution.explanation)))
+                .map(|(server, answer)| {
+                    (server, answer.map_or_else(&mut explain_unsolvable, |resolution| resolution.explanation))
+                })
                 .collect();
             // In the order of the manifests.
-            asked_about.filter_map(|request| by_server.remove(&request.server)).collect()
+            queried.filter_map(|request| by_server.remove(&request.server)).collect()
         };
-        (explanations, lacking)
+        (explanations, missing)
     }
 }

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{Format, ReadyArgs as Asked};
-use super::session::{InputSource, end_of, lacking};
+use super::session::{InputSource, exit_status, missing_data};
 use super::table::table;
 use super::{ExitStatus, Output, what_if};
 use crate::catalog::{Catalog, ProjectKey};
@@ -83,64 +83,64 @@ type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { target, from, format } = ready;
     let mut notes = Vec::new();
-    let mut start = InputSource::of(from, &mut notes, now)?;
-    start.checked.leaves_proxies_aside(&mut notes);
-    let at = start.at;
-    let asked_about = start.checked.servers();
-    let gathered = start.gather(from, &mut notes, |catalog, requests| {
-        let mut answers = answers(catalog, requests, target, at);
-        let lacking = lacking(&answers);
-        answers.retain(|(server, _)| asked_about.contains(server));
-        (answers, lacking)
+    let mut source = InputSource::read(from, &mut notes, now)?;
+    source.checked.remove_proxies(&mut notes);
+    let at = source.at;
+    let queried = source.checked.servers();
+    let session = source.gather(from, &mut notes, |catalog, requests| {
+        let mut answers = why_not_by_server(catalog, requests, target, at);
+        let missing = missing_data(&answers);
+        answers.retain(|(server, _)| queried.contains(server));
+        (answers, missing)
     })?;
-    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
+    let mut output = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
     let mut whys = Vec::new();
-    for (_, answer) in &gathered.answer {
-        match answer {
+    for (_, result) in &session.answer {
+        match result {
             Ok(why) => whys.push(why),
             Err(unsolvable) => {
-                said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
-                said.end = said.end.max(end_of(unsolvable));
+                output.stderr.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
+                output.status = output.status.max(exit_status(unsolvable));
             }
         }
     }
-    gathered.say_problems(&mut said);
+    session.add_read_errors(&mut output);
     if let Some(why) = whys.iter().find(|why| !why.exists) {
         let nearest: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
-        said.notes.push(format!("there is no {} {target}; there are {}", why.software, list(&nearest, 3)));
-        said.end = ExitStatus::Failed;
-        return Ok(said);
+        output.stderr.push(format!("there is no {} {target}: there are {}", why.software, list(&nearest, 3)));
+        output.status = ExitStatus::Failed;
+        return Ok(output);
     }
-    let unmanaged = gathered.requests.iter().flat_map(|request| &request.unmanaged);
-    let own_files = unmanaged.map(|jar| jar.file.as_str()).collect();
-    let board = board(&gathered.catalog, &whys, &own_files, target, at);
-    if !board.not_ready.is_empty() || board.servers.iter().any(|server| !server.can) {
-        said.end = said.end.max(ExitStatus::NoSolution);
+    let unmanaged = session.requests.iter().flat_map(|request| &request.unmanaged);
+    let unmanaged_files = unmanaged.map(|jar| jar.file.as_str()).collect();
+    let report = report(&session.catalog, &whys, &unmanaged_files, target, at);
+    if !report.not_ready.is_empty() || report.servers.iter().any(|server| !server.can) {
+        output.status = output.status.max(ExitStatus::NoSolution);
     }
-    said.answer = match format {
-        Format::Human => human_board(&board),
-        Format::Json => serde_json::to_string_pretty(&board).expect("a board has string keys only") + "\n",
+    output.stdout = match format {
+        Format::Human => render_text(&report),
+        Format::Json => serde_json::to_string_pretty(&report).expect("a board has string keys only") + "\n",
     };
-    Ok(said)
+    Ok(output)
 }
 
 /// The answer of each server, by name. A target that is not released yet is treated as released.
-fn answers(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
-    let supposed = what_if::with_versions_to_come(catalog, target, at);
-    let catalog = supposed.as_ref().unwrap_or(catalog);
+fn why_not_by_server(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
+    let with_target = what_if::with_future_versions(catalog, target, at);
+    let catalog = with_target.as_ref().unwrap_or(catalog);
     let fleet = Fleet::read(catalog, requests, at);
     let decided = fleet.decide(Budget::default());
-    let answer = |request: &Request| Some((request.server.clone(), decided.why_not(&request.server, target)?));
-    let mut answers: Answers = requests.iter().filter_map(answer).collect();
+    let result = |request: &Request| Some((request.server.clone(), decided.why_not(&request.server, target)?));
+    let mut answers: Answers = requests.iter().filter_map(result).collect();
     answers.sort_by(|(a, _), (b, _)| a.cmp(b));
     answers
 }
 
-/// The report for these servers. `own_files` are unmanaged JARs, which may need a plugin but are not requested plugins.
-fn board(
+/// The report for these servers. `unmanaged_files` are unmanaged JARs, which may need a plugin but are not requested plugins.
+fn report(
     catalog: &Catalog,
     whys: &[&WhyNot],
-    own_files: &BTreeSet<&str>,
+    unmanaged_files: &BTreeSet<&str>,
     target: &Minecraft,
     at: Timestamp,
 ) -> ReadyReport {
@@ -148,76 +148,84 @@ fn board(
     // Requested plugins that are not ready themselves or through a dependency.
     let mut blocked: BTreeSet<&str> = BTreeSet::new();
     for why in whys {
-        for holder in &why.holders {
+        for blocker in &why.holders {
             // A release may be pinned on one server and free on another.
-            let newest = holder.newest.as_ref().map(|newest| newest.version.as_str());
-            let told = (holder.name.as_str(), &holder.key, newest, short_form::holder(holder));
-            let row = not_ready.entry(told).or_insert_with(|| not_ready_row(catalog, holder, at));
+            let newest = blocker.newest.as_ref().map(|newest| newest.version.as_str());
+            let key = (blocker.name.as_str(), &blocker.key, newest, short_form::blocker(blocker));
+            let row = not_ready.entry(key).or_insert_with(|| not_ready_row(catalog, blocker, at));
             row.servers.insert(why.server.clone());
-            blocked.extend(holder.object.as_ref().map(|_| holder.name.as_str()));
-            let needed_by = holder.needed_by.iter().map(String::as_str);
-            blocked.extend(needed_by.filter(|name| !own_files.contains(name)));
+            blocked.extend(blocker.object.as_ref().map(|_| blocker.name.as_str()));
+            let needed_by = blocker.needed_by.iter().map(String::as_str);
+            blocked.extend(needed_by.filter(|name| !unmanaged_files.contains(name)));
         }
     }
     let mut ready: BTreeSet<&str> = whys.iter().flat_map(|why| &why.ready).map(String::as_str).collect();
     ready.retain(|name| !blocked.contains(name));
-    let paper_since = out_since(catalog, Software::Paper, target, at);
+    let paper_since = first_published(catalog, Software::Paper, target, at);
     ReadyReport {
         target: target.clone(),
         paper_since,
         of: ready.len() + blocked.len(),
         ready: ready.into_iter().map(str::to_owned).collect(),
         not_ready: not_ready.into_values().collect(),
-        servers: whys.iter().map(|why| server(why, out_since(catalog, why.software, target, at).is_some())).collect(),
+        servers: whys
+            .iter()
+            .map(|why| server_row(why, first_published(catalog, why.software, target, at).is_some()))
+            .collect(),
     }
 }
 
 /// When the first build of a version was published.
-pub(super) fn out_since(catalog: &Catalog, software: Software, target: &Minecraft, at: Timestamp) -> Option<Timestamp> {
+pub(super) fn first_published(
+    catalog: &Catalog,
+    software: Software,
+    target: &Minecraft,
+    at: Timestamp,
+) -> Option<Timestamp> {
     let versions = catalog.versions(software).iter().filter(|version| version.minecraft == *target);
     let builds = versions.flat_map(|version| &version.builds);
     builds.map(|build| build.published).filter(|published| *published <= at).min()
 }
 
-fn not_ready_row(catalog: &Catalog, holder: &Blocker, at: Timestamp) -> NotReady {
+fn not_ready_row(catalog: &Catalog, blocker: &Blocker, at: Timestamp) -> NotReady {
     NotReady {
-        name: holder.name.clone(),
-        key: holder.key.clone(),
-        newest: holder.newest.as_ref().map(|newest| newest.version.clone()),
-        listed_up_to: holder.newest.as_ref().and_then(|newest| newest.up_to.clone()),
-        why: short_form::holder(holder),
-        last_release: catalog.project(&holder.key).and_then(|project| last_release(project, at)),
-        silent_since: holder.silent_since,
+        name: blocker.name.clone(),
+        key: blocker.key.clone(),
+        newest: blocker.newest.as_ref().map(|newest| newest.version.clone()),
+        listed_up_to: blocker.newest.as_ref().and_then(|newest| newest.up_to.clone()),
+        why: short_form::blocker(blocker),
+        last_release: catalog.project(&blocker.key).and_then(|project| last_release(project, at)),
+        silent_since: blocker.silent_since,
         servers: BTreeSet::new(),
     }
 }
 
-fn server(why: &WhyNot, is_out: bool) -> Server {
-    let names: Vec<&str> = why.holders.iter().map(|holder| holder.name.as_str()).collect();
+fn server_row(why: &WhyNot, is_published: bool) -> Server {
+    let names: Vec<&str> = why.holders.iter().map(|blocker| blocker.name.as_str()).collect();
     let mut reasons = Vec::new();
     // The eligibility of a Paper version that is not released is unknown.
-    reasons.extend(why.unusable.as_ref().filter(|_| is_out).map(short_form::unusable));
+    reasons.extend(why.unusable.as_ref().filter(|_| is_published).map(short_form::unusable));
     reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned {} {}", why.software, pin.version)));
     if !names.is_empty() {
-        reasons.push(short_form::held_by(&names));
+        reasons.push(short_form::blocked_by(&names));
     }
     reasons.extend(why.one_version.iter().map(short_form::one_version));
     reasons.extend(why.shared_name.as_ref().map(short_form::shared_name));
-    let can = is_out && reasons.is_empty();
-    if !is_out && reasons.is_empty() {
+    let can = is_published && reasons.is_empty();
+    if !is_published && reasons.is_empty() {
         reasons.push(format!("waits for {}", why.software));
     }
-    Server { name: why.server.clone(), can, why_not: (!can).then(|| reasons.join("; ")) }
+    Server { name: why.server.clone(), can, why_not: (!can).then(|| reasons.join(", ")) }
 }
 
-fn human_board(board: &ReadyReport) -> String {
-    let ReadyReport { target, paper_since, of, ready, not_ready, servers } = board;
-    let out = match paper_since {
+fn render_text(report: &ReadyReport) -> String {
+    let ReadyReport { target, paper_since, of, ready, not_ready, servers } = report;
+    let availability = match paper_since {
         Some(since) => format!("Paper has had it since {}", date(*since)),
         None => "Paper has no build of it yet".to_owned(),
     };
     let noun = if *of == 1 { "plugin is" } else { "plugins are" };
-    let mut text = format!("{} of {of} {noun} ready for {target}. {out}.\n", ready.len());
+    let mut text = format!("{} of {of} {noun} ready for {target}. {availability}.\n", ready.len());
     if !not_ready.is_empty() {
         text.push_str("\nnot ready\n");
         let rows: Vec<Vec<String>> = not_ready.iter().map(not_ready_cells).collect();

@@ -22,14 +22,14 @@ pub(super) struct RunningSet {
 }
 
 /// The version set in the status.
-pub(super) fn of(status: Option<&PaperMCServerStatus>) -> RunningSet {
+pub(super) fn from_status(status: Option<&PaperMCServerStatus>) -> RunningSet {
     let Some(status) = status else { return RunningSet::default() };
     let build = status.current_build.map(|build| format!("-{build}")).unwrap_or_default();
     let plugins = status.plugins.iter();
     let names = |list: &String| list.split(", ").map(str::to_owned).collect();
     let reason = |one: &PluginState| {
-        let asked = one.plugin.as_ref().map(|objects| LockReason::RequestedBy(names(objects)));
-        asked.or_else(|| one.needed_by.as_ref().map(|plugins| LockReason::NeededBy(names(plugins))))
+        let requested = one.plugin.as_ref().map(|objects| LockReason::RequestedBy(names(objects)));
+        requested.or_else(|| one.needed_by.as_ref().map(|plugins| LockReason::NeededBy(names(plugins))))
     };
     RunningSet {
         reasons: plugins.clone().filter_map(|one| Some((one.name.clone(), reason(one)?))).collect(),
@@ -39,12 +39,12 @@ pub(super) fn of(status: Option<&PaperMCServerStatus>) -> RunningSet {
 }
 
 /// Reads a status leniently: a newer operator may have written it, and values that are not understood are ignored.
-pub(super) fn status(written: Value) -> PaperMCServerStatus {
+pub(super) fn parse_status(written: Value) -> PaperMCServerStatus {
     let Value::Object(fields) = written else { return PaperMCServerStatus::default() };
     let understood = |key: &str, value: &Value| {
         serde_json::from_value::<PaperMCServerStatus>(json!({key: value})).is_ok().then(|| value.clone())
     };
-    let mut kept = Map::new();
+    let mut understood_fields = Map::new();
     for (key, value) in fields {
         let value = match value {
             Value::Array(items) => {
@@ -55,9 +55,9 @@ pub(super) fn status(written: Value) -> PaperMCServerStatus {
                 understood(&key, &value)
             }
         };
-        kept.extend(value.map(|value| (key, value)));
+        understood_fields.extend(value.map(|value| (key, value)));
     }
-    serde_json::from_value(Value::Object(kept)).unwrap_or_default()
+    serde_json::from_value(Value::Object(understood_fields)).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -66,14 +66,14 @@ mod tests {
 
     #[test]
     fn status_of_newer_operator_is_read_without_unknown_parts() {
-        let status = status(json!({
+        let status = parse_status(json!({
             "currentVersion": "1.21.10", "currentBuild": "a hundred", "unheardOf": {"a": 1},
             "plugins": [
                 {"name": "DiscordSRV", "currentVersion": "1.30.3", "state": "Installed"},
                 {"name": "ViaVersion", "currentVersion": "5.7.1", "state": "Levitating"},
             ],
         }));
-        let runs = of(Some(&status));
+        let runs = from_status(Some(&status));
         assert_eq!(runs.paper.as_deref(), Some("1.21.10"));
         assert_eq!(runs.plugins, BTreeMap::from([("DiscordSRV".to_owned(), "1.30.3".to_owned())]));
     }

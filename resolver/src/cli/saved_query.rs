@@ -39,7 +39,7 @@ pub(super) struct SavedQuery {
 }
 
 /// Maximum length of an error text. An invalid word in the file can be a megabyte.
-const LONGEST_ERROR: usize = 400;
+const MAX_ERROR_LENGTH: usize = 400;
 
 /// A saved query that could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -50,20 +50,20 @@ pub(super) enum ProblemError {
         #[source]
         source: io::Error,
     },
-    #[error("{}:{line}: this is no saved problem: {said}; write one with `--save-problem`", .path.display())]
-    Unreadable { path: PathBuf, line: usize, said: String },
+    #[error("{}:{line}: this is not a saved query: {message} (write one with `--save-problem`)", .path.display())]
+    Unreadable { path: PathBuf, line: usize, message: String },
 }
 
 impl SavedQuery {
     /// A query about servers with an empty catalog.
-    pub(super) fn of(question: Query, checked: &Checked) -> Self {
+    pub(super) fn new(question: Query, checked: &Checked) -> Self {
         Self {
             format_version: FormatVersion::default(),
             question,
             requests: checked.requests.clone(),
             running: checked.running.clone(),
             schedules: checked.schedules.clone(),
-            catalog: Catalog::unread_at(Timestamp::UNIX_EPOCH),
+            catalog: Catalog::empty(Timestamp::UNIX_EPOCH),
         }
     }
 
@@ -71,11 +71,11 @@ impl SavedQuery {
     pub(super) fn read(path: &Path) -> Result<Self, ProblemError> {
         let text = fs::read_to_string(path).map_err(|source| ProblemError::Read { path: path.to_owned(), source })?;
         serde_json::from_str(&text).map_err(|error| {
-            let said = error.to_string();
-            let place = format!(" at line {} column {}", error.line(), error.column());
-            let said = said.strip_suffix(&place).unwrap_or(&said);
-            let said = shortened(said, LONGEST_ERROR).into_owned();
-            ProblemError::Unreadable { path: path.to_owned(), line: error.line(), said }
+            let message = error.to_string();
+            let position = format!(" at line {} column {}", error.line(), error.column());
+            let message = message.strip_suffix(&position).unwrap_or(&message);
+            let message = shortened(message, MAX_ERROR_LENGTH).into_owned();
+            ProblemError::Unreadable { path: path.to_owned(), line: error.line(), message }
         })
     }
 
@@ -83,26 +83,26 @@ impl SavedQuery {
     pub(super) fn save(&self, path: &Path, catalog: &Catalog) -> Result<(), WriteError> {
         let mut value = serde_json::to_value(self).expect("a problem has string keys only");
         value["catalog"] = serde_json::to_value(catalog).expect("a catalog has string keys only");
-        without_secrets(&mut value);
+        remove_secrets(&mut value);
         // On one line: the metadata of a few plugins already takes megabytes.
         let text = serde_json::to_string(&value).expect("it was made of JSON");
         write_atomically(path, &(text + "\n"))
     }
 }
 
-fn without_secrets(value: &mut Value) {
+fn remove_secrets(value: &mut Value) {
     match value {
         Value::String(text) => {
             if text.contains("://") {
-                *text = plain(text);
+                *text = without_url_secrets(text);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(without_secrets),
+        Value::Array(items) => items.iter_mut().for_each(remove_secrets),
         Value::Object(fields) => {
             let entries = std::mem::take(fields).into_iter();
             fields.extend(entries.map(|(key, mut value)| {
-                without_secrets(&mut value);
-                (if key.contains("://") { plain(&key) } else { key }, value)
+                remove_secrets(&mut value);
+                (if key.contains("://") { without_url_secrets(&key) } else { key }, value)
             }));
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}
@@ -111,7 +111,7 @@ fn without_secrets(value: &mut Value) {
 
 /// Removes secrets from the URLs in a text: `https://user:secret@host/x?token=1` becomes `https://host/x`. The hash
 /// that names a file ([`ProjectKey::of_file`](crate::catalog::ProjectKey::of_file)) is kept.
-fn plain(text: &str) -> String {
+fn without_url_secrets(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };
         let hash = rest.rsplit_once('#').map(|(_, hash)| hash).filter(|hash| hash.starts_with("sha256="));
@@ -137,7 +137,7 @@ mod tests {
             "unread": {"url/https://secret@a.example/x": "could not be reached at https://a:secret@b.example: timed out"},
             "project": "https://a:secret@b.example/x.jar?secret#sha256=00", "name": "A plugin with ? and @ in its name", "list": ["https://b.example?secret", 5, null],
         });
-        without_secrets(&mut value);
+        remove_secrets(&mut value);
         assert!(!value.to_string().contains("secret"), "{value}");
         assert_eq!(value["file"]["url"], "https://mirror.example/a/b.jar");
         assert_eq!(value["unread"]["url/https://a.example/x"], "could not be reached at https://b.example: timed out");

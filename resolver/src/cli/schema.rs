@@ -37,56 +37,59 @@ struct WhatIf {
 }
 
 /// Allows additional fields, also in parts that are shared with a lock, where they are not allowed.
-fn open(schema: &mut Schema) {
+fn allow_additional_fields(schema: &mut Schema) {
     if schema.get("additionalProperties") == Some(&false.into()) {
         schema.remove("additionalProperties");
     }
 }
 
 /// The schema as text.
-pub(super) fn schema(of: SchemaName) -> String {
+pub(super) fn schema(name: SchemaName) -> String {
     // The schema of the written form, not of every readable form.
     let written = SchemaSettings::draft2020_12().for_serialize();
     // Locks are stored and contain their format version. Answers may get more fields in a newer version.
-    let generator = match of {
+    let generator = match name {
         SchemaName::Lock => written,
         SchemaName::Explanation
         | SchemaName::Difference
         | SchemaName::Plan
         | SchemaName::Outdated
         | SchemaName::Ready
-        | SchemaName::Verify => written.with_transform(RecursiveTransform(open)),
+        | SchemaName::Verify => written.with_transform(RecursiveTransform(allow_additional_fields)),
     }
     .into_generator();
-    let (title, mut schema): (&str, Schema) = match of {
+    let (title, mut schema): (&str, Schema) = match name {
         SchemaName::Lock => {
             let mut schema = generator.into_root_schema_for::<Lock>();
             // The type's doc comment is written for developers.
             schema.insert("description".to_owned(), "Everything that one server runs, file by file.".into());
             ("Nightshift: the lock of a server", schema)
         }
-        SchemaName::Explanation => {
-            ("Nightshift: what should run on a server, and why", generator.into_root_schema_for::<ExplainOutput>())
-        }
+        SchemaName::Explanation => (
+            "Nightshift: the versions that a server should run, and why",
+            generator.into_root_schema_for::<ExplainOutput>(),
+        ),
         SchemaName::Difference => {
-            ("Nightshift: what differs between two locks", generator.into_root_schema_for::<Difference>())
+            ("Nightshift: the difference between two locks", generator.into_root_schema_for::<Difference>())
         }
-        SchemaName::Plan => {
-            ("Nightshift: what would be changed on a server, and when", generator.into_root_schema_for::<ServerPlan>())
-        }
+        SchemaName::Plan => (
+            "Nightshift: the planned changes of a server, and when they are applied",
+            generator.into_root_schema_for::<ServerPlan>(),
+        ),
         SchemaName::Outdated => {
             let mut schema = generator.into_root_schema_for::<outdated::OutdatedReport>();
-            schema.insert("description".to_owned(), "What is behind on one server.".into());
-            ("Nightshift: what is not at its newest on a server, and why", schema)
+            schema.insert("description".to_owned(), "The outdated software of one server.".into());
+            ("Nightshift: the outdated software of a server, and why", schema)
         }
         SchemaName::Ready => {
             let mut schema = generator.into_root_schema_for::<ready::ReadyReport>();
-            schema.insert("description".to_owned(), "The board over all servers that were asked about.".into());
-            ("Nightshift: who is ready for a Minecraft version", schema)
+            schema.insert("description".to_owned(), "The readiness of all requested servers.".into());
+            ("Nightshift: the plugins and servers that are ready for a Minecraft version", schema)
         }
-        SchemaName::Verify => {
-            ("Nightshift: whether a lock holds, and what does not", generator.into_root_schema_for::<VerifyReport>())
-        }
+        SchemaName::Verify => (
+            "Nightshift: whether a lock is still correct, and the differences",
+            generator.into_root_schema_for::<VerifyReport>(),
+        ),
     };
     schema.insert("title".to_owned(), title.into());
     serde_json::to_string_pretty(&schema).expect("a schema has string keys only") + "\n"

@@ -7,7 +7,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::args::{FromArgs, SourceArgs};
-use super::explain::{self, fetcher, in_runtime, misspelt, read_upstreams, say_problems};
+use super::explain::{self, add_read_errors, block_on, fetcher, read_upstreams, unknown_projects};
 use super::query::Query;
 use super::requests::Checked;
 use super::saved_query::SavedQuery;
@@ -15,13 +15,13 @@ use super::{ExitStatus, Output};
 use crate::catalog::{Catalog, ProjectKey};
 use crate::explain::{Explanation, PaperName};
 use crate::request::Request;
-use crate::unverified_build::is_unseen;
-use crate::upstream::{self, CatalogBuild, Fetcher, in_words};
+use crate::unverified_build::is_unverified;
+use crate::upstream::{self, CatalogBuild, Fetcher, format_chain};
 use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 /// Maximum number of rounds in which a solve names missing data. One such round is rare except for Purpur, where a
 /// version set is chosen first and its build is verified then.
-const ROUNDS: usize = 4;
+const MAX_ROUNDS: usize = 4;
 
 /// Data that the catalog lacks for an answer.
 #[derive(Debug, Default)]
@@ -34,14 +34,14 @@ pub(super) struct MissingFromCatalog {
 
 impl MissingFromCatalog {
     /// Adds the data that an unsolved request lacks.
-    pub(super) fn note(&mut self, unsolvable: &Unsolvable) {
+    pub(super) fn add(&mut self, unsolvable: &Unsolvable) {
         self.projects.extend_from_slice(unsolvable.projects_to_fetch());
-        self.builds.extend_from_slice(unsolvable.builds_to_see());
+        self.builds.extend_from_slice(unsolvable.builds_to_verify());
     }
 
     /// Adds the missing data, and returns the explanation.
-    pub(super) fn told(&mut self, unsolvable: &Unsolvable) -> Explanation {
-        self.note(unsolvable);
+    pub(super) fn add_and_explain(&mut self, unsolvable: &Unsolvable) -> Explanation {
+        self.add(unsolvable);
         unsolvable.explanation()
     }
 }
@@ -61,16 +61,16 @@ pub(super) struct Session<T> {
     /// Read errors.
     pub(super) problems: Vec<upstream::ReadError>,
     /// Why the query could not be saved, if the user requested that.
-    unsaved: Option<String>,
+    save_error: Option<String>,
 }
 
 impl<T> Session<T> {
     /// Adds the read errors that the notes do not contain yet.
-    pub(super) fn say_problems(&self, said: &mut Output) {
-        say_problems(said, &self.problems);
-        if let Some(why) = &self.unsaved {
-            said.notes.push(why.clone());
-            said.end = ExitStatus::Failed;
+    pub(super) fn add_read_errors(&self, output: &mut Output) {
+        add_read_errors(output, &self.problems);
+        if let Some(error) = &self.save_error {
+            output.stderr.push(error.clone());
+            output.status = ExitStatus::Failed;
         }
     }
 }
@@ -84,27 +84,32 @@ pub(super) struct InputSource {
     /// The time to evaluate for.
     pub(super) at: Timestamp,
     /// The catalog of the saved query.
-    known: Option<Catalog>,
+    saved_catalog: Option<Catalog>,
 }
 
 impl InputSource {
     /// Reads the input that `from` names.
-    pub(super) fn of(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
+    pub(super) fn read(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
         let Some(file) = &from.problem else {
             let checked = explain::read(&from.reading, notes)?;
-            return Ok(Self { checked, now, at: from.at.unwrap_or(now), known: None });
+            return Ok(Self { checked, now, at: from.at.unwrap_or(now), saved_catalog: None });
         };
-        let failed = |said: String| Output::nothing_but(vec![said]);
-        let problem = SavedQuery::read(file).map_err(|error| failed(in_words(&error)))?;
+        let failed = |error: String| Output::failure(vec![error]);
+        let problem = SavedQuery::read(file).map_err(|error| failed(format_chain(&error)))?;
         let question = &problem.question;
         if !(question.without.is_empty() && question.assume.is_empty()) {
             let file = file.display();
             return Err(failed(format!(
-                "{file}: the question supposes what is not so (`--without`, `--assume`): only `explain --problem` answers it"
+                "{file}: the saved query contains assumptions (`--without`, `--assume`): only `explain --problem` can answer it"
             )));
         }
         let at = from.at.unwrap_or(question.at);
-        Ok(Self { checked: Checked::of_problem(&problem), now: question.now, at, known: Some(problem.catalog) })
+        Ok(Self {
+            checked: Checked::from_saved_query(&problem),
+            now: question.now,
+            at,
+            saved_catalog: Some(problem.catalog),
+        })
     }
 
     /// Reads the upstreams until `answer` lacks no data. With a saved query, its catalog is used instead. Saves the
@@ -115,19 +120,19 @@ impl InputSource {
         notes: &mut Vec<String>,
         answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
     ) -> Result<Session<T>, Output> {
-        let Self { checked, now, at, known } = self;
-        if let Some(catalog) = known {
+        let Self { checked, now, at, saved_catalog } = self;
+        if let Some(catalog) = saved_catalog {
             let (answer, _) = answer(&catalog, &checked.requests);
             let (requests, catalog) = (checked.requests, ManuallyDrop::new(catalog));
-            return Ok(Session { requests, catalog, answer, problems: Vec::new(), unsaved: None });
+            return Ok(Session { requests, catalog, answer, problems: Vec::new(), save_error: None });
         }
-        let servers = if checked.is_about_all() { Vec::new() } else { checked.servers() };
+        let servers = if checked.queries_all() { Vec::new() } else { checked.servers() };
         let save = from.save_problem.as_ref();
-        let save = save.map(|file| (file, SavedQuery::of(Query { servers, ..Query::plain(now, at) }, &checked)));
-        let mut gathered = gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, answer)?;
-        let saved = save.map_or(Ok(()), |(file, problem)| problem.save(file, &gathered.catalog));
-        gathered.unsaved = saved.err().map(|error| in_words(&error));
-        Ok(gathered)
+        let save = save.map(|file| (file, SavedQuery::new(Query { servers, ..Query::simple(now, at) }, &checked)));
+        let mut session = gather(&from.reading.sources, from.catalog.as_deref(), checked, notes, now, answer)?;
+        let saved = save.map_or(Ok(()), |(file, problem)| problem.save(file, &session.catalog));
+        session.save_error = saved.err().map(|error| format_chain(&error));
+        Ok(session)
     }
 }
 
@@ -141,39 +146,39 @@ pub(super) fn gather<T>(
     answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
 ) -> Result<Session<T>, Output> {
     // Not dropped: like the catalog, it contains all data that was read.
-    let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|said| Output::nothing_but(vec![said]))?);
-    let read = in_runtime(read_until_answered(&fetcher, sources, &checked, now, answer));
-    let (reading, answer) = read.map_err(|said| Output::nothing_but(vec![said]))?;
-    let mistakes = misspelt(&fetcher, &checked, &reading.problems);
-    if !mistakes.is_empty() {
-        notes.extend(mistakes);
-        return Err(Output::nothing_but(std::mem::take(notes)));
+    let fetcher = ManuallyDrop::new(fetcher(sources, directory).map_err(|error| Output::failure(vec![error]))?);
+    let read = block_on(read_until_complete(&fetcher, sources, &checked, now, answer));
+    let (reading, answer) = read.map_err(|error| Output::failure(vec![error]))?;
+    let violations = unknown_projects(&fetcher, &checked, &reading.problems);
+    if !violations.is_empty() {
+        notes.extend(violations);
+        return Err(Output::failure(std::mem::take(notes)));
     }
     let catalog = ManuallyDrop::new(reading.catalog);
-    Ok(Session { requests: checked.requests, catalog, answer, problems: reading.problems, unsaved: None })
+    Ok(Session { requests: checked.requests, catalog, answer, problems: reading.problems, save_error: None })
 }
 
 /// Reads until `answer` lacks no data, or the missing data cannot be read.
-pub(super) async fn read_until_answered<T>(
+pub(super) async fn read_until_complete<T>(
     fetcher: &Fetcher,
     sources: &SourceArgs,
     checked: &Checked,
     now: Timestamp,
     answer: impl Fn(&Catalog, &[Request]) -> (T, MissingFromCatalog),
 ) -> (CatalogBuild, T) {
-    let mut further = MissingFromCatalog::default();
+    let mut already_missing = MissingFromCatalog::default();
     let mut round = 0;
     loop {
-        let reading = read_upstreams(fetcher, sources, checked, &further, now).await;
+        let reading = read_upstreams(fetcher, sources, checked, &already_missing, now).await;
         let (answer, MissingFromCatalog { mut projects, mut builds }) = answer(&reading.catalog, &checked.requests);
-        projects.retain(|key| !further.projects.contains(key));
-        builds.retain(|build| !further.builds.contains(build));
+        projects.retain(|key| !already_missing.projects.contains(key));
+        builds.retain(|build| !already_missing.builds.contains(build));
         round += 1;
-        if (projects.is_empty() && builds.is_empty()) || round == ROUNDS {
+        if (projects.is_empty() && builds.is_empty()) || round == MAX_ROUNDS {
             return (reading, answer);
         }
-        further.projects.extend(projects);
-        further.builds.extend(builds);
+        already_missing.projects.extend(projects);
+        already_missing.builds.extend(builds);
     }
 }
 
@@ -181,35 +186,35 @@ pub(super) async fn read_until_answered<T>(
 /// in addition to the chosen ones.
 pub(super) fn gather_answers(
     from: &FromArgs,
-    start: InputSource,
+    source: InputSource,
     also: Option<&PaperName>,
     notes: &mut Vec<String>,
 ) -> Result<Session<Answers>, Output> {
-    let at = start.at;
-    let asked_about = start.checked.servers();
-    start.gather(from, notes, |catalog, requests| {
-        let mut answers = answers(catalog, requests, at);
-        let mut lacking = lacking(&answers);
-        lacking.builds.extend(also.filter(|build| is_unseen(catalog, build)).cloned());
-        answers.retain(|(server, _)| asked_about.contains(server));
-        (answers, lacking)
+    let at = source.at;
+    let queried = source.checked.servers();
+    source.gather(from, notes, |catalog, requests| {
+        let mut answers = resolve_all(catalog, requests, at);
+        let mut missing = missing_data(&answers);
+        missing.builds.extend(also.filter(|build| is_unverified(catalog, build)).cloned());
+        answers.retain(|(server, _)| queried.contains(server));
+        (answers, missing)
     })
 }
 
 /// The best version set for each server, sorted by name.
-pub(super) fn answers(catalog: &Catalog, requests: &[Request], at: Timestamp) -> Answers {
+pub(super) fn resolve_all(catalog: &Catalog, requests: &[Request], at: Timestamp) -> Answers {
     resolve_fleet(catalog, requests, at, Budget::default())
 }
 
 /// The data that is missing for an answer.
-pub(super) fn lacking<T>(answers: &[(String, Result<T, Unsolvable>)]) -> MissingFromCatalog {
-    let mut lacking = MissingFromCatalog::default();
-    answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| lacking.note(unsolvable));
-    lacking
+pub(super) fn missing_data<T>(answers: &[(String, Result<T, Unsolvable>)]) -> MissingFromCatalog {
+    let mut missing = MissingFromCatalog::default();
+    answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| missing.add(unsolvable));
+    missing
 }
 
 /// The exit status of a query without a version set.
-pub(super) fn end_of(unsolvable: &Unsolvable) -> ExitStatus {
+pub(super) fn exit_status(unsolvable: &Unsolvable) -> ExitStatus {
     match unsolvable {
         Unsolvable::NoSolution(_) => ExitStatus::NoSolution,
         Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_) => ExitStatus::Failed,
@@ -217,13 +222,13 @@ pub(super) fn end_of(unsolvable: &Unsolvable) -> ExitStatus {
 }
 
 /// Resolves a server by `games/lobby` or `lobby`, or returns the only one there is.
-pub(super) fn one_server<'n>(names: &[&'n str], wanted: Option<&str>, instead: &str) -> Result<&'n str, String> {
-    let listed = |names: &[&str]| super::join::listed(names.iter().copied());
+pub(super) fn select_server<'n>(names: &[&'n str], wanted: Option<&str>, alternative: &str) -> Result<&'n str, String> {
+    let listed = |names: &[&str]| super::join::or_list(names.iter().copied());
     let Some(wanted) = wanted else {
         return match names {
             [only] => Ok(only),
             several => Err(format!(
-                "there are {} servers here; name one with `--server`: {}{instead}",
+                "there are {} servers here, name one with `--server`: {}{alternative}",
                 several.len(),
                 listed(several)
             )),
@@ -233,11 +238,11 @@ pub(super) fn one_server<'n>(names: &[&'n str], wanted: Option<&str>, instead: &
     if let Some(exact) = names.iter().find(|name| **name == wanted) {
         return Ok(exact);
     }
-    let is_short = |name: &&str| name.rsplit('/').next().is_some_and(|short| short == wanted);
-    let meant: Vec<&str> = names.iter().copied().filter(is_short).collect();
-    match meant.as_slice() {
+    let has_short_name = |name: &&str| name.rsplit('/').next().is_some_and(|short_name| short_name == wanted);
+    let matching: Vec<&str> = names.iter().copied().filter(has_short_name).collect();
+    match matching.as_slice() {
         [one] => Ok(one),
-        [] => Err(format!("there is no server `{wanted}` here; write `--server` with {}", listed(names))),
-        several => Err(format!("`{wanted}` is the name of several servers here; write {}", listed(several))),
+        [] => Err(format!("there is no server `{wanted}` here: write `--server` with {}", listed(names))),
+        several => Err(format!("`{wanted}` is the name of several servers here: write {}", listed(several))),
     }
 }

@@ -7,32 +7,32 @@ use std::fmt::Write as _;
 use anstyle::Style;
 
 /// The smallest width for wrapping. Below it, every line would be broken into pieces.
-const NARROWEST: usize = 40;
+const MIN_WIDTH: usize = 40;
 
 /// The text with its headings in bold if `color` is set, and wrapped at `width`, if there is one.
-pub(super) fn dressed(text: &str, color: bool, width: Option<usize>) -> String {
+pub(super) fn styled(text: &str, color: bool, width: Option<usize>) -> String {
     let lines: Vec<&str> = text.lines().collect();
-    let mut dressed = String::new();
+    let mut styled = String::new();
     for (at, line) in lines.iter().enumerate() {
         let rows = match width {
-            Some(width) if width >= NARROWEST => wrapped(line, width),
+            Some(width) if width >= MIN_WIDTH => wrap(line, width),
             Some(_) | None => vec![(*line).to_owned()],
         };
         let is_heading = color && is_heading(&lines, at);
         for row in rows {
             if is_heading {
                 let bold = Style::new().bold();
-                writeln!(dressed, "{bold}{row}{bold:#}").expect("a String takes all");
+                writeln!(styled, "{bold}{row}{bold:#}").expect("a String takes all");
             } else {
-                dressed.push_str(&row);
-                dressed.push('\n');
+                styled.push_str(&row);
+                styled.push('\n');
             }
         }
     }
     if !text.ends_with('\n') {
-        dressed.pop();
+        styled.pop();
     }
-    dressed
+    styled
 }
 
 /// Whether the line is a heading: the first line of an answer, or a line above an indented one.
@@ -46,12 +46,12 @@ fn is_heading(lines: &[&str], at: usize) -> bool {
 }
 
 /// Wraps a line to rows of at most `width`, at spaces. A longer word stays whole.
-fn wrapped(line: &str, width: usize) -> Vec<String> {
+fn wrap(line: &str, width: usize) -> Vec<String> {
     // Text to copy into a manifest is not wrapped. The terminal breaks it without changing it.
     if line.chars().count() <= width || line.contains(": {") {
         return vec![line.to_owned()];
     }
-    let hanging = column(line, width);
+    let hanging = last_column(line, width);
     let mut rows = Vec::new();
     let mut row = String::new();
     for word in pieces(line, hanging) {
@@ -72,7 +72,7 @@ fn wrapped(line: &str, width: usize) -> Vec<String> {
 
 /// The start of the last column of a line, where the further rows begin. The indent if that column is too far to the
 /// right.
-fn column(line: &str, width: usize) -> usize {
+fn last_column(line: &str, width: usize) -> usize {
     let indent = line.chars().take_while(|letter| *letter == ' ').count();
     let last_gap = line.rfind("  ").map_or(0, |at| line[..at + 2].chars().count());
     if last_gap > indent && last_gap <= width / 2 { last_gap } else { indent }
@@ -89,38 +89,38 @@ fn pieces(line: &str, hanging: usize) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    const TEXT: &str = "lobby runs Paper 1.21.10 with two plugins.\n\n  ViaVersion 5.7.1  of 18 January\n\nPaper 1.21.11 has been out.\n\nwhat you can do\n  \
+    const TEXT: &str = "lobby runs Paper 1.21.10 with two plugins.\n\n  ViaVersion 5.7.1  of 18 January\n\nPaper 1.21.11 has been out.\n\noptions\n  \
                         wait      nothing to do; you are told when it is listed by its authors\n  \
                         allow it  on Plugin via:  compatibilityOverride: {enabled: true, mode: Add, releases: [\"5.7.1\"]}\n";
 
     #[test]
     fn colour_marks_headings_without_changing_words() {
-        let colored = dressed(TEXT, true, None);
+        let colored = styled(TEXT, true, None);
         let marked: Vec<&str> = colored.lines().filter(|line| line.contains('\u{1b}')).collect();
         assert_eq!(
             marked,
-            ["\u{1b}[1mlobby runs Paper 1.21.10 with two plugins.\u{1b}[0m", "\u{1b}[1mwhat you can do\u{1b}[0m"]
+            ["\u{1b}[1mlobby runs Paper 1.21.10 with two plugins.\u{1b}[0m", "\u{1b}[1moptions\u{1b}[0m"]
         );
         assert_eq!(colored.replace("\u{1b}[1m", "").replace("\u{1b}[0m", ""), TEXT);
-        assert_eq!(dressed(TEXT, false, None), TEXT);
-        assert_eq!(dressed("", true, Some(80)), "");
+        assert_eq!(styled(TEXT, false, None), TEXT);
+        assert_eq!(styled("", true, Some(80)), "");
     }
 
     #[test]
     fn long_lines_wrap_below_column_and_snippets_stay_whole() {
-        let narrow = dressed(TEXT, false, Some(40));
+        let wrapped = styled(TEXT, false, Some(40));
         assert!(
-            narrow.contains(
+            wrapped.contains(
                 "  wait      nothing to do; you are told\n            when it is listed by its\n            authors\n"
             ),
-            "{narrow}"
+            "{wrapped}"
         );
-        assert!(narrow.contains(
+        assert!(wrapped.contains(
             "allow it  on Plugin via:  compatibilityOverride: {enabled: true, mode: Add, releases: [\"5.7.1\"]}\n"
         ));
         let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(words(&narrow), words(TEXT));
-        assert_eq!(dressed(TEXT, false, Some(200)), TEXT);
-        assert_eq!(dressed(TEXT, false, Some(10)), TEXT, "nobody reads a column of words");
+        assert_eq!(words(&wrapped), words(TEXT));
+        assert_eq!(styled(TEXT, false, Some(200)), TEXT);
+        assert_eq!(styled(TEXT, false, Some(10)), TEXT, "nobody reads a column of words");
     }
 }

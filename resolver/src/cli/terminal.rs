@@ -33,12 +33,12 @@ pub(super) struct Progress {
 
 impl Progress {
     /// Shows the line.
-    pub(super) fn of(what: &str) -> Self {
+    pub(super) fn show(text: &str) -> Self {
         let mut stderr = io::stderr().lock();
         let is_shown = stderr.is_terminal();
         if is_shown {
             // A failure is ignored, because the command works without the line.
-            let _ = write!(stderr, "{what}\r").and_then(|()| stderr.flush());
+            let _ = write!(stderr, "{text}\r").and_then(|()| stderr.flush());
         }
         Self { is_shown }
     }

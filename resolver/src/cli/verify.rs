@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::args::{Format, VerifyArgs as Asked};
-use super::session::{InputSource, end_of, gather_answers, one_server};
+use super::session::{InputSource, exit_status, gather_answers, select_server};
 use super::table::table;
 use super::{ExitStatus, Output, diff};
 use crate::Unsolvable;
@@ -14,8 +14,8 @@ use crate::compatibility_facts::UsedFact;
 use crate::explain::phrases::{date, range, unusable};
 use crate::explain::{Explanation, PaperName, text};
 use crate::lock::{Difference, Guess, Lock, LockedPlugin};
-use crate::lock_check::{StaleFact, Unmet, broken_facts, unmet, unsaid};
-use crate::upstream::in_words;
+use crate::lock_check::{StaleFact, Unmet, stale_facts, stale_file_facts, unmet};
+use crate::upstream::format_chain;
 
 /// Result of checking a lock.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -40,65 +40,65 @@ pub(super) struct VerifyReport {
 /// Runs `resolver verify`.
 pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     let Asked { lock, from, server, format } = verify;
-    let failed = |said: String| Output::nothing_but(vec![said]);
-    let lock = diff::read_lock(lock).map_err(|error| failed(in_words(&error)))?;
+    let failed = |error: String| Output::failure(vec![error]);
+    let lock = diff::read_lock(lock).map_err(|error| failed(format_chain(&error)))?;
     let mut notes = Vec::new();
-    let start = InputSource::of(from, &mut notes, now)?;
-    let names = start.checked.servers();
+    let source = InputSource::read(from, &mut notes, now)?;
+    let names = source.checked.servers();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let wanted = server.as_deref().unwrap_or(&lock.server);
-    let wanted = one_server(&names, Some(wanted), "").map_err(|said| match server {
-        Some(_) => failed(said),
-        None => failed(format!("the lock is for `{}`: {said}", lock.server)),
+    let wanted = select_server(&names, Some(wanted), "").map_err(|error| match server {
+        Some(_) => failed(error),
+        None => failed(format!("the lock is for `{}`: {error}", lock.server)),
     })?;
-    let at = start.at;
-    let gathered = gather_answers(from, start, Some(&lock.paper_name()), &mut notes)?;
-    let mut said = Output { answer: String::new(), notes, end: ExitStatus::Solved };
-    let answer = gathered.answer.iter().find(|(name, _)| name == wanted).map(|(_, answer)| answer);
-    let request = gathered.requests.iter().find(|request| request.server == wanted);
-    let (Some(answer), Some(request)) = (answer, request) else { return Ok(said) };
-    gathered.say_problems(&mut said);
-    let trouble = |said: &mut Output, unsolvable: &Unsolvable| {
-        said.notes.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
-        said.end = ExitStatus::Failed;
+    let at = source.at;
+    let session = gather_answers(from, source, Some(&lock.paper_name()), &mut notes)?;
+    let mut error = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
+    let result = session.answer.iter().find(|(name, _)| name == wanted).map(|(_, result)| result);
+    let request = session.requests.iter().find(|request| request.server == wanted);
+    let (Some(result), Some(request)) = (result, request) else { return Ok(error) };
+    session.add_read_errors(&mut error);
+    let fail = |output: &mut Output, unsolvable: &Unsolvable| {
+        output.stderr.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
+        output.status = ExitStatus::Failed;
     };
-    let unmet = unmet(&lock, &gathered.catalog, request, at);
-    let (unmet, solve, no_solution) = match (unmet, answer) {
+    let unmet = unmet(&lock, &session.catalog, request, at);
+    let (unmet, solve, no_solution) = match (unmet, result) {
         (Err(unanswerable), _) => {
-            trouble(&mut said, &Unsolvable::Unanswerable(unanswerable));
-            return Ok(said);
+            fail(&mut error, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(error);
         }
-        (Ok(_), Err(unsolvable)) if end_of(unsolvable) == ExitStatus::Failed => {
-            trouble(&mut said, unsolvable);
-            return Ok(said);
+        (Ok(_), Err(unsolvable)) if exit_status(unsolvable) == ExitStatus::Failed => {
+            fail(&mut error, unsolvable);
+            return Ok(error);
         }
         (Ok(unmet), Err(unsolvable)) => (unmet, None, Some(unsolvable.explanation())),
         (Ok(unmet), Ok(resolution)) => {
             (unmet, Some(lock.difference(&resolution.lock)).filter(|difference| !difference.equal), None)
         }
     };
-    let mut facts = broken_facts(&lock, &gathered.catalog, at);
-    match unsaid(&lock, &gathered.catalog, request, at) {
-        Ok(unsaid) => facts.extend(unsaid),
+    let mut facts = stale_file_facts(&lock, &session.catalog, at);
+    match stale_facts(&lock, &session.catalog, request, at) {
+        Ok(stale) => facts.extend(stale),
         Err(unanswerable) => {
-            trouble(&mut said, &Unsolvable::Unanswerable(unanswerable));
-            return Ok(said);
+            fail(&mut error, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(error);
         }
     }
     let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
-    let verdict = VerifyReport { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
+    let report = VerifyReport { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
     if !holds {
-        said.end = said.end.max(ExitStatus::NoSolution);
+        error.status = error.status.max(ExitStatus::NoSolution);
     }
-    said.answer = match format {
-        Format::Human => human_verdict(&verdict, &lock, at),
-        Format::Json => serde_json::to_string_pretty(&verdict).expect("a verdict has string keys only") + "\n",
+    error.stdout = match format {
+        Format::Human => render_text(&report, &lock, at),
+        Format::Json => serde_json::to_string_pretty(&report).expect("a verdict has string keys only") + "\n",
     };
-    Ok(said)
+    Ok(error)
 }
 
-fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
-    let VerifyReport { server, holds, facts, request, solve, no_solution } = verdict;
+fn render_text(report: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
+    let VerifyReport { server, holds, facts, request, solve, no_solution } = report;
     let files = 1 + lock.plugins.iter().flat_map(LockedPlugin::files).count();
     let plural = if files == 1 { "file is" } else { "files are" };
     if *holds {
@@ -111,19 +111,19 @@ fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
     if facts.is_empty() {
         text = format!("{text}\nfacts: {files} {plural} published as locked\n");
     } else {
-        text.push_str("\nfacts that hold no longer\n");
-        text.push_str(&table("  ", &facts.iter().map(broken_words).collect::<Vec<_>>()));
+        text.push_str("\nfacts that no longer hold\n");
+        text.push_str(&table("  ", &facts.iter().map(stale_fact_cells).collect::<Vec<_>>()));
     }
     if request.is_empty() {
-        let known = if facts.is_empty() { "met" } else { "met, as far as its files are known" };
-        text = format!("{text}\nrequest: {known}\n");
+        let request_state = if facts.is_empty() { "met" } else { "met, as far as its files are known" };
+        text = format!("{text}\nrequest: {request_state}\n");
     } else {
-        text.push_str("\nwhat is asked for and not met\n");
-        text.push_str(&table("  ", &request.iter().map(|unmet| unmet_words(unmet, lock)).collect::<Vec<_>>()));
+        text.push_str("\nunmet requests\n");
+        text.push_str(&table("  ", &request.iter().map(|unmet| unmet_cells(unmet, lock)).collect::<Vec<_>>()));
     }
     match (solve, no_solution) {
         (Some(difference), _) => {
-            text.push_str("\nwhat would be chosen instead\n");
+            text.push_str("\nchosen instead\n");
             text.push_str(&diff::lines(difference));
         }
         (None, Some(explanation)) => {
@@ -136,56 +136,60 @@ fn human_verdict(verdict: &VerifyReport, lock: &Lock, at: Timestamp) -> String {
 }
 
 /// A file by the first digits of its hash.
-fn short(hash: &str) -> String {
+fn short_hash(hash: &str) -> String {
     hash.chars().take("sha256:".len() + 12).chain(['…']).collect()
 }
 
-fn broken_words(broken: &StaleFact) -> Vec<String> {
-    let changed = |locked: &str, published: Option<&String>| {
-        let published = published.map_or_else(|| "none".to_owned(), |published| short(published));
-        format!("the file is another one at its source: {} -> {published}", short(locked))
+fn stale_fact_cells(fact: &StaleFact) -> Vec<String> {
+    let changed_phrase = |locked: &str, published: Option<&String>| {
+        let published = published.map_or_else(|| "none".to_owned(), |published| short_hash(published));
+        format!("the file at its source differs: {} -> {published}", short_hash(locked))
     };
-    let gone = |out_from: Option<Timestamp>| match out_from {
-        Some(out_from) => format!("came out on {} only", date(out_from)),
+    let unpublished_phrase = |out_from: Option<Timestamp>| match out_from {
+        Some(out_from) => format!("was not published before {}", date(out_from)),
         None => "is not published".to_owned(),
     };
     let unknown = "is not known here, so its file was not checked".to_owned();
     let named = |paper: &PaperName| format!("{} {}-{}", paper.software, paper.minecraft, paper.build);
-    let (head, words) = match broken {
-        StaleFact::PaperGone { paper, out_from } => (named(paper), gone(*out_from)),
+    let (head, phrase) = match fact {
+        StaleFact::PaperGone { paper, out_from } => (named(paper), unpublished_phrase(*out_from)),
         StaleFact::PaperUnknown { paper } => (named(paper), unknown),
-        StaleFact::PaperChanged { paper, locked, published } => (named(paper), changed(locked, published.as_ref())),
+        StaleFact::PaperChanged { paper, locked, published } => {
+            (named(paper), changed_phrase(locked, published.as_ref()))
+        }
         StaleFact::Java { locked, published } => {
             ("Java".to_owned(), format!("{locked} in the lock, {published} needed"))
         }
-        StaleFact::ReleaseGone { plugin, version, out_from } => (format!("{plugin} {version}"), gone(*out_from)),
+        StaleFact::ReleaseGone { plugin, version, out_from } => {
+            (format!("{plugin} {version}"), unpublished_phrase(*out_from))
+        }
         StaleFact::ProjectUnknown { plugin, version } => (format!("{plugin} {version}"), unknown),
         StaleFact::FileChanged { plugin, version, locked, published } => {
-            (format!("{plugin} {version}"), changed(locked, published.as_ref()))
+            (format!("{plugin} {version}"), changed_phrase(locked, published.as_ref()))
         }
         StaleFact::FactGone { said: UsedFact { plugin, version, needs, range: within, says: _ } } => {
-            (format!("{plugin} {version}"), format!("nobody says any more that it needs {needs} {}", range(within)))
+            (format!("{plugin} {version}"), format!("the need for {needs} {} is no longer stated", range(within)))
         }
         StaleFact::GuessChanged { guess: Guess { plugin, version, needs, at_least, .. }, now } => {
             let now = match now {
-                Some(now) if now.at_least == *at_least => "the dates of the two are others now".to_owned(),
+                Some(now) if now.at_least == *at_least => "the dates of the two have changed".to_owned(),
                 Some(now) => format!("by their dates it is {} now", now.at_least),
-                None => "that is not guessed any more".to_owned(),
+                None => "it is no longer guessed".to_owned(),
             };
-            (format!("{plugin} {version}"), format!("was taken to need {needs} {at_least} or newer; {now}"))
+            (format!("{plugin} {version}"), format!("was assumed to need {needs} {at_least} or newer: {now}"))
         }
         StaleFact::ImageJava { locked, says } => {
             let says = says.map_or_else(|| "says no Java".to_owned(), |says| format!("says Java {says}"));
-            ("image".to_owned(), format!("its tag {says}; it was read to have Java {locked}"))
+            ("image".to_owned(), format!("its tag {says}, but the lock says Java {locked}"))
         }
     };
-    vec![head, words]
+    vec![head, phrase]
 }
 
-fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
+fn unmet_cells(unmet: &Unmet, lock: &Lock) -> Vec<String> {
     let paper = || format!("{} {}-{}", lock.software, lock.minecraft, lock.build);
-    let (head, words) = match unmet {
-        Unmet::Software { software } => (paper(), format!("the server runs as {software}; nothing more was checked")),
+    let (head, phrase) = match unmet {
+        Unmet::Software { software } => (paper(), format!("the server runs as {software}: the rest was not checked")),
         Unmet::PaperPin { pin } => {
             let build = pin.build.map(|build| format!("-{build}")).unwrap_or_default();
             (paper(), format!("you pinned {}{build}", pin.version))
@@ -193,21 +197,21 @@ fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
         Unmet::Paper { unusable: reason } => (paper(), unusable(reason)),
         Unmet::Image { pinned } => ("image".to_owned(), format!("the server's image is {pinned}")),
         Unmet::Missing { plugin, objects } => {
-            (plugin.clone(), format!("is not in the lock; Plugin {} asks for it", objects.join(", ")))
+            (plugin.clone(), format!("is not in the lock, but Plugin {} requests it", objects.join(", ")))
         }
         Unmet::MissingForFiles { plugin, files } => {
-            (plugin.clone(), format!("is not in the lock; needed by {}", files.join(", ")))
+            (plugin.clone(), format!("is not in the lock, but needed by {}", files.join(", ")))
         }
         Unmet::NotAskedFor { plugin, version } => {
-            (format!("{plugin} {version}"), "is in the lock; nobody asks for it or needs it".to_owned())
+            (format!("{plugin} {version}"), "is in the lock, but not requested or needed".to_owned())
         }
         Unmet::Pinned { plugin, version, pin } => (format!("{plugin} {version}"), format!("you pinned {pin}")),
         Unmet::Release { plugin, version, unusable: reason } => (format!("{plugin} {version}"), unusable(reason)),
         Unmet::Files { plugin, version, wanted } => {
-            (format!("{plugin} {version}"), format!("is asked for as {}", wanted.join(", ")))
+            (format!("{plugin} {version}"), format!("is requested as {}", wanted.join(", ")))
         }
         Unmet::NotListed { plugin, version, by_override: true, .. } => {
-            (format!("{plugin} {version}"), format!("your `compatibilityOverride` rules {} out", lock.minecraft))
+            (format!("{plugin} {version}"), format!("your `compatibilityOverride` excludes {}", lock.minecraft))
         }
         Unmet::NotListed { plugin, version, up_to, by_override: false } => {
             let list = up_to.as_ref().map(|up_to| format!(" (listed up to {up_to})")).unwrap_or_default();
@@ -215,11 +219,11 @@ fn unmet_words(unmet: &Unmet, lock: &Lock) -> Vec<String> {
         }
         Unmet::Together { plugin, version, with, locked } => {
             let other = match locked {
-                Some(locked) => format!("does not go with {with} {locked}"),
+                Some(locked) => format!("conflicts with {with} {locked}"),
                 None => format!("needs {with}, which is not in the lock"),
             };
             (format!("{plugin} {version}"), other)
         }
     };
-    vec![head, words]
+    vec![head, phrase]
 }

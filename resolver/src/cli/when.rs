@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::from_status::{Followed, Schedule};
+use super::from_status::{LeaderServer, Schedule};
 use crate::explain::{Explanation, Hint, HintStep, SolvedExplanation};
 use crate::request::Request;
 
@@ -26,7 +26,7 @@ pub(super) enum BlockedReason {
 /// When a server would be restarted.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub(super) enum When {
+pub(super) enum RestartTime {
     /// Never: there are no changes.
     Never,
     /// At once: a first start needs no window.
@@ -99,10 +99,10 @@ pub(super) enum When {
     Suspended,
 }
 
-impl When {
+impl RestartTime {
     /// When the full update of a server is applied. `is_new` is a first start, `is_same` means no changes. The query is
     /// made at `now` about `at`.
-    pub(super) fn of(
+    pub(super) fn full_update(
         (is_new, is_same): (bool, bool),
         schedule: Option<&Schedule>,
         now: Timestamp,
@@ -127,20 +127,22 @@ impl When {
             no_copy: _,
             image_problem: _,
             by_the_clock: _,
-        } = schedule.map(Schedule::about_all).unwrap_or_default();
+        } = schedule.map(Schedule::for_full_update).unwrap_or_default();
         let is_open = is_open && at <= now;
         match next {
             _ if is_same => Self::Never,
             _ if is_new => Self::FirstStart,
             _ if is_held => Self::Held { by: BlockedReason::RollbackTo },
             _ if holds_all => Self::Held { by: BlockedReason::Hold },
-            _ if unapproved.is_some() => Self::Approval { urgent: false, digest: unapproved.and_then(|it| it.digest) },
+            _ if unapproved.is_some() => {
+                Self::Approval { urgent: false, digest: unapproved.and_then(|approval| approval.digest) }
+            }
             // After a request of a user, the operator reports an open window.
             _ if is_suspended && !is_open => Self::Suspended,
             _ if windows.is_empty() => Self::ByHand,
             // An operator that reports a window also knows the state of the other server.
-            _ if follows.as_ref().is_some_and(|it| it.waits.is_some() || next.is_none() && !is_open) => {
-                let Followed { server, soak, waits } = follows.expect("it is there, as the line above says");
+            _ if follows.as_ref().is_some_and(|followed| followed.waits.is_some() || next.is_none() && !is_open) => {
+                let LeaderServer { server, soak, waits } = follows.expect("it is there, as the line above says");
                 Self::Followed { server, soak, waits }
             }
             _ if is_open => Self::Open,
@@ -152,8 +154,8 @@ impl When {
 
     /// When a partial update is applied: in the `own` windows of its Plugins, or at once if it is urgent. `schedule` is
     /// that of the partial update.
-    pub(super) fn of_what_comes_alone(
-        own: Option<&[String]>,
+    pub(super) fn partial_update(
+        own_windows: Option<&[String]>,
         schedule: &Schedule,
         now: Timestamp,
         at: Timestamp,
@@ -161,12 +163,12 @@ impl When {
         let Schedule { blackouts, unapproved, follows, next, is_open, .. } = schedule.clone();
         let is_open = is_open && at <= now;
         if let Some(unapproved) = unapproved {
-            return Self::Approval { urgent: own.is_none(), digest: unapproved.digest };
+            return Self::Approval { urgent: own_windows.is_none(), digest: unapproved.digest };
         }
-        let Some(windows) = own else { return Self::Urgent { blackouts } };
+        let Some(windows) = own_windows else { return Self::Urgent { blackouts } };
         let next = next.filter(|(opens, _)| *opens > now.max(at));
         match (follows, next) {
-            (Some(Followed { server, soak, waits }), next) if waits.is_some() || next.is_none() && !is_open => {
+            (Some(LeaderServer { server, soak, waits }), next) if waits.is_some() || next.is_none() && !is_open => {
                 Self::Followed { server, soak, waits }
             }
             _ if is_open => Self::Open,
@@ -176,7 +178,7 @@ impl When {
     }
 
     /// Whether it is applied automatically, and not now.
-    pub(super) fn is_by_itself_later(&self) -> bool {
+    pub(super) fn is_deferred(&self) -> bool {
         match self {
             Self::Window { .. } | Self::Windows { .. } | Self::Approval { .. } | Self::Followed { .. } => true,
             Self::Never
@@ -191,7 +193,7 @@ impl When {
     }
 
     /// Whether no other time can be earlier.
-    pub(super) fn is_known(&self) -> bool {
+    pub(super) fn is_definite(&self) -> bool {
         match self {
             Self::Open | Self::Urgent { .. } | Self::Window { .. } | Self::Approval { .. } => true,
             Self::Never
@@ -206,7 +208,7 @@ impl When {
     }
 
     /// The same for changes that are allowed in windows only, such as a newer Minecraft.
-    pub(super) fn in_windows_only(self) -> Self {
+    pub(super) fn restricted_to_windows(self) -> Self {
         match self {
             Self::Window { opens, in_words, or_empty_for: _ } => {
                 let in_words = in_words.strip_suffix(OR_WHEN_EMPTY).unwrap_or(&in_words).to_owned();
@@ -246,30 +248,30 @@ impl When {
     }
 
     /// The text that follows "is changed".
-    pub(super) fn in_words(&self) -> String {
+    pub(super) fn phrase(&self) -> String {
         match self {
             Self::Never => "not at all".to_owned(),
             Self::FirstStart => "at once: a first start needs no window".to_owned(),
             Self::Open => "now: a window is open".to_owned(),
-            Self::Urgent { blackouts } => format!("now: it is urgent (`spec.urgent`){}", unless(blackouts)),
+            Self::Urgent { blackouts } => format!("now: it is urgent (`spec.urgent`){}", blackout_condition(blackouts)),
             Self::Window { opens: _, in_words, or_empty_for: _ } => in_words.clone(),
             Self::Windows { windows, blackouts, or_empty_for } => {
-                let or = or_empty_for.as_ref().map(|time| format!(", or when nobody has been on for {time}"));
+                let or = or_empty_for.as_ref().map(|time| format!(", or when no player has been online for {time}"));
                 let (windows, or) = (windows.join("; "), or.unwrap_or_default());
-                format!("in its next window ({windows}){or}{}", unless(blackouts))
+                format!("in its next window ({windows}){or}{}", blackout_condition(blackouts))
             }
             Self::OwnWindows { windows, blackouts } => {
                 let windows = windows.join("; ");
                 format!(
-                    "in a window of its own ({windows}), if that opens before one of the server{}",
-                    unless(blackouts)
+                    "in a window of its Plugin ({windows}), if that opens before one of the server{}",
+                    blackout_condition(blackouts)
                 )
             }
             Self::Held { by: BlockedReason::RollbackTo } => {
-                "when `nightshift.dev/rollback-to`, which holds it at an earlier set, is taken away".to_owned()
+                "when `nightshift.dev/rollback-to`, which pins it to an earlier version set, is removed".to_owned()
             }
             Self::Held { by: BlockedReason::Hold } => {
-                "when `*`, which holds it at the set that runs, is taken out of `spec.hold`".to_owned()
+                "when `*`, which pins it to the running version set, is removed from `spec.hold`".to_owned()
             }
             Self::Approval { urgent, digest } => {
                 let when = if *urgent { "as soon as" } else { "in a window after" };
@@ -277,21 +279,17 @@ impl When {
                 format!("{when} the set is approved{}", how.unwrap_or_default())
             }
             Self::Followed { server, soak, waits } => {
-                let waits = waits.as_ref().map(|waits| format!("; it {waits}")).unwrap_or_default();
-                format!("in a window after {server} has run the same for {soak} (`spec.follows`){waits}")
+                let waits = waits.as_ref().map(|waits| format!(" ({waits})")).unwrap_or_default();
+                format!("in a window after {server} has run the same version set for {soak} (`spec.follows`){waits}")
             }
-            Self::Suspended => {
-                "when somebody asks for it (`nightshift.dev/apply-now`): it is suspended (`spec.suspend`)".to_owned()
-            }
-            Self::ByHand => {
-                "when somebody asks for it (`nightshift.dev/apply-now`): no window is switched on".to_owned()
-            }
+            Self::Suspended => "on request (`nightshift.dev/apply-now`): it is suspended (`spec.suspend`)".to_owned(),
+            Self::ByHand => "on request (`nightshift.dev/apply-now`): no window is enabled".to_owned(),
         }
     }
 }
 
 /// The condition that blackouts add to a time that does not consider them.
-fn unless(blackouts: &[String]) -> String {
+fn blackout_condition(blackouts: &[String]) -> String {
     match blackouts.join("; ") {
         none if none.is_empty() => none,
         blackouts => format!(", if no blackout is on ({blackouts})"),
@@ -299,7 +297,7 @@ fn unless(blackouts: &[String]) -> String {
 }
 
 /// Warning where an irreversible step is chosen or proposed and no backup is taken before it.
-const NO_COPY: &str = "No copy of the worlds is taken before a one-way step (`spec.backup`).";
+const NO_BACKUP_WARNING: &str = "No backup of the worlds is taken before a one-way step (`spec.backup`).";
 
 /// Schedules of the servers of the query.
 pub(super) struct ServerSchedules<'a> {
@@ -316,10 +314,10 @@ pub(super) struct ServerSchedules<'a> {
 impl ServerSchedules<'_> {
     /// When an answer or one of its hints would be applied. `None` for a past time, and for a server that is not
     /// running, because a first start waits for no window.
-    pub(super) fn in_sentences(&self, explanation: &Explanation) -> Option<String> {
+    pub(super) fn schedule_sentences(&self, explanation: &Explanation) -> Option<String> {
         let (server, hints, changes) = match explanation {
             // A version set that is stopped is applied in no window. The changes of a hint would be applied with it.
-            Explanation::Solved(solved) if solved.stopped_by().is_some() => return None,
+            Explanation::Solved(solved) if solved.deploy_blocker().is_some() => return None,
             Explanation::Solved(solved) => (&solved.server, &solved.hints, solved.is_change()),
             Explanation::Impossible(impossible) => (&impossible.server, &impossible.hints, false),
             Explanation::WhyNot(why) => (&why.server, &why.hints, false),
@@ -330,37 +328,39 @@ impl ServerSchedules<'_> {
         if !runs || self.at < self.now || (!changes && hints.is_empty()) {
             return None;
         }
-        let mut when = When::of((false, false), Some(schedule), self.now, self.at);
+        let mut when = RestartTime::full_update((false, false), Some(schedule), self.now, self.at);
         // The result of a hint is unknown here. It may be a newer Minecraft.
         let is_plain = matches!(explanation, Explanation::Solved(solved) if changes && !is_one_way(solved));
         if !is_plain {
-            when = when.in_windows_only();
+            when = when.restricted_to_windows();
         }
         // The approval is for the operator's planned update, and a hint changes it.
-        if let When::Approval { digest, .. } = &mut when
+        if let RestartTime::Approval { digest, .. } = &mut when
             && !changes
         {
             *digest = None;
         }
-        let short = server.rsplit('/').next().unwrap_or(server);
-        let (later, then): (Vec<&Hint>, Vec<&Hint>) = hints.iter().partition(|hint| solves_itself_after(hint, &when));
-        let comes = match (changes, then.is_empty()) {
-            (true, true) => Some(format!("{short} is changed {}.", when.in_words())),
-            (true, false) => Some(format!("{short} is changed {}; with one of these, then too.", when.in_words())),
-            (false, false) => Some(format!("With one of these {short} is changed {}.", when.in_words())),
+        let short_name = server.rsplit('/').next().unwrap_or(server);
+        let (later, then): (Vec<&Hint>, Vec<&Hint>) = hints.iter().partition(|hint| resolves_after(hint, &when));
+        let applied = match (changes, then.is_empty()) {
+            (true, true) => Some(format!("{short_name} is changed {}.", when.phrase())),
+            (true, false) => {
+                Some(format!("{short_name} is changed {}. The same applies with one of these options.", when.phrase()))
+            }
+            (false, false) => Some(format!("With one of these options, {short_name} is changed {}.", when.phrase())),
             (false, true) => None,
         };
         let later = (!later.is_empty()).then(|| {
             // The operator reports only the next window. For a later one, the written schedule is used.
-            let are_told = comes.is_some() && matches!(when, When::Windows { .. });
-            let written = || format!(" ({}){}", schedule.windows.join("; "), unless(&schedule.blackouts));
-            let windows = if are_told { String::new() } else { written() };
-            format!("What solves itself comes in the first window after that{windows}.")
+            let are_reported = applied.is_some() && matches!(when, RestartTime::Windows { .. });
+            let written = || format!(" ({}){}", schedule.windows.join("; "), blackout_condition(&schedule.blackouts));
+            let windows = if are_reported { String::new() } else { written() };
+            format!("Updates that become possible by themselves are applied in the first window after that{windows}.")
         });
-        let leaps = matches!(explanation, Explanation::Solved(solved) if is_one_way(solved))
+        let is_irreversible = matches!(explanation, Explanation::Solved(solved) if is_one_way(solved))
             || hints.iter().any(|hint| hint.no_way_back_to.is_some());
-        let no_copy = (leaps && schedule.no_copy).then(|| NO_COPY.to_owned());
-        Some(comes.into_iter().chain(later).chain(no_copy).collect::<Vec<_>>().join(" "))
+        let no_copy = (is_irreversible && schedule.no_copy).then(|| NO_BACKUP_WARNING.to_owned());
+        Some(applied.into_iter().chain(later).chain(no_copy).collect::<Vec<_>>().join(" "))
     }
 }
 
@@ -371,18 +371,21 @@ fn is_one_way(solved: &SolvedExplanation) -> bool {
 }
 
 /// Whether the hint is to wait until a time after the window.
-fn solves_itself_after(hint: &Hint, when: &When) -> bool {
+fn resolves_after(hint: &Hint, when: &RestartTime) -> bool {
     let [HintStep::WaitUntil { at }] = hint.steps.as_slice() else { return false };
     match when {
-        When::Window { opens, .. } => at > opens,
-        When::Open | When::Urgent { .. } | When::Windows { .. } | When::OwnWindows { .. } => true,
-        When::Never
-        | When::FirstStart
-        | When::ByHand
-        | When::Held { .. }
-        | When::Approval { .. }
-        | When::Followed { .. }
-        | When::Suspended => false,
+        RestartTime::Window { opens, .. } => at > opens,
+        RestartTime::Open
+        | RestartTime::Urgent { .. }
+        | RestartTime::Windows { .. }
+        | RestartTime::OwnWindows { .. } => true,
+        RestartTime::Never
+        | RestartTime::FirstStart
+        | RestartTime::ByHand
+        | RestartTime::Held { .. }
+        | RestartTime::Approval { .. }
+        | RestartTime::Followed { .. }
+        | RestartTime::Suspended => false,
     }
 }
 
@@ -402,31 +405,35 @@ mod tests {
             ..Schedule::default()
         };
         let before = at("2026-01-21T12:00:00Z");
-        let when = |schedule: &Schedule, now| When::of((false, false), Some(schedule), now, now);
+        let when = |schedule: &Schedule, now| RestartTime::full_update((false, false), Some(schedule), now, now);
         let in_words = "Sun 25 Jan 04:00 CET".to_owned();
-        assert_eq!(when(&schedule, before), When::Window { opens, in_words, or_empty_for: None });
+        assert_eq!(when(&schedule, before), RestartTime::Window { opens, in_words, or_empty_for: None });
         let (windows, blackouts) = (schedule.windows.clone(), schedule.blackouts.clone());
-        assert_eq!(when(&schedule, opens), When::Windows { windows, blackouts, or_empty_for: None });
+        assert_eq!(when(&schedule, opens), RestartTime::Windows { windows, blackouts, or_empty_for: None });
         let open = Schedule { is_open: true, ..schedule.clone() };
-        assert_eq!(when(&open, before), When::Open);
+        assert_eq!(when(&open, before), RestartTime::Open);
         // The operator reports open windows only for the current time.
-        let later = |schedule, at| When::of((false, false), Some(schedule), before, at);
+        let later = |schedule, at| RestartTime::full_update((false, false), Some(schedule), before, at);
         assert_eq!(later(&open, at("2026-01-22T12:00:00Z")), when(&schedule, before));
         assert_eq!(later(&open, opens), when(&schedule, opens));
         let unapproved = Schedule { unapproved: Some(PendingApproval { digest: None }), ..open.clone() };
-        assert_eq!(when(&unapproved, before), When::Approval { urgent: false, digest: None });
+        assert_eq!(when(&unapproved, before), RestartTime::Approval { urgent: false, digest: None });
         let held = Schedule { holds_all: true, ..unapproved.clone() };
-        assert_eq!(when(&held, before), When::Held { by: BlockedReason::Hold });
-        assert!(when(&held, before).in_words().contains("taken out of `spec.hold`"));
-        assert!(!when(&held, before).is_by_itself_later(), "nothing comes alone either");
-        let back = Schedule { is_held: true, ..held.clone() };
-        assert_eq!(when(&back, before), When::Held { by: BlockedReason::RollbackTo }, "the nearer word");
-        assert_eq!(When::of((true, false), Some(&held), before, before), When::FirstStart, "nothing runs yet");
-        assert_eq!(When::of((false, true), Some(&held), before, before), When::Never);
-        assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), When::Suspended);
-        assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), When::ByHand);
-        assert_eq!(When::of((true, false), Some(&schedule), before, before), When::FirstStart);
-        assert_eq!(When::of((false, true), Some(&schedule), before, before), When::Never);
+        assert_eq!(when(&held, before), RestartTime::Held { by: BlockedReason::Hold });
+        assert!(when(&held, before).phrase().contains("removed from `spec.hold`"));
+        assert!(!when(&held, before).is_deferred(), "nothing comes alone either");
+        let rolled_back = Schedule { is_held: true, ..held.clone() };
+        assert_eq!(when(&rolled_back, before), RestartTime::Held { by: BlockedReason::RollbackTo }, "the nearer word");
+        assert_eq!(
+            RestartTime::full_update((true, false), Some(&held), before, before),
+            RestartTime::FirstStart,
+            "nothing runs yet"
+        );
+        assert_eq!(RestartTime::full_update((false, true), Some(&held), before, before), RestartTime::Never);
+        assert_eq!(when(&Schedule { is_suspended: true, ..schedule.clone() }, before), RestartTime::Suspended);
+        assert_eq!(when(&Schedule { windows: Vec::new(), ..open }, before), RestartTime::ByHand);
+        assert_eq!(RestartTime::full_update((true, false), Some(&schedule), before, before), RestartTime::FirstStart);
+        assert_eq!(RestartTime::full_update((false, true), Some(&schedule), before, before), RestartTime::Never);
     }
 
     #[test]
@@ -434,20 +441,20 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
         let follows = |waits: Option<&str>| {
-            Some(Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: waits.map(str::to_owned) })
+            Some(LeaderServer { server: "staging".to_owned(), soak: "48h".to_owned(), waits: waits.map(str::to_owned) })
         };
-        let said = |waits, next: Option<&str>, is_open| {
+        let phrase = |waits, next: Option<&str>, is_open| {
             let windows = vec!["@daily UTC, for 1h".to_owned()];
             let next = next.map(|words| (opens, words.to_owned()));
             let schedule = Schedule { windows, follows: follows(waits), next, is_open, ..Schedule::default() };
-            When::of((false, false), Some(&schedule), now, now).in_words()
+            RestartTime::full_update((false, false), Some(&schedule), now, now).phrase()
         };
-        let rule = "in a window after staging has run the same for 48h (`spec.follows`)";
-        assert_eq!(said(None, None, false), rule);
+        let rule = "in a window after staging has run the same version set for 48h (`spec.follows`)";
+        assert_eq!(phrase(None, None, false), rule);
         let waits = "waits for staging, which runs ViaVersion 5.5.1 still";
-        assert_eq!(said(Some(waits), None, false), format!("{rule}; it {waits}"));
-        assert_eq!(said(None, Some("Sun 25 Jan 04:00 CET"), false), "Sun 25 Jan 04:00 CET");
-        assert_eq!(said(None, None, true), "now: a window is open");
+        assert_eq!(phrase(Some(waits), None, false), format!("{rule} ({waits})"));
+        assert_eq!(phrase(None, Some("Sun 25 Jan 04:00 CET"), false), "Sun 25 Jan 04:00 CET");
+        assert_eq!(phrase(None, None, true), "now: a window is open");
     }
 
     #[test]
@@ -459,14 +466,14 @@ mod tests {
             or_empty_for: Some("10m".to_owned()),
             ..Schedule::default()
         };
-        let when = |schedule: &Schedule| When::of((false, false), Some(schedule), now, now);
+        let when = |schedule: &Schedule| RestartTime::full_update((false, false), Some(schedule), now, now);
         let written = "in its next window (@daily UTC, for 1h)";
-        assert_eq!(when(&schedule).in_words(), format!("{written}, or when nobody has been on for 10m"));
-        assert_eq!(when(&schedule).in_windows_only().in_words(), written);
+        assert_eq!(when(&schedule).phrase(), format!("{written}, or when no player has been online for 10m"));
+        assert_eq!(when(&schedule).restricted_to_windows().phrase(), written);
         schedule.next = Some((opens, "Sun 25 Jan 04:00 CET or when empty".to_owned()));
-        assert_eq!(when(&schedule).in_words(), "Sun 25 Jan 04:00 CET or when empty");
-        assert_eq!(when(&schedule).in_windows_only().in_words(), "Sun 25 Jan 04:00 CET");
-        assert!(when(&schedule).is_opportunistic() && !when(&schedule).in_windows_only().is_opportunistic());
+        assert_eq!(when(&schedule).phrase(), "Sun 25 Jan 04:00 CET or when empty");
+        assert_eq!(when(&schedule).restricted_to_windows().phrase(), "Sun 25 Jan 04:00 CET");
+        assert!(when(&schedule).is_opportunistic() && !when(&schedule).restricted_to_windows().is_opportunistic());
     }
 
     #[test]
@@ -474,24 +481,24 @@ mod tests {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
         let own = ["0 3 * * 3 UTC, for 1h".to_owned()];
-        let said =
-            |own: Option<&[String]>, schedule: &Schedule| When::of_what_comes_alone(own, schedule, now, now).in_words();
+        let phrase =
+            |own: Option<&[String]>, schedule: &Schedule| RestartTime::partial_update(own, schedule, now, now).phrase();
         let plain = Schedule::default();
-        assert_eq!(said(None, &plain), "now: it is urgent (`spec.urgent`)");
+        assert_eq!(phrase(None, &plain), "now: it is urgent (`spec.urgent`)");
         let dark = Schedule { blackouts: vec!["@yearly UTC, for 24h".to_owned()], ..plain.clone() };
         let unless = ", if no blackout is on (@yearly UTC, for 24h)";
-        assert_eq!(said(None, &dark), format!("now: it is urgent (`spec.urgent`){unless}"));
-        let written = "in a window of its own (0 3 * * 3 UTC, for 1h), if that opens before one of the server";
-        assert_eq!(said(Some(&own), &dark), format!("{written}{unless}"));
-        let told = Schedule { next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())), ..plain.clone() };
-        assert_eq!(said(Some(&own), &told), "Sun 25 Jan 04:00 CET");
-        assert_eq!(said(Some(&own), &Schedule { is_open: true, ..told.clone() }), "now: a window is open");
-        let follows = Some(Followed { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None });
+        assert_eq!(phrase(None, &dark), format!("now: it is urgent (`spec.urgent`){unless}"));
+        let written = "in a window of its Plugin (0 3 * * 3 UTC, for 1h), if that opens before one of the server";
+        assert_eq!(phrase(Some(&own), &dark), format!("{written}{unless}"));
+        let reported = Schedule { next: Some((opens, "Sun 25 Jan 04:00 CET".to_owned())), ..plain.clone() };
+        assert_eq!(phrase(Some(&own), &reported), "Sun 25 Jan 04:00 CET");
+        assert_eq!(phrase(Some(&own), &Schedule { is_open: true, ..reported.clone() }), "now: a window is open");
+        let follows = Some(LeaderServer { server: "staging".to_owned(), soak: "48h".to_owned(), waits: None });
         let after = Schedule { follows, ..plain };
-        assert!(said(Some(&own), &after).starts_with("in a window after staging"));
-        assert_eq!(said(None, &after), "now: it is urgent (`spec.urgent`)", "what may not wait does not");
-        let unapproved = Schedule { unapproved: Some(PendingApproval { digest: None }), ..told };
-        assert_eq!(said(Some(&own), &unapproved), "in a window after the set is approved");
-        assert_eq!(said(None, &unapproved), "as soon as the set is approved");
+        assert!(phrase(Some(&own), &after).starts_with("in a window after staging"));
+        assert_eq!(phrase(None, &after), "now: it is urgent (`spec.urgent`)", "what may not wait does not");
+        let unapproved = Schedule { unapproved: Some(PendingApproval { digest: None }), ..reported };
+        assert_eq!(phrase(Some(&own), &unapproved), "in a window after the set is approved");
+        assert_eq!(phrase(None, &unapproved), "as soon as the set is approved");
     }
 }

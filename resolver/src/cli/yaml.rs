@@ -10,11 +10,11 @@ use serde_saphyr::budget::BudgetBreach;
 
 /// Maximum nesting of a manifest. A `podTemplate` with affinities has 14 levels. Each level takes 40 KiB of the stack
 /// in a build that is not optimized, and some threads have 2 MiB.
-const DEEPEST: usize = 32;
+const MAX_DEPTH: usize = 32;
 
 /// Maximum number of YAML events that aliases (`*name`) may repeat: a thousand times as many as any manifest. Nine
 /// aliases of nine aliases, ten levels deep, are three billion.
-const MOST_REPEATED: usize = 50_000;
+const MAX_REPEATED_EVENTS: usize = 50_000;
 
 /// A value with its position.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) struct YamlNode {
     /// Its line, from 1.
     pub(super) line: u64,
     /// Its bytes in the text, because the value may have lost the spelling (`1.20` is the number 1.2).
-    bytes: Range<usize>,
+    span: Range<usize>,
     /// The value.
     pub(super) tree: YamlValue,
 }
@@ -52,7 +52,7 @@ pub(super) struct YamlEntry {
 pub(super) struct NotYaml {
     pub(super) line: u64,
     /// The problem, as a text that follows the file's name.
-    pub(super) said: String,
+    pub(super) problem: String,
     /// The suggested fix.
     pub(super) fix: &'static str,
 }
@@ -61,8 +61,8 @@ pub(super) struct NotYaml {
 pub(super) fn read(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
     let options = serde_saphyr::options! {
         with_snippet: false,
-        budget: serde_saphyr::budget! { max_depth: DEEPEST },
-        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED },
+        budget: serde_saphyr::budget! { max_depth: MAX_DEPTH },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MAX_REPEATED_EVENTS },
     };
     match serde_saphyr::from_multiple_with_options::<YamlNode>(text, options) {
         Ok(documents) => Ok(documents.into_iter().filter(|document| document.tree != YamlValue::Null).collect()),
@@ -71,23 +71,23 @@ pub(super) fn read(text: &str) -> Result<Vec<YamlNode>, NotYaml> {
             if let serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } = error.without_snippet() {
                 return Err(NotYaml {
                     line,
-                    said: format!("has the key `{key}` twice in one place"),
+                    problem: format!("has the key `{key}` twice in one place"),
                     fix: "remove one of the two",
                 });
             }
             if let serde_saphyr::Error::Budget { breach, .. } = error.without_snippet() {
-                let said = if matches!(breach, BudgetBreach::Depth { .. }) {
-                    format!("is nested more than {DEEPEST} deep")
+                let problem = if matches!(breach, BudgetBreach::Depth { .. }) {
+                    format!("is nested more than {MAX_DEPTH} deep")
                 } else {
                     "is larger than a manifest can be".to_owned()
                 };
-                return Err(NotYaml { line, said, fix: "give a manifest of `PaperMCServer` or `Plugin` objects" });
+                return Err(NotYaml { line, problem, fix: "give a manifest of `PaperMCServer` or `Plugin` objects" });
             }
             // The first line describes the error. The lines after it show the position, which is reported separately.
             let text = error.to_string();
-            let said = text.lines().next().unwrap_or_default().split(" at line ").next().unwrap_or_default();
-            let fix = "correct the text there; tabs cannot indent, and `: ` in a text needs quotes";
-            Err(NotYaml { line, said: format!("is not YAML: {said}"), fix })
+            let problem = text.lines().next().unwrap_or_default().split(" at line ").next().unwrap_or_default();
+            let fix = "correct the text there: tabs cannot indent, and `: ` in a text needs quotes";
+            Err(NotYaml { line, problem: format!("is not YAML: {problem}"), fix })
         }
     }
 }
@@ -109,8 +109,8 @@ impl YamlNode {
     }
 
     /// The spelling in the document, for values of one line.
-    pub(super) fn written<'t>(&self, document: &'t str) -> Option<&'t str> {
-        document.get(self.bytes.clone()).filter(|written| !written.is_empty() && !written.contains('\n'))
+    pub(super) fn source_text<'t>(&self, document: &'t str) -> Option<&'t str> {
+        document.get(self.span.clone()).filter(|written| !written.is_empty() && !written.contains('\n'))
     }
 
     /// The line of the value at a path such as `spec.source.project`, or of its nearest existing parent.
@@ -145,10 +145,10 @@ impl YamlNode {
 impl<'de> Deserialize<'de> for YamlNode {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let Spanned { value: tree, referenced, defined } = Spanned::<YamlValue>::deserialize(deserializer)?;
-        let place = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
-        let start = place(defined.span().byte_offset());
-        let bytes = start..start + place(defined.span().byte_len());
-        Ok(Self { line: referenced.line(), bytes, tree })
+        let offset = |number: Option<u64>| number.and_then(|number| usize::try_from(number).ok()).unwrap_or(0);
+        let start = offset(defined.span().byte_offset());
+        let span = start..start + offset(defined.span().byte_len());
+        Ok(Self { line: referenced.line(), span, tree })
     }
 }
 

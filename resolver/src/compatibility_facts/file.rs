@@ -8,21 +8,21 @@ use super::{CompatibilityFacts, Requirement, VersionFact};
 use crate::version::range::{NotARange, Range};
 
 /// Limit of facts in a file. More would be a database, not manually recorded facts.
-const MOST_FACTS: usize = 1_000;
+const MAX_FACTS: usize = 1_000;
 /// Limit of text length, because locks and explanations contain facts.
-const LONGEST_TEXT: usize = 256;
+const MAX_TEXT_LENGTH: usize = 256;
 
 /// An error in a facts file.
 #[derive(Debug, thiserror::Error)]
-pub enum FactsFault {
+pub enum FactsFileError {
     /// It is no valid YAML, or does not have the expected form.
     #[error(
         "it does not have the form `facts: [{{plugin, releases, requires: {{plugin, version}}, source, date}}]` of \
          docs/reference/facts.md"
     )]
-    Form(#[source] serde_saphyr::Error),
+    Syntax(#[source] serde_saphyr::Error),
     /// An invalid range. The message ends with two lines that point to the error.
-    #[error("line {line}: `facts[{at}].{field}`: {fault}\n{}", .fault.pointed())]
+    #[error("line {line}: `facts[{at}].{field}`: {error}\n{}", .error.with_marker())]
     Range {
         /// The line, from 1.
         line: u64,
@@ -31,14 +31,14 @@ pub enum FactsFault {
         /// The field.
         field: &'static str,
         /// The error in the range.
-        fault: NotARange,
+        error: NotARange,
     },
     /// More facts than could have been recorded manually.
-    #[error("it has {0} facts, and at most {MOST_FACTS} are read; leave out those of plugins that you do not run")]
+    #[error("it has {0} facts, and at most {MAX_FACTS} are read: leave out those of plugins that you do not run")]
     TooMany(usize),
     /// A name or a source that is empty, or too long.
-    #[error("`facts[{at}].{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
-    Text {
+    #[error("`facts[{at}].{field}` has {length} characters: write between 1 and {MAX_TEXT_LENGTH}")]
+    TextLength {
         /// Index of the fact, from 0.
         at: usize,
         /// The field.
@@ -47,8 +47,10 @@ pub enum FactsFault {
         length: usize,
     },
     /// A plugin that requires itself.
-    #[error("`facts[{at}].requires.plugin` is `{plugin}`, as `facts[{at}].plugin` is; name the plugin it needs")]
-    Itself {
+    #[error(
+        "`facts[{at}].requires.plugin` is `{plugin}`, the same as `facts[{at}].plugin`: name the plugin that it needs"
+    )]
+    SelfRequirement {
         /// Index of the fact, from 0.
         at: usize,
         /// The plugin.
@@ -69,25 +71,25 @@ struct FactsFile {
 struct RawFact {
     plugin: String,
     releases: Option<Spanned<String>>,
-    requires: WrittenRequirement,
+    requires: RawRequirement,
     source: String,
     date: Date,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct WrittenRequirement {
+struct RawRequirement {
     plugin: String,
     version: Spanned<String>,
 }
 
 impl RawFact {
-    fn read(self, at: usize) -> Result<VersionFact, FactsFault> {
+    fn into_fact(self, at: usize) -> Result<VersionFact, FactsFileError> {
         let range = |text: Spanned<String>, field| {
             let line = text.referenced.line();
-            text.value.parse::<Range>().map_err(|fault| FactsFault::Range { line, at, field, fault })
+            text.value.parse::<Range>().map_err(|error| FactsFileError::Range { line, at, field, error })
         };
-        let Self { plugin, releases, requires: WrittenRequirement { plugin: other, version }, source, date } = self;
+        let Self { plugin, releases, requires: RawRequirement { plugin: other, version }, source, date } = self;
         Ok(VersionFact {
             plugin,
             releases: releases.map(|text| range(text, "releases")).transpose()?.unwrap_or_default(),
@@ -100,23 +102,24 @@ impl RawFact {
 
 impl CompatibilityFacts {
     /// Parses the text of a file, YAML or JSON. `docs/reference/facts.md` describes the content.
-    pub fn read(text: &str) -> Result<Self, FactsFault> {
+    pub fn parse(text: &str) -> Result<Self, FactsFileError> {
         let options = serde_saphyr::options! { with_snippet: false };
-        let FactsFile { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFault::Form)?;
-        if facts.len() > MOST_FACTS {
-            return Err(FactsFault::TooMany(facts.len()));
+        let FactsFile { facts } = serde_saphyr::from_str_with_options(text, options).map_err(FactsFileError::Syntax)?;
+        if facts.len() > MAX_FACTS {
+            return Err(FactsFileError::TooMany(facts.len()));
         }
-        let facts = facts.into_iter().enumerate().map(|(at, fact)| fact.read(at)).collect::<Result<Vec<_>, _>>()?;
+        let facts =
+            facts.into_iter().enumerate().map(|(at, fact)| fact.into_fact(at)).collect::<Result<Vec<_>, _>>()?;
         for (at, fact) in facts.iter().enumerate() {
             let VersionFact { plugin, releases: _, requires, source, date: _ } = fact;
             for (field, text) in [("plugin", plugin), ("requires.plugin", &requires.plugin), ("source", source)] {
                 let length = text.trim().chars().count();
-                if !(1..=LONGEST_TEXT).contains(&length) {
-                    return Err(FactsFault::Text { at, field, length });
+                if !(1..=MAX_TEXT_LENGTH).contains(&length) {
+                    return Err(FactsFileError::TextLength { at, field, length });
                 }
             }
             if plugin.eq_ignore_ascii_case(&requires.plugin) {
-                return Err(FactsFault::Itself { at, plugin: plugin.clone() });
+                return Err(FactsFileError::SelfRequirement { at, plugin: plugin.clone() });
             }
         }
         Ok(Self(facts))
@@ -129,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    const ONE: &str = "facts:
+    const SAMPLE: &str = "facts:
 - plugin: WorldGuard
   releases: 7.0.x
   requires: {plugin: WorldEdit, version: \">=7.3, <7.4\"}
@@ -137,22 +140,22 @@ mod tests {
   date: 2026-01-10
 ";
 
-    fn said(text: &str) -> String {
-        let fault = CompatibilityFacts::read(text).unwrap_err();
-        fault.source().map_or_else(|| fault.to_string(), |cause| format!("{fault}: {cause}"))
+    fn error_text(text: &str) -> String {
+        let error = CompatibilityFacts::parse(text).unwrap_err();
+        error.source().map_or_else(|| error.to_string(), |cause| format!("{error}: {cause}"))
     }
 
     #[test]
     fn facts_file_is_read_whole_even_when_empty() {
-        let facts = CompatibilityFacts::read(ONE).unwrap();
-        assert!(facts.all()[0].releases.has("7.0.12") && !facts.all()[0].requires.version.has("7.4"));
-        assert_eq!(CompatibilityFacts::read("facts: []").unwrap(), CompatibilityFacts::default());
-        assert_eq!(CompatibilityFacts::read(&serde_json::json!({"facts": facts.all()}).to_string()).unwrap(), facts);
+        let facts = CompatibilityFacts::parse(SAMPLE).unwrap();
+        assert!(facts.all()[0].releases.contains("7.0.12") && !facts.all()[0].requires.version.contains("7.4"));
+        assert_eq!(CompatibilityFacts::parse("facts: []").unwrap(), CompatibilityFacts::default());
+        assert_eq!(CompatibilityFacts::parse(&serde_json::json!({"facts": facts.all()}).to_string()).unwrap(), facts);
     }
 
     #[test]
     fn facts_error_names_its_place() {
-        for (from, to, says) in [
+        for (from, to, expected) in [
             ("<7.4", "<<7.4", &["line 4: `facts[0].requires.version`", "    >=7.3, <<7.4\n            ^"][..]),
             ("releases", "release", &["unknown field", "release", "line 3"]),
             ("2026-01-10", "10 January", &["line 6"]),
@@ -161,11 +164,11 @@ mod tests {
             ("plugin: WorldGuard", "plugin: worldedit", &["`facts[0].requires.plugin` is `worldedit`"]),
             ("facts:", "fact:", &["unknown field"]),
         ] {
-            let text = said(&ONE.replacen(from, to, 1));
-            for part in says {
+            let text = error_text(&SAMPLE.replacen(from, to, 1));
+            for part in expected {
                 assert!(text.contains(part), "{part} is not in:\n{text}");
             }
         }
-        assert!(said("").contains("facts"));
+        assert!(error_text("").contains("facts"));
     }
 }

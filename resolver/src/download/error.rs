@@ -7,14 +7,14 @@ use std::sync::Arc;
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownloadError {
     /// The URL is not https, and no admin configured it.
-    #[error("`{url}` is not downloaded from: only https is, or an address of the configured upstreams")]
+    #[error("`{url}` is not allowed: only https and the addresses of the configured upstreams are")]
     NotHttps {
         /// The URL, perhaps of a redirect.
         url: String,
     },
     /// The host is in a private network.
-    #[error("`{url}` is not downloaded from: {host} is inside a private network")]
-    Private {
+    #[error("`{url}` is not allowed: {host} is inside a private network")]
+    PrivateHost {
         /// The URL, perhaps of a redirect.
         url: String,
         /// Its host.
@@ -22,7 +22,7 @@ pub enum DownloadError {
     },
     /// Too many redirects.
     #[error("`{url}` redirects more than {limit} times")]
-    Redirects {
+    TooManyRedirects {
         /// The first URL.
         url: String,
         /// The limit.
@@ -54,7 +54,7 @@ pub enum DownloadError {
         limit: u64,
     },
     /// Permanent: the announced hash and the content differ, and another download would give the same content.
-    #[error("`{url}` has the hash {found}, and {expected} was announced; its source has to correct one of the two")]
+    #[error("`{url}` has the hash {found}, but {expected} was announced: its source must correct one of the two")]
     WrongHash {
         /// The URL.
         url: String,
@@ -73,8 +73,8 @@ impl DownloadError {
     pub fn category(&self) -> &'static str {
         match self {
             Self::NotHttps { .. } => "not-https",
-            Self::Private { .. } => "private-address",
-            Self::Redirects { .. } => "redirects",
+            Self::PrivateHost { .. } => "private-address",
+            Self::TooManyRedirects { .. } => "redirects",
             Self::Unreachable { .. } => "unreachable",
             Self::Status { .. } => "status",
             Self::TooLarge { .. } => "too-large",
@@ -84,12 +84,12 @@ impl DownloadError {
     }
 
     /// Whether a retry can succeed without a change by an admin or upstream.
-    pub fn may_pass(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Status { .. } | Self::Disk(_) => true,
             Self::NotHttps { .. }
-            | Self::Private { .. }
-            | Self::Redirects { .. }
+            | Self::PrivateHost { .. }
+            | Self::TooManyRedirects { .. }
             | Self::TooLarge { .. }
             | Self::WrongHash { .. } => false,
         }

@@ -41,7 +41,7 @@ impl Resolve for PublicOnly {
 }
 
 /// Whether the host of a URL is a private IP address. Names are checked when they are resolved.
-pub fn is_inside(host: &str) -> bool {
+pub fn is_private_host(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host.parse().is_ok_and(|address: IpAddr| !is_public(address))
 }
@@ -75,11 +75,11 @@ fn is_public_v4(address: Ipv4Addr) -> bool {
 
 /// Global unicast only. For an address that embeds an IPv4 address, that address decides.
 fn is_public_v6(address: Ipv6Addr) -> bool {
-    let carried = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
+    let embedded = |high: u16, low: u16| is_public_v4(Ipv4Addr::from(u32::from(high) << 16 | u32::from(low)));
     match address.segments() {
         // ::ffff:0:0/96, IPv4-mapped: the system connects to the IPv4 address. 64:ff9b::/96, NAT64. 2002::/16, 6to4.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] | [0x2002, high, low, ..] => {
-            carried(high, low)
+            embedded(high, low)
         }
         // Protocol assignments with Teredo, and documentation.
         [0x2001, 0..0x200 | 0xdb8, ..] | [0x3fff, 0..0x1000, ..] => false,
@@ -131,14 +131,14 @@ mod tests {
         ];
         for address in inside {
             assert!(!is_public(address.parse().unwrap()), "{address}");
-            assert!(is_inside(address), "{address}");
-            assert!(is_inside(&format!("[{address}]")), "{address}");
+            assert!(is_private_host(address), "{address}");
+            assert!(is_private_host(&format!("[{address}]")), "{address}");
         }
     }
 
     #[test]
     fn internet_addresses_are_public() {
-        let outside = [
+        let public = [
             "1.1.1.1",
             "100.63.255.255",
             "100.128.0.1",
@@ -155,10 +155,10 @@ mod tests {
             "::ffff:1.1.1.1",
             "2002:0101:0101::1",
         ];
-        for address in outside {
+        for address in public {
             assert!(is_public(address.parse().unwrap()), "{address}");
         }
-        assert!(!is_inside("example.org"), "names are looked at when they are looked up");
+        assert!(!is_private_host("example.org"), "names are looked at when they are looked up");
     }
 
     #[tokio::test]

@@ -14,7 +14,7 @@ use crate::ignore_unknown_fields::passing_over;
 use crate::index::{CandidateIndex, Edge, EdgeKind};
 use crate::solve::BudgetExceeded;
 use crate::solve::index_set::IndexSet;
-use crate::solve::provider::{SolverProblem, find};
+use crate::solve::provider::{SolverProblem, find_solution};
 use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
@@ -127,14 +127,14 @@ pub struct IneligibleCandidate {
 
 impl Blocker {
     /// Whether only a list entry is missing.
-    pub(crate) fn waits_for_a_list(&self) -> bool {
+    pub(crate) fn waits_for_listing(&self) -> bool {
         let overridden = self.newest.as_ref().is_some_and(|newest| newest.overridden || newest.refuses.is_some());
         self.pinned.is_none() && self.nearly.is_none() && self.together_with.is_empty() && !overridden
     }
 
     /// Whether the plugin of this name is blocked by this one. A plugin that only blocks in combination is a blocker,
     /// too. A plugin that is merely installed in a version that this one does not accept is ready.
-    pub(crate) fn stops(&self, name: &str) -> bool {
+    pub(crate) fn blocks(&self, name: &str) -> bool {
         self.name == name || self.needed_by.iter().any(|other| other == name)
     }
 }
@@ -144,149 +144,154 @@ impl Blocker {
 ///
 /// Plugins that block it alone come first, in rank order. If the rest has no common solution, a minimal subset of it
 /// that blocks the version follows. The others are ready, all of them together.
-pub(super) fn holders(
-    asked: &ExplainContext<'_, '_>,
-    question: &SolverProblem,
+pub(super) fn find_blockers(
+    context: &ExplainContext<'_, '_>,
+    problem: &SolverProblem,
     paper: usize,
 ) -> Result<Vec<Blocker>, BudgetExceeded> {
-    let question = question.as_if_usable(paper);
-    let possible = |question: &SolverProblem| Ok(find(asked.world, question, asked.meter)?.is_some());
-    if possible(&question)? {
+    let problem = problem.assuming_usable(paper);
+    let possible = |problem: &SolverProblem| Ok(find_solution(context.candidates, problem, context.meter)?.is_some());
+    if possible(&problem)? {
         return Ok(Vec::new());
     }
-    let (mut alone, mut rest) = (Vec::new(), Vec::new());
-    for shelf in question.insisted() {
-        let part = if possible(&question.only(|other| other == shelf))? { &mut rest } else { &mut alone };
-        part.push(shelf);
+    let (mut individual, mut rest) = (Vec::new(), Vec::new());
+    for plugin in problem.mandatory_plugins() {
+        let part =
+            if possible(&problem.with_mandatory(|other| other == plugin))? { &mut rest } else { &mut individual };
+        part.push(plugin);
     }
-    let mut holders = each(asked, &question, &alone, paper)?;
-    let fails = |kept: &[usize]| Ok(!possible(&question.only(|shelf| kept.contains(&shelf)))?);
+    let mut blockers = individual_blockers(context, &problem, &individual, paper)?;
+    let fails = |subset: &[usize]| Ok(!possible(&problem.with_mandatory(|plugin| subset.contains(&plugin)))?);
     while !rest.is_empty() && fails(&rest)? {
-        let clash = smallest(rest.clone(), fails)?;
-        rest.retain(|shelf| !clash.contains(shelf));
-        holders.extend(together(asked.world, &clash, paper));
+        let conflict = minimize(rest.clone(), fails)?;
+        rest.retain(|plugin| !conflict.contains(plugin));
+        blockers.extend(combined_blockers(context.candidates, &conflict, paper));
     }
-    Ok(holders)
+    Ok(blockers)
 }
 
 /// The plugins that each block a Paper version alone.
-fn each(
-    asked: &ExplainContext<'_, '_>,
-    question: &SolverProblem,
-    alone: &[usize],
+fn individual_blockers(
+    context: &ExplainContext<'_, '_>,
+    problem: &SolverProblem,
+    individual: &[usize],
     paper: usize,
 ) -> Result<Vec<Blocker>, BudgetExceeded> {
-    let mut holders: Vec<Blocker> = Vec::new();
-    for &shelf in alone {
-        let holder = describe(asked, question, shelf, paper)?;
+    let mut blockers: Vec<Blocker> = Vec::new();
+    for &plugin in individual {
+        let blocker = describe_blocker(context, problem, plugin, paper)?;
         // A requested plugin may block others, too. It is reported once, with all of them.
-        match holders.iter_mut().find(|known| known.key == holder.key && known.together_with == holder.together_with) {
-            Some(known) => known.needed_by.extend(holder.needed_by),
-            None => holders.push(holder),
+        match blockers
+            .iter_mut()
+            .find(|existing| existing.key == blocker.key && existing.together_with == blocker.together_with)
+        {
+            Some(existing) => existing.needed_by.extend(blocker.needed_by),
+            None => blockers.push(blocker),
         }
     }
-    for holder in &mut holders {
-        holder.needed_by.sort();
-        holder.needed_by.dedup();
+    for blocker in &mut blockers {
+        blocker.needed_by.sort();
+        blocker.needed_by.dedup();
     }
-    Ok(holders)
+    Ok(blockers)
 }
 
 /// The plugins that block a Paper version only in combination.
-fn together(world: &CandidateIndex<'_>, clash: &[usize], paper: usize) -> Vec<Blocker> {
-    let name = |shelf: usize| world.shelves[shelf].name().to_owned();
-    let others = |but: usize| clash.iter().filter(|&&shelf| shelf != but).map(|&shelf| name(shelf)).collect();
-    let facts = facts_among(world, clash, paper);
-    let holders = clash.iter().map(|&at| {
-        let plain = bare(world, at, paper);
+fn combined_blockers(candidates: &CandidateIndex<'_>, conflict: &[usize], paper: usize) -> Vec<Blocker> {
+    let name = |plugin: usize| candidates.plugins[plugin].name().to_owned();
+    let others = |but: usize| conflict.iter().filter(|&&plugin| plugin != but).map(|&plugin| name(plugin)).collect();
+    let facts = facts_among(candidates, conflict, paper);
+    let blockers = conflict.iter().map(|&at| {
+        let plain = new_blocker(candidates, at, paper);
         let facts = facts.iter().filter(|fact| [&fact.plugin, &fact.needs].contains(&&plain.name)).cloned();
         Blocker { together_with: others(at), facts: facts.collect(), ..plain }
     });
-    holders.collect()
+    blockers.collect()
 }
 
 /// The facts between the newest releases of these plugins for the Paper version.
-fn facts_among(world: &CandidateIndex<'_>, shelves: &[usize], paper: usize) -> Vec<UsedFact> {
+fn facts_among(candidates: &CandidateIndex<'_>, plugins: &[usize], paper: usize) -> Vec<UsedFact> {
     let mut facts = Vec::new();
-    for &at in shelves {
-        let shelf = &world.shelves[at];
-        let Some(newest) = shelf.would_do(paper).highest(shelf.releases.len()).and_then(|index| index.checked_sub(1))
+    for &at in plugins {
+        let plugin = &candidates.plugins[at];
+        let Some(newest) =
+            plugin.usable_on(paper).highest(plugin.releases.len()).and_then(|index| index.checked_sub(1))
         else {
             continue;
         };
-        let links = shelf.links[newest].iter().filter(|link| shelves.contains(&link.to));
-        facts.extend(links.filter_map(|link| world.fact(at, newest, link)));
+        let edges = plugin.edges[newest].iter().filter(|edge| plugins.contains(&edge.to));
+        facts.extend(edges.filter_map(|edge| candidates.fact(at, newest, edge)));
     }
     facts.sort();
     facts
 }
 
 /// A minimal subset for which `fails` still holds, found by removing one element at a time.
-pub(super) fn smallest(
-    mut kept: Vec<usize>,
+pub(super) fn minimize(
+    mut elements: Vec<usize>,
     fails: impl Fn(&[usize]) -> Result<bool, BudgetExceeded>,
 ) -> Result<Vec<usize>, BudgetExceeded> {
     let mut at = 0;
-    while at < kept.len() {
-        let left_out = kept.remove(at);
-        if !fails(&kept)? {
-            kept.insert(at, left_out);
+    while at < elements.len() {
+        let removed = elements.remove(at);
+        if !fails(&elements)? {
+            elements.insert(at, removed);
             at += 1;
         }
     }
-    Ok(kept)
+    Ok(elements)
 }
 
 /// Describes why one plugin alone blocks a Paper version.
-fn describe(
-    asked: &ExplainContext<'_, '_>,
-    question: &SolverProblem,
+fn describe_blocker(
+    context: &ExplainContext<'_, '_>,
+    problem: &SolverProblem,
     at: usize,
     paper: usize,
 ) -> Result<Blocker, BudgetExceeded> {
-    let shelf = &asked.world.shelves[at];
-    let on_paper = &shelf.supports[paper];
-    let limit = shelf.releases.len();
+    let plugin = &context.candidates.plugins[at];
+    let on_paper = &plugin.supports[paper];
+    let limit = plugin.releases.len();
     let members = |set: &IndexSet| set.members(1, limit).filter(|&index| on_paper.has(index)).collect::<Vec<_>>();
-    let would_do = members(&shelf.usable);
-    if let Some(&index) = would_do.iter().rev().find(|&&index| question.root[at].has(index)) {
-        return through_dependency(asked, question, at, index, paper);
+    let usable = members(&plugin.usable);
+    if let Some(&index) = usable.iter().rev().find(|&&index| problem.root[at].has(index)) {
+        return dependency_blocker(context, problem, at, index, paper);
     }
-    let mut holder = bare(asked.world, at, paper);
-    if let Some(pin) = shelf.rules.pin {
-        holder.pinned = Some(pin.to_owned());
-        if let Some(pinned) = question.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
-            holder.newest = Some(listed(asked.world, at, pinned, &[paper]));
+    let mut blocker = new_blocker(context.candidates, at, paper);
+    if let Some(pin) = plugin.rules.pin {
+        blocker.pinned = Some(pin.to_owned());
+        if let Some(pinned) = problem.root[at].highest(limit).and_then(|index| index.checked_sub(1)) {
+            blocker.newest = Some(listed_release(context.candidates, at, pinned, &[paper]));
         }
-        if shelf.allowed.highest(limit).is_none() {
-            holder.newest = None;
-            holder.nearest = nearest_releases(asked.world, at, pin);
+        if plugin.allowed.highest(limit).is_none() {
+            blocker.newest = None;
+            blocker.nearest = nearest_releases(context.candidates, at, pin);
         }
-        return Ok(holder);
+        return Ok(blocker);
     }
-    holder.nearly = members(&IndexSet::of(1..=limit)).last().and_then(|&index| {
-        let stocked = &shelf.releases[index - 1];
+    blocker.nearly = members(&IndexSet::from_indexes(1..=limit)).last().and_then(|&index| {
+        let candidate = &plugin.releases[index - 1];
         Some(IneligibleCandidate {
-            version: stocked.release.version.clone(),
-            published: stocked.release.published,
-            unusable: stocked.unusable.clone()?,
+            version: candidate.release.version.clone(),
+            published: candidate.release.published,
+            unusable: candidate.unusable.clone()?,
         })
     });
-    if holder.nearly.is_none() {
-        holder.both = kept_twice(asked.world, at, holder.newest.as_ref(), paper);
+    if blocker.nearly.is_none() {
+        blocker.both = blocked_twice(context.candidates, at, blocker.newest.as_ref(), paper);
     }
-    if holder.waits_for_a_list() {
-        holder.silent_since = last_release(shelf.project, asked.world.now);
+    if blocker.waits_for_listing() {
+        blocker.silent_since = last_release(plugin.project, context.candidates.now);
     }
-    Ok(holder)
+    Ok(blocker)
 }
 
 /// The newest release of a plugin that is blocked both by its list and by a date or its channel.
 ///
 /// Only computed if `newest`, the usable release, would not load on the Paper version whatever is listed. Releases that
 /// the Paper version refuses, or that no action could make usable, are skipped.
-pub(super) fn kept_twice(
-    world: &CandidateIndex<'_>,
+pub(super) fn blocked_twice(
+    candidates: &CandidateIndex<'_>,
     at: usize,
     newest: Option<&ListedRelease>,
     paper: usize,
@@ -294,15 +299,16 @@ pub(super) fn kept_twice(
     if newest.is_some_and(|newest| newest.refuses.is_none()) {
         return None;
     }
-    let mut releases = world.shelves[at].releases.iter().enumerate().rev();
-    releases.find_map(|(place, stocked)| {
-        let unusable = stocked.unusable.as_ref()?;
+    let mut releases = candidates.plugins[at].releases.iter().enumerate().rev();
+    releases.find_map(|(position, candidate)| {
+        let unusable = candidate.unusable.as_ref()?;
         let can_pass =
-            unusable.only_waits() || matches!(unusable, Unusable::Superseded { .. } | Unusable::Channel { .. });
-        let is_kept = world.known(at, place, paper).is_none() && world.refuses(at, place, paper).is_none();
-        (can_pass && is_kept).then(|| IneligibleCandidate {
-            version: stocked.release.version.clone(),
-            published: stocked.release.published,
+            unusable.is_waiting() || matches!(unusable, Unusable::Superseded { .. } | Unusable::Channel { .. });
+        let is_unlisted = candidates.listing_evidence(at, position, paper).is_none()
+            && candidates.refusal(at, position, paper).is_none();
+        (can_pass && is_unlisted).then(|| IneligibleCandidate {
+            version: candidate.release.version.clone(),
+            published: candidate.release.published,
             unusable: unusable.clone(),
         })
     })
@@ -315,114 +321,116 @@ pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestam
 
 /// A release would be sufficient, but a plugin that it needs has none: then that plugin is the blocker. Otherwise the
 /// blockers include the plugins that lack the release it requires.
-fn through_dependency(
-    asked: &ExplainContext<'_, '_>,
-    question: &SolverProblem,
+fn dependency_blocker(
+    context: &ExplainContext<'_, '_>,
+    problem: &SolverProblem,
     at: usize,
     index: usize,
     paper: usize,
 ) -> Result<Blocker, BudgetExceeded> {
-    let world = asked.world;
-    let shelf = &world.shelves[at];
-    if let Some(missing) = missing_there(world, at, index - 1, paper) {
-        let described = describe(asked, &question.only(|_| false), missing, paper)?;
+    let candidates = context.candidates;
+    let plugin = &candidates.plugins[at];
+    if let Some(missing) = missing_dependency(candidates, at, index - 1, paper) {
+        let described = describe_blocker(context, &problem.with_mandatory(|_| false), missing, paper)?;
         let mut needed_by = described.needed_by.clone();
-        needed_by.push(shelf.name().to_owned());
-        needed_by.extend_from_slice(&shelf.kept_for);
+        needed_by.push(plugin.name().to_owned());
+        needed_by.extend_from_slice(&plugin.unmanaged_dependents);
         return Ok(Blocker { needed_by, ..described });
     }
-    let links = &shelf.links[index - 1];
-    let (parted, lacks) = match lacking(world, links, paper) {
-        lacking if lacking.is_empty() => (parted(asked, question, links)?, Vec::new()),
-        lacking => {
-            let lacks = lacking.iter().map(|&other| lack(world, links, other, paper)).collect();
-            (lacking, lacks)
+    let edges = &plugin.edges[index - 1];
+    let (incompatible, lacks) = match unmet_targets(candidates, edges, paper) {
+        unmet if unmet.is_empty() => (incompatible_targets(context, problem, edges)?, Vec::new()),
+        unmet => {
+            let lacks = unmet.iter().map(|&other| unmet_need(candidates, edges, other, paper)).collect();
+            (unmet, lacks)
         }
     };
-    let facts = links.iter().filter(|link| parted.contains(&link.to));
+    let facts = edges.iter().filter(|edge| incompatible.contains(&edge.to));
     Ok(Blocker {
-        together_with: parted.iter().map(|&other| world.shelves[other].name().to_owned()).collect(),
+        together_with: incompatible.iter().map(|&other| candidates.plugins[other].name().to_owned()).collect(),
         lacks,
-        facts: facts.filter_map(|link| world.fact(at, index - 1, link)).collect(),
-        ..bare(world, at, paper)
+        facts: facts.filter_map(|edge| candidates.fact(at, index - 1, edge)).collect(),
+        ..new_blocker(candidates, at, paper)
     })
 }
 
 /// The targets of some of these edges, each once.
-fn others(links: &[Edge], keep: impl Fn(&&Edge) -> bool) -> Vec<usize> {
-    let mut others: Vec<usize> = links.iter().filter(keep).map(|link| link.to).collect();
+fn edge_targets(edges: &[Edge], predicate: impl Fn(&&Edge) -> bool) -> Vec<usize> {
+    let mut others: Vec<usize> = edges.iter().filter(predicate).map(|edge| edge.to).collect();
     others.sort_unstable();
     others.dedup();
     others
 }
 
 /// The plugins that have no release on a Paper version that the release of these edges accepts.
-fn lacking(world: &CandidateIndex<'_>, links: &[Edge], paper: usize) -> Vec<usize> {
-    others(links, |link| {
-        let there = world.shelves[link.to].would_do(paper).union(&IndexSet::absent());
-        link.set.is_disjoint(&there)
+fn unmet_targets(candidates: &CandidateIndex<'_>, edges: &[Edge], paper: usize) -> Vec<usize> {
+    edge_targets(edges, |edge| {
+        let usable = candidates.plugins[edge.to].usable_on(paper).union(&IndexSet::absent());
+        edge.set.is_disjoint(&usable)
     })
 }
 
 /// The release that the release of these edges would accept of a plugin that has no such release on a Paper version.
-fn lack(world: &CandidateIndex<'_>, links: &[Edge], other: usize, paper: usize) -> UnmetNeed {
-    let shelf = &world.shelves[other];
-    let asked = links.iter().filter(|link| link.to == other);
-    let taken = asked.fold(IndexSet::present(), |taken, link| taken.intersection(&link.set));
-    let newest = |of: &IndexSet| taken.intersection(of).highest(shelf.releases.len());
-    let listed_there = &shelf.supports[paper];
-    let found = newest(listed_there).or_else(|| newest(&shelf.usable)).or_else(|| newest(&IndexSet::full()));
-    let place = found.and_then(|index| index.checked_sub(1));
+fn unmet_need(candidates: &CandidateIndex<'_>, edges: &[Edge], other: usize, paper: usize) -> UnmetNeed {
+    let plugin = &candidates.plugins[other];
+    let edges_to_other = edges.iter().filter(|edge| edge.to == other);
+    let taken = edges_to_other.fold(IndexSet::present(), |taken, edge| taken.intersection(&edge.set));
+    let newest = |of: &IndexSet| taken.intersection(of).highest(plugin.releases.len());
+    let supported = &plugin.supports[paper];
+    let found = newest(supported).or_else(|| newest(&plugin.usable)).or_else(|| newest(&IndexSet::full()));
+    let position = found.and_then(|index| index.checked_sub(1));
     // A date that would not make the release usable is no reason.
-    let counts = |place: usize, unusable: &Unusable| listed_there.has(place + 1) || !unusable.only_waits();
+    let counts = |position: usize, unusable: &Unusable| supported.has(position + 1) || !unusable.is_waiting();
     UnmetNeed {
-        name: shelf.name().to_owned(),
-        object: shelf.object().map(str::to_owned),
-        release: place.map(|place| listed(world, other, place, &[paper])),
-        unusable: place.and_then(|place| shelf.releases[place].unusable.clone().filter(|it| counts(place, it))),
+        name: plugin.name().to_owned(),
+        object: plugin.object().map(str::to_owned),
+        release: position.map(|position| listed_release(candidates, other, position, &[paper])),
+        unusable: position.and_then(|position| {
+            plugin.releases[position].unusable.clone().filter(|unusable| counts(position, unusable))
+        }),
     }
 }
 
 /// The plugins that the release of these edges is incompatible with on a Paper version although each has a release for
 /// it. A minimal conflicting subset of them, otherwise all that it needs.
-fn parted(
-    asked: &ExplainContext<'_, '_>,
-    question: &SolverProblem,
-    links: &[Edge],
+fn incompatible_targets(
+    context: &ExplainContext<'_, '_>,
+    problem: &SolverProblem,
+    edges: &[Edge],
 ) -> Result<Vec<usize>, BudgetExceeded> {
-    let world = asked.world;
-    let fails = |kept: &[usize]| {
-        let mut question = question.only(|_| false);
-        for link in links.iter().filter(|link| kept.contains(&link.to)) {
-            question.root[link.to] = question.root[link.to].intersection(&link.set);
+    let candidates = context.candidates;
+    let fails = |subset: &[usize]| {
+        let mut problem = problem.with_mandatory(|_| false);
+        for edge in edges.iter().filter(|edge| subset.contains(&edge.to)) {
+            problem.root[edge.to] = problem.root[edge.to].intersection(&edge.set);
         }
-        Ok(find(world, &question, asked.meter)?.is_none())
+        Ok(find_solution(candidates, &problem, context.meter)?.is_none())
     };
-    let all = others(links, |_| true);
+    let all = edge_targets(edges, |_| true);
     if fails(&all)? {
-        return smallest(all, fails);
+        return minimize(all, fails);
     }
-    Ok(others(links, |link| link.kind == EdgeKind::Required))
+    Ok(edge_targets(edges, |edge| edge.kind == EdgeKind::Required))
 }
 
 /// The nearest plugin without a release for the Paper version that a release needs, directly or through others.
-fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
+fn missing_dependency(candidates: &CandidateIndex<'_>, at: usize, release: usize, paper: usize) -> Option<usize> {
     let mut found = vec![at];
     let mut next = VecDeque::from([(at, release)]);
     while let Some((at, release)) = next.pop_front() {
-        let links = world.shelves[at].links[release].iter();
-        for link in links.filter(|link| link.kind == EdgeKind::Required) {
-            let other = &world.shelves[link.to];
+        let edges = candidates.plugins[at].edges[release].iter();
+        for edge in edges.filter(|edge| edge.kind == EdgeKind::Required) {
+            let other = &candidates.plugins[edge.to];
             // 0 stands for "not installed".
             let Some(newest) =
-                other.would_do(paper).highest(other.releases.len()).and_then(|index| index.checked_sub(1))
+                other.usable_on(paper).highest(other.releases.len()).and_then(|index| index.checked_sub(1))
             else {
-                return Some(link.to);
+                return Some(edge.to);
             };
             // Plugins that need each other are visited once.
-            if !found.contains(&link.to) {
-                found.push(link.to);
-                next.push_back((link.to, newest));
+            if !found.contains(&edge.to) {
+                found.push(edge.to);
+                next.push_back((edge.to, newest));
             }
         }
     }
@@ -430,50 +438,55 @@ fn missing_there(world: &CandidateIndex<'_>, at: usize, release: usize, paper: u
 }
 
 /// A plugin with its newest release, without the reason why it blocks.
-pub(super) fn bare(world: &CandidateIndex<'_>, at: usize, paper: usize) -> Blocker {
-    let shelf = &world.shelves[at];
+pub(super) fn new_blocker(candidates: &CandidateIndex<'_>, at: usize, paper: usize) -> Blocker {
+    let plugin = &candidates.plugins[at];
     Blocker {
-        name: shelf.name().to_owned(),
-        object: shelf.object().map(str::to_owned),
-        key: shelf.project.key.clone(),
-        newest: shelf.newest_usable().map(|newest| listed(world, at, newest, &[paper])),
+        name: plugin.name().to_owned(),
+        object: plugin.object().map(str::to_owned),
+        key: plugin.project.key.clone(),
+        newest: plugin.newest_usable().map(|newest| listed_release(candidates, at, newest, &[paper])),
         nearly: None,
         both: None,
         together_with: Vec::new(),
         lacks: Vec::new(),
         facts: Vec::new(),
-        needed_by: shelf.kept_for.clone(),
+        needed_by: plugin.unmanaged_dependents.clone(),
         pinned: None,
         nearest: Vec::new(),
         silent_since: None,
-        read_at: shelf.project.read_at,
+        read_at: plugin.project.read_at,
     }
 }
 
 /// A release with the newest version on its list.
 ///
 /// `at` is its position. `papers` are the Paper versions in question.
-pub(super) fn listed(world: &CandidateIndex<'_>, shelf: usize, at: usize, papers: &[usize]) -> ListedRelease {
-    let release = world.shelves[shelf].releases[at].release;
-    let lost = world.has_lost(world.shelves[shelf].project, release);
+pub(super) fn listed_release(
+    candidates: &CandidateIndex<'_>,
+    plugin: usize,
+    at: usize,
+    papers: &[usize],
+) -> ListedRelease {
+    let release = candidates.plugins[plugin].releases[at].release;
+    let lost = candidates.is_delisted(candidates.plugins[plugin].project, release);
     ListedRelease {
         version: release.version.clone(),
         published: release.published,
         lost,
         // A delisted release has no list any more.
-        up_to: up_to(release).filter(|_| !lost),
+        up_to: newest_listed(release).filter(|_| !lost),
         // Of several Paper versions, the newest counts, because it refuses the fewest releases.
-        refuses: papers.iter().max().and_then(|&paper| world.refuses(shelf, at, paper)),
-        sibling: papers.iter().find_map(|&paper| world.left_open(shelf, at, paper)),
-        overridden: papers
-            .iter()
-            .any(|&paper| world.known(shelf, at, paper).is_none() && world.known_by_page(shelf, at, paper).is_some())
-            && !lost,
+        refuses: papers.iter().max().and_then(|&paper| candidates.refusal(plugin, at, paper)),
+        sibling: papers.iter().find_map(|&paper| candidates.untrusted_sibling(plugin, at, paper)),
+        overridden: papers.iter().any(|&paper| {
+            candidates.listing_evidence(plugin, at, paper).is_none()
+                && candidates.page_evidence(plugin, at, paper).is_some()
+        }) && !lost,
     }
 }
 
 /// The newest Minecraft release on a list.
-pub(crate) fn up_to(release: &Release) -> Option<Minecraft> {
+pub(crate) fn newest_listed(release: &Release) -> Option<Minecraft> {
     let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
     releases.or_else(|| release.minecraft.iter().max()).cloned()
 }

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::why_not_version::found_out;
+use super::why_not_version::explain_without_hints;
 use super::{
     ChosenPaper, ChosenPlugin, Conflict, ExplainContext, Hint, HintStep, HintsLeftOut, NewerPaper, NewerRelease,
     NotUpdatedWithLatest, PaperPin, Reason, WhyNot, WhyOlder,
@@ -18,38 +18,42 @@ mod verify;
 
 use apply::apply;
 pub(crate) use apply::apply_to_others;
-use candidates::{against_one_version, against_paper, blockers_of, blockers_of_reason, correct_server, propose};
-pub(super) use verify::Ways;
-use verify::{HintProver, beside, combinations};
+use candidates::{
+    against_one_version, against_paper, correct_server, propose, step_lists_for_blocker, step_lists_for_reason,
+};
+pub(super) use verify::HintList;
+use verify::{HintProver, combinations, with_step};
 
 /// Limit of listed hints. The first ones have the lowest risk.
-const MOST_HINTS: usize = 5;
+const MAX_HINTS: usize = 5;
 /// Limit of steps in one hint. Users would not apply more, and each step costs a solver run.
-const MOST_STEPS: usize = 6;
+const MAX_STEPS: usize = 6;
 
 /// Hints that lead to the newer Paper versions.
 pub(super) fn for_newer(
-    asked: &ExplainContext<'_, '_>,
+    context: &ExplainContext<'_, '_>,
     chosen: &ChosenPaper,
     plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
     unfollowed: &[NotUpdatedWithLatest],
-) -> Ways {
-    let (request, trials) = (asked.world.request, HintProver::of(asked));
+) -> HintList {
+    let (request, prover) = (context.candidates.request, HintProver::new(context));
     let mut hints = Vec::new();
     for newer in newer {
         if newer.gave_up.is_some() {
             // The blockers are unknown, so no hint can be derived.
-            trials.untried.note(HintsLeftOut::BudgetUsedUp);
+            prover.skipped.record(HintsLeftOut::BudgetUsedUp);
         }
         let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-        blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &newer.minecraft)));
+        blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(context, unusable, &newer.minecraft)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
-        blockers.extend(newer.held_by.iter().flat_map(|holder| blockers_of(asked, holder, &newer.minecraft)));
-        blockers.extend(newer.one_version.iter().map(|one| against_one_version(asked, one)));
-        for steps in combinations(&blockers, &trials.untried) {
+        blockers.extend(
+            newer.held_by.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &newer.minecraft)),
+        );
+        blockers.extend(newer.one_version.iter().map(|one| against_one_version(context, one)));
+        for steps in combinations(&blockers, &prover.skipped) {
             let better = |then: &SolveOutcome| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
-            hints.extend(trials.proven(request, steps, Some(&chosen.minecraft), better));
+            hints.extend(prover.verify(request, steps, Some(&chosen.minecraft), better));
         }
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
@@ -63,99 +67,101 @@ pub(super) fn for_newer(
             continue;
         };
         let taken = |then: &SolveOutcome| then.plugins.contains(&(plugin.name.clone(), version.clone()));
-        hints.extend(trials.proven(request, vec![step], None, taken));
+        hints.extend(prover.verify(request, vec![step], None, taken));
     }
     for left in unfollowed {
-        for steps in combinations(&blockers_of(asked, &left.holder, &chosen.minecraft), &trials.untried) {
+        for steps in combinations(&step_lists_for_blocker(context, &left.holder, &chosen.minecraft), &prover.skipped) {
             // The plugin follows then, and no other plugin is left behind for it.
             let better = |then: &SolveOutcome| {
                 let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
                 then.unfollowed.iter().all(before)
             };
-            hints.extend(trials.proven(request, steps, None, better));
+            hints.extend(prover.verify(request, steps, None, better));
         }
     }
-    trials.end(hints)
+    prover.finish(hints)
 }
 
 /// Hints that make an unsolvable request solvable.
-pub(super) fn for_impossible(asked: &ExplainContext<'_, '_>, impossible: &Conflict) -> Ways {
-    let (request, trials) = (asked.world.request, HintProver::of(asked));
-    let blockers: Vec<Vec<HintStep>> = impossible
+pub(super) fn for_conflict(context: &ExplainContext<'_, '_>, conflict: &Conflict) -> HintList {
+    let (request, prover) = (context.candidates.request, HintProver::new(context));
+    let blockers: Vec<Vec<HintStep>> = conflict
         .reasons
         .iter()
-        .flat_map(|reason| blockers_of_reason(asked, reason))
+        .flat_map(|reason| step_lists_for_reason(context, reason))
         .filter(|steps| !steps.is_empty())
         .collect();
     let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    let prove = |steps: Vec<HintStep>| trials.proven(request, steps, floor, |then| then.unfollowed.is_empty());
-    let mut hints: Vec<Hint> = blockers.iter().flat_map(|steps| alone(steps, prove)).collect();
+    let verify = |steps: Vec<HintStep>| prover.verify(request, steps, floor, |then| then.unfollowed.is_empty());
+    let mut hints: Vec<Hint> = blockers.iter().flat_map(|steps| sufficient_steps(steps, verify)).collect();
     if hints.is_empty() {
-        hints.extend(combinations(&blockers, &trials.untried).into_iter().filter_map(prove));
+        hints.extend(combinations(&blockers, &prover.skipped).into_iter().filter_map(verify));
     }
     // The proof of an unsolvable request ends with the pin. Other blockers of an existing version are computed only if
     // they are needed.
     if hints.is_empty() {
-        hints.extend(impossible.reasons.iter().flat_map(|reason| to_a_real_pin(&trials, reason)).filter_map(prove));
+        hints.extend(
+            conflict.reasons.iter().flat_map(|reason| steps_to_existing_pin(&prover, reason)).filter_map(verify),
+        );
     }
-    trials.end(hints)
+    prover.finish(hints)
 }
 
 /// Steps that correct a pin of a nonexistent version to the nearest existing one, combined with steps against all
 /// blockers of that version.
-fn to_a_real_pin(trials: &HintProver<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
-    let asked = trials.asked;
+fn steps_to_existing_pin(prover: &HintProver<'_, '_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+    let context = prover.context;
     let Reason::NoSuchPaper { nearest, .. } = reason else { return Vec::new() };
     let Some(nearest) = nearest.first() else { return Vec::new() };
-    let Some(moved) = correct_server(asked, nearest) else { return Vec::new() };
-    let Ok(why) = found_out(asked, nearest) else {
-        trials.untried.note(HintsLeftOut::BudgetUsedUp);
+    let Some(moved) = correct_server(context, nearest) else { return Vec::new() };
+    let Ok(why) = explain_without_hints(context, nearest) else {
+        prover.skipped.record(HintsLeftOut::BudgetUsedUp);
         return Vec::new();
     };
-    beside(combinations(&against_target(asked, &why), &trials.untried), &moved, &trials.untried)
+    with_step(combinations(&against_target(context, &why), &prover.skipped), &moved, &prover.skipped)
 }
 
 /// The steps that are sufficient alone. Of the existing versions that a pin can be corrected to, only the nearest is
 /// used.
-fn alone(steps: &[HintStep], prove: impl Fn(Vec<HintStep>) -> Option<Hint>) -> Vec<Hint> {
+fn sufficient_steps(steps: &[HintStep], verify: impl Fn(Vec<HintStep>) -> Option<Hint>) -> Vec<Hint> {
     let corrects = |step: &HintStep| matches!(step, HintStep::PinServer { .. } | HintStep::PinPlugin { .. });
     let mut hints: Vec<Hint> = Vec::new();
     for step in steps {
         let is_corrected = hints.iter().any(|hint| hint.steps.iter().any(corrects));
         if !(is_corrected && corrects(step)) {
-            hints.extend(prove(vec![step.clone()]));
+            hints.extend(verify(vec![step.clone()]));
         }
     }
     hints
 }
 
 /// The steps against each blocker of a certain Paper version, except for the server's own pin.
-fn against_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
+fn against_target(context: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
-    blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(asked, unusable, &why.target)));
-    blockers.extend(why.one_version.iter().map(|one| against_one_version(asked, one)));
-    blockers.extend(why.holders.iter().flat_map(|holder| blockers_of(asked, holder, &why.target)));
+    blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(context, unusable, &why.target)));
+    blockers.extend(why.one_version.iter().map(|one| against_one_version(context, one)));
+    blockers.extend(why.holders.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &why.target)));
     blockers
 }
 
 /// Hints that lead to a certain Paper version.
-pub(super) fn for_target(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
-    let (request, trials) = (asked.world.request, HintProver::of(asked));
-    let blockers = against_target(asked, why);
+pub(super) fn for_target(context: &ExplainContext<'_, '_>, why: &WhyNot) -> HintList {
+    let (request, prover) = (context.candidates.request, HintProver::new(context));
+    let blockers = against_target(context, why);
     if let Some(pin) = &why.pinned {
-        let hints = against_pin(&trials, why, pin, &blockers);
-        return trials.end(hints);
+        let hints = against_pin(&prover, why, pin, &blockers);
+        return prover.finish(hints);
     }
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &SolveOutcome| then.paper.minecraft == why.target;
-    let pinned = pinned_to(request, &why.target);
-    let steps = combinations(&blockers, &trials.untried).into_iter();
-    let hints = steps.filter_map(|steps| trials.proven(&pinned, steps, from, exactly)).collect();
-    trials.end(hints)
+    let pinned = with_pin(request, &why.target);
+    let steps = combinations(&blockers, &prover.skipped).into_iter();
+    let hints = steps.filter_map(|steps| prover.verify(&pinned, steps, from, exactly)).collect();
+    prover.finish(hints)
 }
 
 /// The request with a pin to a Paper version. A pinned build belongs to this very version and stays.
-pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
+pub(super) fn with_pin(request: &Request, minecraft: &Minecraft) -> Request {
     let mut pinned = request.clone();
     if !matches!(pinned.paper, PaperRequest::BuildPin { .. }) {
         pinned.paper = PaperRequest::Pin { version: minecraft.clone() };
@@ -164,29 +170,29 @@ pub(super) fn pinned_to(request: &Request, minecraft: &Minecraft) -> Request {
 }
 
 /// Hints that lead to a certain Paper version that the server's pin and these blockers rule out.
-fn against_pin(trials: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
-    let asked = trials.asked;
-    let request = asked.world.request;
+fn against_pin(prover: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
+    let context = prover.context;
+    let request = context.candidates.request;
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     let exactly = |then: &SolveOutcome| then.paper.minecraft == why.target;
-    let moved = correct_server(asked, &why.target);
+    let moved = correct_server(context, &why.target);
     if !blockers.is_empty() {
         // Without a pin, another version may be chosen.
         let steps = moved
-            .map_or_else(Vec::new, |moved| beside(combinations(blockers, &trials.untried), &moved, &trials.untried));
-        return steps.into_iter().filter_map(|steps| trials.proven(request, steps, from, exactly)).collect();
+            .map_or_else(Vec::new, |moved| with_step(combinations(blockers, &prover.skipped), &moved, &prover.skipped));
+        return steps.into_iter().filter_map(|steps| prover.verify(request, steps, from, exactly)).collect();
     }
     let better = |then: &SolveOutcome| then.paper.minecraft >= why.target;
-    let unpinned = trials.proven(request, vec![HintStep::UnpinServer], from, better);
+    let unpinned = prover.verify(request, vec![HintStep::UnpinServer], from, better);
     // A pin of an existing version was set on purpose.
-    let corrected = moved.filter(|_| !is_real(asked, pin));
-    let corrected = corrected.and_then(|step| trials.proven(request, vec![step], from, exactly));
+    let corrected = moved.filter(|_| !pin_exists(context, pin));
+    let corrected = corrected.and_then(|step| prover.verify(request, vec![step], from, exactly));
     unpinned.into_iter().chain(corrected).collect()
 }
 
 /// Whether the version that the server's pin names exists.
-fn is_real(asked: &ExplainContext<'_, '_>, pin: &PaperPin) -> bool {
-    let mut papers = asked.world.papers.iter();
+fn pin_exists(context: &ExplainContext<'_, '_>, pin: &PaperPin) -> bool {
+    let mut papers = context.candidates.papers.iter();
     let paper = papers.find(|paper| paper.version.minecraft == pin.version);
     paper.is_some_and(|paper| !matches!(paper.unusable, Some(Unusable::NoBuild { .. })))
 }
@@ -194,50 +200,50 @@ fn is_real(asked: &ExplainContext<'_, '_>, pin: &PaperPin) -> bool {
 /// Hints that lead to an existing Paper version if the server's pin rules it out and the requested one is not
 /// available. The pin moves to the first neighbour that is possible. It is removed instead if that leads to a version
 /// at least as new as the first neighbour.
-pub(super) fn for_real_pin(asked: &ExplainContext<'_, '_>, why: &WhyNot) -> Ways {
-    let (request, trials) = (asked.world.request, HintProver::of(asked));
+pub(super) fn for_existing_pin(context: &ExplainContext<'_, '_>, why: &WhyNot) -> HintList {
+    let (request, prover) = (context.candidates.request, HintProver::new(context));
     let from = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
-    let had = |paper: &Minecraft| from == Some(paper);
+    let current = |paper: &Minecraft| from == Some(paper);
     let corrected = |real: &Minecraft| {
-        let step = correct_server(asked, real)?;
-        trials.proven(request, vec![step], from, |then| then.paper.minecraft == *real)
+        let step = correct_server(context, real)?;
+        prover.verify(request, vec![step], from, |then| then.paper.minecraft == *real)
     };
     let is_upwards = from.is_none_or(|from| why.target > *from);
     let mut hints = Vec::new();
-    if !why.nearest.first().is_some_and(had) {
-        hints.extend(why.nearest.iter().filter(|real| is_on_the_way(why, real)).find_map(corrected));
+    if !why.nearest.first().is_some_and(current) {
+        hints.extend(why.nearest.iter().filter(|real| is_in_direction(why, real)).find_map(corrected));
     }
     // The requested version is not older than the one that the pin gives.
     if let Some(real) = why.nearest.first().filter(|_| is_upwards) {
-        let better = |then: &SolveOutcome| then.paper.minecraft >= *real && !had(&then.paper.minecraft);
-        hints.extend(trials.proven(request, vec![HintStep::UnpinServer], from, better));
+        let better = |then: &SolveOutcome| then.paper.minecraft >= *real && !current(&then.paper.minecraft);
+        hints.extend(prover.verify(request, vec![HintStep::UnpinServer], from, better));
     }
-    trials.end(hints)
+    prover.finish(hints)
 }
 
 /// Whether an existing version lies in the same direction as the requested one. From the version that is possible now,
 /// a hint never leads in the other direction or to the same version.
-pub(super) fn is_on_the_way(why: &WhyNot, real: &Minecraft) -> bool {
-    let had = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
-    had.is_none_or(|had| real.cmp(had) == why.target.cmp(had))
+pub(super) fn is_in_direction(why: &WhyNot, real: &Minecraft) -> bool {
+    let current = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
+    current.is_none_or(|current| real.cmp(current) == why.target.cmp(current))
 }
 
 /// The request, and the instant, as if a Paper version were usable (its delay is over, or a field is set) and the
 /// server were not pinned. `None` if nothing makes it usable.
-pub(super) fn out_of_the_way(
-    asked: &ExplainContext<'_, '_>,
+pub(super) fn assuming_usable(
+    context: &ExplainContext<'_, '_>,
     unusable: Option<&Unusable>,
     pin: Option<&PaperPin>,
     minecraft: &Minecraft,
 ) -> Option<(Request, Timestamp)> {
-    let (mut request, mut now) = (asked.world.request.clone(), asked.world.now);
+    let (mut request, mut now) = (context.candidates.request.clone(), context.candidates.now);
     if pin.is_some() {
         apply(&mut request, &mut now, &HintStep::UnpinServer);
     }
     if let Some(unusable) = unusable {
-        let ways = against_paper(asked, unusable, minecraft);
-        let waits = ways.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
-        apply(&mut request, &mut now, waits.or(ways.last())?);
+        let steps = against_paper(context, unusable, minecraft);
+        let waits = steps.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
+        apply(&mut request, &mut now, waits.or(steps.last())?);
     }
     Some((request, now))
 }

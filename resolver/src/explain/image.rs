@@ -6,7 +6,7 @@ use super::ExplainContext;
 use crate::index::java::{choose_image, image_for, java_of_image};
 use crate::request::ImagePolicy;
 use crate::solve::Decision;
-use crate::solve::build_lock::java;
+use crate::solve::build_lock::required_java;
 
 /// The Java version and the image of a chosen version set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,11 +54,11 @@ pub enum ImageChoice {
 }
 
 /// Explains the image of a decision.
-pub(super) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> ChosenImage {
-    let world = asked.world;
-    let request = world.request;
-    let java = java(world, decision);
-    let image = image_for(asked.catalog, request, java, world.now);
+pub(super) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> ChosenImage {
+    let candidates = context.candidates;
+    let request = candidates.request;
+    let java = required_java(candidates, decision);
+    let image = image_for(context.catalog, request, java, candidates.now);
     let running = request.running.as_ref();
     let runs = running.and_then(|running| running.image.clone());
     let runs_some = running.is_some_and(|running| running.java.is_some());
@@ -70,12 +70,12 @@ pub(super) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Ch
         (None, _) if image.is_some() => ImageChoice::Newest,
         (None, _) => ImageChoice::Unknown,
     };
-    let policy_holds = matches!(choice, ImageChoice::SameJava | ImageChoice::Keep);
-    let free = choose_image(&asked.catalog.images, java, world.now);
+    let is_held = matches!(choice, ImageChoice::SameJava | ImageChoice::Keep);
+    let free = choose_image(&context.catalog.images, java, candidates.now);
     ChosenImage {
-        needed_by: needed_by(asked, decision, java),
+        needed_by: java_dependents(context, decision, java),
         has: image.as_deref().and_then(java_of_image),
-        held: free.filter(|free| policy_holds && image.as_ref() != Some(free)),
+        held: free.filter(|free| is_held && image.as_ref() != Some(free)),
         instead_of: runs.filter(|runs| image.as_ref().is_some_and(|image| image != runs)),
         choice,
         image,
@@ -84,20 +84,20 @@ pub(super) fn explain(asked: &ExplainContext<'_, '_>, decision: &Decision) -> Ch
 }
 
 /// The plugins that need a newer Java version than Paper.
-fn needed_by(asked: &ExplainContext<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
-    let world = asked.world;
-    if world.papers[decision.chosen.paper].java == java {
+fn java_dependents(context: &ExplainContext<'_, '_>, decision: &Decision, java: u32) -> Vec<String> {
+    let candidates = context.candidates;
+    if candidates.papers[decision.chosen.paper].java == java {
         return Vec::new();
     }
     let chosen = decision.chosen.releases.iter().enumerate();
     let mut names: Vec<String> = chosen
         .filter_map(|(at, release)| {
-            let (shelf, release) = (&world.shelves[at], world.shelves[at].releases[(*release)?].release);
-            (shelf.rules.jars.java(release) == Some(java)).then(|| format!("{} {}", shelf.name(), release.version))
+            let (plugin, release) = (&candidates.plugins[at], candidates.plugins[at].releases[(*release)?].release);
+            (plugin.rules.jars.java(release) == Some(java)).then(|| format!("{} {}", plugin.name(), release.version))
         })
         .collect();
-    let own = &world.papers[decision.chosen.paper].strangers.java;
-    names.extend(own.iter().filter(|(needs, _)| *needs == java).flat_map(|(_, files)| files.iter().cloned()));
+    let unmanaged = &candidates.papers[decision.chosen.paper].unmanaged.java;
+    names.extend(unmanaged.iter().filter(|(needs, _)| *needs == java).flat_map(|(_, files)| files.iter().cloned()));
     names.sort();
     names
 }

@@ -12,7 +12,7 @@ use crate::version::hotfix::siblings;
 use crate::version::range::Range;
 
 /// The reason why a chosen build cannot be in a lock yet.
-pub(super) const UNSEEN: &str = "its source gives only an md5, and nobody has seen its bytes";
+pub(super) const UNVERIFIED: &str = "its source gives only an md5, and its bytes were not downloaded yet";
 
 /// `6 October 2025`
 pub(crate) fn date(at: Timestamp) -> String {
@@ -30,7 +30,7 @@ pub(super) fn instant(at: Timestamp) -> String {
 }
 
 /// `read today 09:12 UTC`, `read on 20 January 2026`
-pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
+pub(super) fn read_time(at: Timestamp, now: Timestamp) -> String {
     let (day, today) = (at.to_zoned(TimeZone::UTC), now.to_zoned(TimeZone::UTC));
     if day.date() == today.date() {
         format!("read today {}", day.strftime("%H:%M UTC"))
@@ -40,7 +40,7 @@ pub(super) fn read(at: Timestamp, now: Timestamp) -> String {
 }
 
 /// `of 6 October 2025`. A file that is given by URL has no publication date.
-pub(super) fn of(published: Option<Timestamp>) -> String {
+pub(super) fn of_date(published: Option<Timestamp>) -> String {
     published.map_or_else(|| "a file by its URL".to_owned(), |at| format!("of {}", date(at)))
 }
 
@@ -87,31 +87,30 @@ pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
 /// `1.21.4`, `1.7.10 to 1.8.8 and 26.1.1`
 pub(super) fn spans(spans: &[Span]) -> String {
     // The newest versions matter most and come last. If there are too many, the oldest are left out.
-    const MOST: usize = 4;
-    let left_out = spans.len().saturating_sub(MOST);
-    let mut shown: Vec<String> = spans[left_out..]
+    const MAX_SPANS: usize = 4;
+    let omitted = spans.len().saturating_sub(MAX_SPANS);
+    let mut shown: Vec<String> = spans[omitted..]
         .iter()
         .map(|span| if span.from == span.to { span.from.to_string() } else { format!("{} to {}", span.from, span.to) })
         .collect();
-    if left_out > 0 {
-        shown.insert(0, format!("{left_out} older ranges"));
+    if omitted > 0 {
+        shown.insert(0, format!("{omitted} older ranges"));
     }
     list(&shown, usize::MAX)
 }
 
 /// A number in letters up to twelve, in digits above.
 pub(crate) fn count(n: usize) -> String {
-    const WORDS: [&str; 13] =
+    const NUMBER_WORDS: [&str; 13] =
         ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
-    WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
+    NUMBER_WORDS.get(n).map_or_else(|| n.to_string(), |&word| word.to_owned())
 }
 
-/// `; the nearest is A`, `; the nearest are A and B`. Empty without any name.
+/// `, nearest: A`, `, nearest: A and B`. Empty without any name.
 pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
     match names.len() {
         0 => String::new(),
-        1 => format!("; the nearest is {}", list(names, 3)),
-        _ => format!("; the nearest are {}", list(names, 3)),
+        _ => format!(", nearest: {}", list(names, 3)),
     }
 }
 
@@ -149,7 +148,7 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
 }
 
 /// Quotes a word for a shell if necessary.
-pub(crate) fn in_a_shell(word: &str) -> String {
+pub(crate) fn shell_quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/:@%=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -159,7 +158,7 @@ pub(crate) fn in_a_shell(word: &str) -> String {
 }
 
 /// Where a hold is set.
-fn holds(object: &str, by: Hold) -> String {
+fn hold_field(object: &str, by: Hold) -> String {
     match by {
         Hold::Plugin => format!("`spec.hold` of Plugin {object}"),
         Hold::Server => format!("{object} in `spec.hold` of the server"),
@@ -183,14 +182,14 @@ pub(crate) fn range(range: &Range) -> String {
     }
 }
 
-/// The requirement of a fact and its source: `needs WorldEdit 7.2.x (says your Plugin worldguard)`.
+/// The requirement of a fact and its source: `needs WorldEdit 7.2.x (stated by your Plugin worldguard)`.
 pub(super) fn fact(fact: &UsedFact) -> String {
-    format!("needs {} {} ({})", fact.needs, range(&fact.range), says(&fact.says))
+    format!("needs {} {} ({})", fact.needs, range(&fact.range), source_of_fact(&fact.says))
 }
 
 /// The facts why releases are incompatible, to append to a clause about it. Empty without any fact.
-pub(super) fn because(facts: &[UsedFact]) -> String {
-    facts.iter().fold(String::new(), |said, used| format!("{said}; {} {} {}", used.plugin, used.version, fact(used)))
+pub(super) fn facts_clause(facts: &[UsedFact]) -> String {
+    facts.iter().fold(String::new(), |text, used| format!("{text}, as {} {} {}", used.plugin, used.version, fact(used)))
 }
 
 /// The names of proposed projects.
@@ -199,44 +198,44 @@ pub(super) fn names(projects: &[(String, ProjectKey)]) -> Vec<&str> {
 }
 
 /// The source of a fact about compatible releases, and its date: `says your Plugin worldguard`.
-pub(crate) fn says(says: &FactSource) -> String {
+pub(crate) fn source_of_fact(says: &FactSource) -> String {
     match says {
         FactSource::BuiltIn { source, date: day } => format!("recorded {day} from {source}"),
         FactSource::Cluster { source, date: day } => format!("a fact of your cluster, recorded {day} from {source}"),
-        FactSource::Plugin { object } => format!("says your Plugin {object}"),
+        FactSource::Plugin { object } => format!("stated by your Plugin {object}"),
     }
 }
 
 /// States that unmanaged JARs are not known to run on a version: a clause as below.
-fn waits_for(files: &[String]) -> String {
+fn unmanaged_clause(files: &[String]) -> String {
     let (are, they, run) = match files {
         [_] => ("is", "it", "runs"),
         _ => ("are", "they", "run"),
     };
     format!(
-        "waits for {}, which {are} not managed here: nobody knows whether {they} {run} on it (`spec.unmanagedPlugins`)",
+        "waits for {}, which {are} unmanaged: whether {they} {run} on it is not known (`spec.unmanagedPlugins`)",
         list(files, 4)
     )
 }
 
 /// States why a release is incompatible with an unmanaged JAR, as a clause to append to the release. The file is this
 /// version of this project.
-fn beside_file(file: &str, (project, version): (&str, &str), apart: &GroupSplit) -> String {
+fn file_conflict_clause(file: &str, (project, version): (&str, &str), split: &GroupSplit) -> String {
     let is = format!("{project} {version}");
-    let not_with = |which: &str| format!("does not go with {file}, which is not managed here: that is {is}, {which}");
-    let but_is = |needs: &str| format!("{needs}, and {file}, which is not managed here, is {is}");
-    match apart {
+    let not_with = |which: &str| format!("conflicts with the unmanaged {file}: that is {is}, {which}");
+    let but_is = |needs: &str| format!("{needs}, and the unmanaged {file} is {is}");
+    match split {
         GroupSplit::FileExcludes => not_with("whose page excludes it"),
         GroupSplit::FileNames => not_with("whose page names another release of it"),
         GroupSplit::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
         GroupSplit::FileGuessed { needs, at_least } => {
-            not_with(&format!("which is taken to need {needs} {at_least} or newer, a guess from their dates"))
+            not_with(&format!("which is assumed to need {needs} {at_least} or newer (guessed from their dates)"))
         }
         GroupSplit::Excludes => but_is(&format!("excludes {is} on its page")),
         GroupSplit::Names => but_is(&format!("names another release of {project} on its page")),
         GroupSplit::Needs { fact: used } => but_is(&fact(used)),
         GroupSplit::Guessed { at_least } => {
-            but_is(&format!("is taken to need {project} {at_least} or newer, a guess from their dates"))
+            but_is(&format!("is assumed to need {project} {at_least} or newer (guessed from their dates)"))
         }
     }
 }
@@ -248,63 +247,67 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
             format!("is published as {}, and you allow {} (`spec.channel`)", channel(*is), channel(*allowed))
         }
         Unusable::HeldBack { ripe_at, delay } => {
-            format!("you let releases wait {}: usable from {}", duration(*delay), instant(*ripe_at))
+            format!("is younger than your `updateDelay` of {}: eligible from {}", duration(*delay), instant(*ripe_at))
         }
         Unusable::HeldBackTogether { ripe_at, delay, with, version, object: _ } => {
             let (delay, from) = (duration(*delay), instant(*ripe_at));
             format!(
-                "belongs to {with} {version} of the same night, which you let wait {delay}: both are usable from {from}"
+                "was released with {with} {version}, which is younger than your `updateDelay` of {delay}: both are eligible from {from}"
             )
         }
         Unusable::Older { than } => {
-            format!("is older than {than}, which runs; it may not read what {than} has written (`spec.allowDowngrade`)")
+            format!(
+                "is older than {than}, which runs, and may be unable to read the data of {than} (`spec.allowDowngrade`)"
+            )
         }
         Unusable::Held { at, object, by } => {
-            format!("is not {at}, which runs and where you hold it ({})", holds(object, *by))
+            format!("is not {at}, the running version that you hold ({})", hold_field(object, *by))
         }
         Unusable::NeedsProposed { projects } => {
             let projects = list(&names(projects), 5);
             format!(
-                "needs {projects}, which nobody asks for; `spec.dependencies` is `Propose`, so it is not installed by itself"
+                "needs {projects}, which no Plugin requests and which `spec.dependencies: Propose` does not install"
             )
         }
         Unusable::Unlisted => "lists no Minecraft version at all, and `spec.unlisted` is `Refuse`".to_owned(),
         Unusable::Superseded { by } => {
-            format!("was replaced by {by} within your `updateDelay`; the date of {by} counts")
+            format!("was replaced by {by} within your `updateDelay`: the date of {by} counts")
         }
-        Unusable::NoFile => "has no file at its source, only a link to somewhere else".to_owned(),
+        Unusable::NoFile => "has no file at its source, only an external link".to_owned(),
         Unusable::NoSuchJar { jar, has } => {
-            format!("has no file `{jar}` (`spec.source.jars`); it has {}", list(has, 5))
+            format!("has no file `{jar}` (`spec.source.jars`), only {}", list(has, 5))
         }
         Unusable::SeveralJars { jar, several } => {
-            format!("has more than one file `{jar}` (`spec.source.jars`): {}; write which", list(several, 5))
+            format!("has more than one file `{jar}` (`spec.source.jars`): name one of {}", list(several, 5))
         }
-        Unusable::NoChecksum => "has no checksum at its source, so the file could not be verified".to_owned(),
+        Unusable::NoChecksum => "has no checksum at its source, so the file cannot be verified".to_owned(),
         // If the page names Folia, the JAR contradicts it.
         Unusable::WrongSoftware { loaders, software } if loaders.iter().any(|loader| loader == software.project()) => {
-            format!("does not say in its JAR that {software} may load it (`folia-supported`); {software} refuses it")
+            format!(
+                "does not declare in its JAR that it supports {software} (`folia-supported`), so {software} refuses it"
+            )
         }
         Unusable::WrongSoftware { loaders, software } => {
             format!("is made for {}, not for {software}", list(loaders, 4))
         }
         Unusable::SoftwareUnsaid { software } => format!(
-            "says nothing of {software}: its page cannot, and its JAR has not been read (`compatibilityOverride` lets it be tried)"
+            "is not known to run on {software}: its page cannot state it, and its JAR has not been read (`compatibilityOverride` allows it)"
         ),
         Unusable::ApiVersion { needs } => {
-            format!("needs Minecraft {needs} or newer (`api-version` in its JAR); an older server refuses it")
+            format!("needs Minecraft {needs} or newer (`api-version` in its JAR), and an older server refuses it")
         }
         Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
         Unusable::NeedsMissing { plugin } => {
             format!(
-                "needs the plugin {plugin}, and no plugin of this server is called so: write a `kind: Plugin` for {plugin}"
+                "needs the plugin {plugin}, and no plugin of this server has that name: create a `kind: Plugin` for {plugin}"
             )
         }
-        Unusable::NeedsUnknown { plugin, because, nearest, says: who } => {
-            let who = says(who);
-            format!("needs {plugin} ({who}), which could not be read ({because}){}", nearest_are(nearest))
+        Unusable::NeedsUnknown { plugin, because, nearest, says: source } => {
+            let source = source_of_fact(source);
+            format!("needs {plugin} ({source}), which could not be read ({because}){}", nearest_are(nearest))
         }
         Unusable::NeedsForbidden { project } => {
-            format!("needs {project}, which nobody asks for, and `spec.dependencies` is `Forbid`")
+            format!("needs {project}, which no Plugin requests, and `spec.dependencies` is `Forbid`")
         }
         Unusable::BuildChannel { best, allowed } => {
             let (best, allowed) = (build_channel(*best), build_channel(*allowed));
@@ -317,22 +320,24 @@ pub(crate) fn unusable(reason: &Unusable) -> String {
         Unusable::NoBuild { asked: None, .. } => "has no build".to_owned(),
         Unusable::Preview => "is a preview, used only when pinned or with `spec.channel: Alpha`".to_owned(),
         Unusable::BelowFloor { floor } => {
-            format!("is older than {floor}, which has opened the world; a world cannot go back")
+            format!("is older than {floor}, which has opened the world: a world cannot be downgraded")
         }
-        Unusable::Unmanaged { files } => waits_for(files),
+        Unusable::Unmanaged { files } => unmanaged_clause(files),
         Unusable::UnmanagedRefused { file, because } => {
-            format!("would not load {file}, which is not managed here: it {}", unusable(because))
+            format!("would not load the unmanaged {file}: it {}", unusable(because))
         }
-        Unusable::BesideFile { file, project, version, apart } => beside_file(file, (project, version), apart),
+        Unusable::BesideFile { file, project, version, apart: split } => {
+            file_conflict_clause(file, (project, version), split)
+        }
         Unusable::ImageCarries { minecraft, build, image } => {
-            format!("is not what the server's image carries, Paper {minecraft}-{build} (`{image}`)")
+            format!("is not the version in the server's image, Paper {minecraft}-{build} (`{image}`)")
         }
         Unusable::JavaTooOld { needs, has, image } => {
             format!("needs Java {needs}, and the server's image has Java {has} (`{image}`)")
         }
         Unusable::JavaHeld { needs, has, policy } => {
             let policy = image_policy(*policy);
-            format!("needs Java {needs}, and the image that runs has Java {has} (`spec.imagePolicy: {policy}`)")
+            format!("needs Java {needs}, and the running image has Java {has} (`spec.imagePolicy: {policy}`)")
         }
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }

@@ -74,7 +74,7 @@ pub struct ServerChoice {
 
 impl ServerChoice {
     /// A server without any options.
-    pub(super) fn nothing_said(server: &str) -> Self {
+    pub(super) fn empty(server: &str) -> Self {
         Self {
             server: server.to_owned(),
             papers: None,

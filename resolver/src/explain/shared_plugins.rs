@@ -2,7 +2,7 @@
 
 use pubgrub::VersionSet;
 
-use super::blockers::smallest;
+use super::blockers::minimize;
 use super::solved::lists_read_later;
 use super::unsolvable::running;
 use super::{Blocker, Conflict, ExplainContext, OneVersion, PaperPin, Reason, ServerChoice, SharedPlugin, Span, hints};
@@ -10,60 +10,64 @@ use crate::index::PluginCandidates;
 use crate::index::fleet_tables::ListingTable;
 use crate::solve::BudgetExceeded;
 use crate::solve::group::MemberDecision;
-use crate::solve::group::group_context::{GroupConflict, GroupContext, MOST_PROVEN, PairConflict, SoloDomain};
+use crate::solve::group::group_context::{GroupConflict, GroupContext, MAX_ANALYSED_SERVERS, PairConflict, SoloDomain};
 use crate::solve::index_set::IndexSet;
 use crate::unusable::Unusable;
 
 /// Limit of listed servers. Further ones are counted.
-const MOST_SERVERS: usize = 4;
+const MAX_SERVERS: usize = 4;
 /// Limit of listed plugins, because each takes several lines.
-const MOST_PLUGINS: usize = 3;
+const MAX_PLUGINS: usize = 3;
 
 /// The explanation for an excluded server: it has a solution alone, but not with the members of its group that were
 /// accepted before it.
-pub(crate) fn aside(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>) -> Conflict {
-    let mine = company.seat(company.me).open.clone();
-    let reasons = stands_against(asked, company, &mine, false);
-    let mut impossible = Conflict {
-        server: asked.world.request.server.clone(),
-        software: asked.world.request.software,
-        running: running(asked.world),
+pub(crate) fn explain_excluded(context: &ExplainContext<'_, '_>, group: &GroupContext<'_, '_>) -> Conflict {
+    let mine = group.view(group.server).open.clone();
+    let reasons = conflicting_plugins(context, group, &mine, false);
+    let mut conflict = Conflict {
+        server: context.candidates.request.server.clone(),
+        software: context.candidates.request.software,
+        running: running(context.candidates),
         reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
         more: 0,
         hints: Vec::new(),
         more_hints: 0,
         hints_left_out: None,
         waits: Vec::new(),
-        lists_read_later: lists_read_later(asked),
+        lists_read_later: lists_read_later(context),
     };
-    let hints::Ways { hints, more, left_out } = hints::for_impossible(asked, &impossible);
-    (impossible.hints, impossible.more_hints, impossible.hints_left_out) = (hints, more, left_out);
+    let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);
+    (conflict.hints, conflict.more_hints, conflict.hints_left_out) = (hints, more, skipped);
     // Reasons that are not shown still count for the hints.
-    impossible.more = impossible.reasons.len().saturating_sub(MOST_PLUGINS);
-    impossible.reasons.truncate(MOST_PLUGINS);
-    impossible
+    conflict.more = conflict.reasons.len().saturating_sub(MAX_PLUGINS);
+    conflict.reasons.truncate(MAX_PLUGINS);
+    conflict
 }
 
 /// The shared plugins that keep a server from a Paper version (given by position) that it could have alone.
-pub(super) fn held(asked: &ExplainContext<'_, '_>, company: &GroupContext<'_, '_>, paper: usize) -> Vec<OneVersion> {
-    stands_against(asked, company, &IndexSet::of([paper + 1]), true)
+pub(super) fn blocking_plugins(
+    context: &ExplainContext<'_, '_>,
+    group: &GroupContext<'_, '_>,
+    paper: usize,
+) -> Vec<OneVersion> {
+    conflicting_plugins(context, group, &IndexSet::from_indexes([paper + 1]), true)
 }
 
 /// Reasons against a Paper version other than the group.
-pub(super) struct Besides<'x> {
+pub(super) struct OtherReasons<'x> {
     /// The reason why it may not be used.
     pub(super) unusable: Option<&'x Unusable>,
     /// The server's own pin.
     pub(super) pin: Option<&'x PaperPin>,
     /// The plugins that block it.
-    pub(super) holders: &'x [Blocker],
+    pub(super) blockers: &'x [Blocker],
 }
 
-impl Besides<'_> {
+impl OtherReasons<'_> {
     /// Whether there are none.
-    pub(super) fn is_nothing(&self) -> bool {
-        let Self { unusable, pin, holders } = self;
-        unusable.is_none() && pin.is_none() && holders.is_empty()
+    pub(super) fn is_empty(&self) -> bool {
+        let Self { unusable, pin, blockers } = self;
+        unusable.is_none() && pin.is_none() && blockers.is_empty()
     }
 }
 
@@ -72,147 +76,158 @@ impl Besides<'_> {
 /// With `or_newer`, the result is empty if the server would get a newer version then. In a group that is too large to
 /// try, only servers without a common release of a plugin are named, on any Paper version. Two servers alone show that
 /// conflict.
-pub(super) fn behind(
-    asked: &ExplainContext<'_, '_>,
-    place: usize,
-    besides: &Besides<'_>,
+pub(super) fn blocking_if_usable(
+    context: &ExplainContext<'_, '_>,
+    position: usize,
+    other_reasons: &OtherReasons<'_>,
     or_newer: bool,
 ) -> Result<Vec<OneVersion>, BudgetExceeded> {
-    let Some(company) = asked.company else { return Ok(Vec::new()) };
-    if let MemberDecision::GaveUp(gave_up) = company.verdict() {
+    let Some(group) = context.group else { return Ok(Vec::new()) };
+    if let MemberDecision::GaveUp(gave_up) = group.decision() {
         return Err(gave_up.clone());
     }
-    let world = asked.world;
-    let minecraft = &world.papers[place].version.minecraft;
-    let tell = |company: Option<&GroupContext<'_, '_>>| {
-        let Some(company) = company else { return Ok(Vec::new()) };
-        let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
+    let candidates = context.candidates;
+    let minecraft = &candidates.papers[position].version.minecraft;
+    let evaluate = |group: Option<&GroupContext<'_, '_>>| {
+        let Some(group) = group else { return Ok(Vec::new()) };
+        let Some(paper) = group.papers(group.server).iter().position(|paper| paper == minecraft) else {
             return Ok(Vec::new());
         };
-        let goes = |others: &[usize]| company.goes_with(others, &IndexSet::of([paper + 1]), true, asked.meter);
-        let is_free = or_newer && company.has_reached(paper + 1) || !goes(&[])? || goes(&company.others())?;
-        Ok(if is_free { Vec::new() } else { held(asked, company, paper) })
+        let is_compatible = |others: &[usize]| {
+            group.is_compatible_with(others, &IndexSet::from_indexes([paper + 1]), true, context.meter)
+        };
+        let is_free =
+            or_newer && group.has_reached(paper + 1) || !is_compatible(&[])? || is_compatible(&group.others())?;
+        Ok(if is_free { Vec::new() } else { blocking_plugins(context, group, paper) })
     };
-    let Besides { unusable, pin, holders } = besides;
-    if besides.is_nothing() {
-        return tell(Some(company));
+    let OtherReasons { unusable, pin, blockers } = other_reasons;
+    if other_reasons.is_empty() {
+        return evaluate(Some(group));
     }
-    let Some((mut request, now)) = hints::out_of_the_way(asked, *unusable, *pin, minecraft) else {
+    let Some((mut request, now)) = hints::assuming_usable(context, *unusable, *pin, minecraft) else {
         return Ok(Vec::new());
     };
-    let stops = |shelf: &PluginCandidates<'_>| holders.iter().any(|holder| holder.stops(shelf.name()));
-    if company.seats.len() > MOST_PROVEN {
-        let Some(paper) = company.papers(company.me).iter().position(|paper| paper == minecraft) else {
+    let is_blocked = |plugin: &PluginCandidates<'_>| blockers.iter().any(|blocker| blocker.blocks(plugin.name()));
+    if group.views.len() > MAX_ANALYSED_SERVERS {
+        let Some(paper) = group.papers(group.server).iter().position(|paper| paper == minecraft) else {
             return Ok(Vec::new());
         };
-        let gone: Vec<usize> = (0..world.shelves.len()).filter(|&shelf| stops(&world.shelves[shelf])).collect();
-        let is_free = or_newer && company.has_reached(paper + 1);
-        let clashes =
-            if is_free { Vec::new() } else { company.clashes(&gone, &IndexSet::of([paper + 1]), false, MOST_SERVERS) };
-        return Ok(clashes.iter().map(|clash| of_clash(company, clash)).collect());
+        let ignored: Vec<usize> =
+            (0..candidates.plugins.len()).filter(|&plugin| is_blocked(&candidates.plugins[plugin])).collect();
+        let is_free = or_newer && group.has_reached(paper + 1);
+        let conflicts = if is_free {
+            Vec::new()
+        } else {
+            group.group_conflicts(&ignored, &IndexSet::from_indexes([paper + 1]), false, MAX_SERVERS)
+        };
+        return Ok(conflicts.iter().map(|conflict| from_conflict(group, conflict)).collect());
     }
-    for shelf in world.shelves.iter().filter(|shelf| stops(shelf)) {
-        let objects = shelf.asked.as_ref().map_or(&[][..], |asked| &asked.objects);
-        request.plugins.retain(|wish| !objects.contains(&wish.object.as_str()));
-        request.unmanaged.retain(|jar| !shelf.kept_for.contains(&jar.file));
+    for plugin in candidates.plugins.iter().filter(|plugin| is_blocked(plugin)) {
+        let objects = plugin.requested_by.as_ref().map_or(&[][..], |requested_by| &requested_by.objects);
+        request.plugins.retain(|plugin_request| !objects.contains(&plugin_request.object.as_str()));
+        request.unmanaged.retain(|jar| !plugin.unmanaged_dependents.contains(&jar.file));
     }
-    company.imagine(&request, &[], now, asked.meter, tell).unwrap_or_else(|| Ok(Vec::new()))
+    group.with_changed_requests(&request, &[], now, context.meter, evaluate).unwrap_or_else(|| Ok(Vec::new()))
 }
 
-fn stands_against(
-    asked: &ExplainContext<'_, '_>,
-    company: &GroupContext<'_, '_>,
+fn conflicting_plugins(
+    context: &ExplainContext<'_, '_>,
+    group: &GroupContext<'_, '_>,
     papers: &IndexSet,
-    settled: bool,
+    on_chosen_papers: bool,
 ) -> Vec<OneVersion> {
-    let clashes = company.clashes(&[], papers, settled, MOST_SERVERS);
-    if !clashes.is_empty() {
-        return clashes.iter().map(|clash| of_clash(company, clash)).collect();
+    let conflicts = group.group_conflicts(&[], papers, on_chosen_papers, MAX_SERVERS);
+    if !conflicts.is_empty() {
+        return conflicts.iter().map(|conflict| from_conflict(group, conflict)).collect();
     }
     // No pair shows the conflict: it needs several plugins or more servers.
-    let with = company.smallest_clash(papers, settled, |all, fails| smallest(all, fails), asked.meter);
-    let sharers = if with.is_empty() { company.others() } else { with.clone() };
-    let shelves: Vec<usize> = (0..company.seat(company.me).shelves.len())
-        .filter(|&shelf| sharers.iter().any(|&other| company.shared(shelf, other).is_some()))
+    let with = group.minimal_conflict(papers, on_chosen_papers, |all, fails| minimize(all, fails), context.meter);
+    let sharers = if with.is_empty() { group.others() } else { with.clone() };
+    let plugins: Vec<usize> = (0..group.view(group.server).plugins.len())
+        .filter(|&plugin| sharers.iter().any(|&other| group.shared_with(plugin, other).is_some()))
         .collect();
-    let nothing_said = |seat: usize, papers: IndexSet| SoloDomain { seat, papers, releases: IndexSet::empty() };
-    let mut could = vec![nothing_said(company.me, papers.clone())];
-    could.extend(with.iter().map(|&other| nothing_said(other, IndexSet::empty())));
-    vec![one_version(company, &shelves, &could)]
+    let no_options = |server: usize, papers: IndexSet| SoloDomain { server, papers, releases: IndexSet::empty() };
+    let mut domains = vec![no_options(group.server, papers.clone())];
+    domains.extend(with.iter().map(|&other| no_options(other, IndexSet::empty())));
+    vec![one_version(group, &plugins, &domains)]
 }
 
 /// Why a newer release (given by its position in the index) of a shared plugin was not chosen. `None` if sharing is not
 /// the reason. `nobody_here` means that this server itself has no reason against it.
-pub(super) fn not_taken(
-    asked: &ExplainContext<'_, '_>,
+pub(super) fn not_chosen_reason(
+    context: &ExplainContext<'_, '_>,
     at: usize,
-    place: usize,
-    nobody_here: bool,
+    position: usize,
+    is_unsupported: bool,
 ) -> Option<OneVersion> {
-    let company = asked.company?;
-    let index = company.index_of(at, asked.world.shelves[at].releases[place].release)?;
-    let could = company.cannot_take(at, index);
-    if !could.is_empty() {
-        return Some(one_version(company, &[at], &could));
+    let group = context.group?;
+    let index = group.index_of(at, context.candidates.plugins[at].releases[position].release)?;
+    let domains = group.servers_without_release(at, index);
+    if !domains.is_empty() {
+        return Some(one_version(group, &[at], &domains));
     }
-    (nobody_here && is_shared(company, at)).then(|| by_company(company, at, index))
+    (is_unsupported && is_shared(group, at)).then(|| incompatible_servers(group, at, index))
 }
 
 /// Whether another server shares the plugin with this one as one version.
-pub(super) fn is_shared(company: &GroupContext<'_, '_>, at: usize) -> bool {
-    company.others().iter().any(|&other| company.shared(at, other).is_some())
+pub(super) fn is_shared(group: &GroupContext<'_, '_>, at: usize) -> bool {
+    group.others().iter().any(|&other| group.shared_with(at, other).is_some())
 }
 
 /// The servers of the group whose chosen releases are incompatible with a release (given by its index) of a shared
 /// plugin.
-fn by_company(company: &GroupContext<'_, '_>, at: usize, index: usize) -> OneVersion {
-    let apart = company.apart(at, index);
-    let more = apart.len().saturating_sub(MOST_SERVERS);
-    let takes = apart.into_iter().take(MOST_SERVERS).map(|PairConflict { seat, paper, with, needs, facts }| {
-        let paper = &company.papers(seat)[paper - 1];
+fn incompatible_servers(group: &GroupContext<'_, '_>, at: usize, index: usize) -> OneVersion {
+    let conflicts = group.pair_conflicts(at, index);
+    let more = conflicts.len().saturating_sub(MAX_SERVERS);
+    let choices = conflicts.into_iter().take(MAX_SERVERS).map(|PairConflict { server, paper, with, needs, facts }| {
+        let paper = &group.papers(server)[paper - 1];
         ServerChoice {
             papers: Some(Span { from: paper.clone(), to: paper.clone() }),
             with,
             needs,
             facts,
-            ..ServerChoice::nothing_said(&company.seat(seat).request.server)
+            ..ServerChoice::empty(&group.view(server).request.server)
         }
     });
-    let servers = takes.collect();
-    OneVersion { servers, more, ..one_version(company, &[at], &[]) }
+    let servers = choices.collect();
+    OneVersion { servers, more, ..one_version(group, &[at], &[]) }
 }
 
-fn of_clash(company: &GroupContext<'_, '_>, GroupConflict { shelf, could, more }: &GroupConflict) -> OneVersion {
-    OneVersion { more: *more, ..one_version(company, &[*shelf], could) }
+fn from_conflict(group: &GroupContext<'_, '_>, GroupConflict { plugin, domains, more }: &GroupConflict) -> OneVersion {
+    OneVersion { more: *more, ..one_version(group, &[*plugin], domains) }
 }
 
-fn one_version(company: &GroupContext<'_, '_>, shelves: &[usize], could: &[SoloDomain]) -> OneVersion {
-    let seat = company.seat(company.me);
-    let plugins = shelves.iter().map(|&shelf| {
-        let place = &seat.shelves[shelf];
+fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], domains: &[SoloDomain]) -> OneVersion {
+    let view = group.view(group.server);
+    let plugins = positions.iter().map(|&plugin| {
+        let plugin_view = &view.plugins[plugin];
         SharedPlugin {
-            object: place.latest.first().map(|&object| object.to_owned()).unwrap_or_default(),
-            plugin: company.catalog.projects[place.project].name.clone(),
+            object: plugin_view.latest.first().map(|&object| object.to_owned()).unwrap_or_default(),
+            plugin: group.catalog.projects[plugin_view.project].name.clone(),
         }
     });
-    let listing = shelves.first().map(|&shelf| &company.tables.projects[&seat.shelves[shelf].project]);
-    let takes = could.iter().take(MOST_SERVERS).map(|could| {
-        let papers = company.papers(could.seat);
+    let listing = positions.first().map(|&plugin| &group.tables.projects[&view.plugins[plugin].project]);
+    let choices = domains.iter().take(MAX_SERVERS).map(|domains| {
+        let papers = group.papers(domains.server);
         let ends = |set: &IndexSet, limit: usize| Some((set.members(1, limit).next()?, set.highest(limit)?));
         let version = |index: usize| listing.map(|listing| listing.releases[index - 1].version.clone());
-        let releases = listing.and_then(|listing| ends(&could.releases, listing.releases.len()));
+        let releases = listing.and_then(|listing| ends(&domains.releases, listing.releases.len()));
         ServerChoice {
-            papers: ends(&could.papers, papers.len())
+            papers: ends(&domains.papers, papers.len())
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
             newest: releases.and_then(|(_, newest)| version(newest)),
             without: listing
                 .zip(releases)
-                .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &could.releases, ends)),
-            ..ServerChoice::nothing_said(&company.seat(could.seat).request.server)
+                .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &domains.releases, ends)),
+            ..ServerChoice::empty(&group.view(domains.server).request.server)
         }
     });
-    OneVersion { plugins: plugins.collect(), servers: takes.collect(), more: could.len().saturating_sub(MOST_SERVERS) }
+    OneVersion {
+        plugins: plugins.collect(),
+        servers: choices.collect(),
+        more: domains.len().saturating_sub(MAX_SERVERS),
+    }
 }
 
 /// The versions between the ends of a set that are not in it, newest first. Versions that are less stable than both

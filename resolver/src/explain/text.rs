@@ -5,11 +5,11 @@
 
 use jiff::Timestamp;
 
-use super::phrases::{UNSEEN, list, read};
+use super::phrases::{UNVERIFIED, list, read_time};
 use super::{Explanation, LastRead, PaperName, Unanswerable, short_form};
 use crate::software::Software;
 use crate::solve::BudgetExceeded;
-use crate::untrusted_text::visible;
+use crate::untrusted_text::sanitize_line;
 use crate::version::Minecraft;
 
 mod blockers;
@@ -21,10 +21,10 @@ mod unsolvable;
 mod why_not_release;
 mod why_not_version;
 
-pub use summary::LONGEST_SUMMARY;
+pub use summary::MAX_SUMMARY_LENGTH;
 
 /// Limit of listed known items of an unanswerable request. Further ones are counted.
-const MOST_KNOWN: usize = 5;
+const MAX_KNOWN: usize = 5;
 
 /// Renders the text for a user at `now`. It ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {
@@ -45,7 +45,7 @@ impl TextBuilder {
     fn write(&mut self, explanation: &Explanation) {
         match explanation {
             Explanation::Solved(solved) => solved::solved(self, solved),
-            Explanation::Impossible(impossible) => unsolvable::impossible(self, impossible),
+            Explanation::Impossible(impossible) => unsolvable::conflict(self, impossible),
             Explanation::WhyNot(why) => why_not_version::why_not(self, why),
             Explanation::WhyNotRelease(why) => why_not_release::why_not(self, why),
             Explanation::Unanswerable(unanswerable) => self.unanswerable(unanswerable),
@@ -54,7 +54,7 @@ impl TextBuilder {
     }
 
     fn line(&mut self, line: &str) {
-        self.text.push_str(visible(line).trim_end());
+        self.text.push_str(sanitize_line(line).trim_end());
         self.text.push('\n');
     }
 
@@ -80,46 +80,47 @@ impl TextBuilder {
         if let Some(read_at) = read_at {
             self.gap();
             let day = read_at.to_zoned(jiff::tz::TimeZone::UTC).date();
-            self.line(&format!("lists as read on {day}; older text is not recorded"));
+            self.line(&format!("version lists as of {day}: older lists are not recorded"));
         }
     }
 
     fn unanswerable(&mut self, unanswerable: &Unanswerable) {
         let Unanswerable { server, fetch, unseen, unread, known } = unanswerable;
-        self.line(&format!("no answer for {server}: some of what it needs is not known."));
+        self.line(&format!("no result for {server}: some metadata is missing."));
         for (project, because) in unread {
             self.line(&format!("  {project}  could not be read: {because}"));
         }
         for key in fetch {
-            self.line(&format!("  {}  has not been fetched yet", key.shown()));
+            self.line(&format!("  {}  has not been fetched yet", key.to_display()));
         }
         for build in unseen {
-            self.line(&format!("  {}  {UNSEEN}; fetch the catalog once with a network", named(build)));
+            self.line(&format!("  {}  {UNVERIFIED}: fetch the catalog once with network access", named(build)));
         }
         if !known.is_empty() {
-            let said = |LastRead { what, read_at }: &LastRead| format!("{what} ({})", read(*read_at, self.now));
-            let known: Vec<String> = known.iter().map(said).collect();
-            self.line(&format!("Known all the same: {}.", list(&known, MOST_KNOWN)));
+            let describe =
+                |LastRead { what, read_at }: &LastRead| format!("{what} ({})", read_time(*read_at, self.now));
+            let known: Vec<String> = known.iter().map(describe).collect();
+            self.line(&format!("Known: {}.", list(&known, MAX_KNOWN)));
         }
     }
 }
 
 /// States that a search was given up, and the remedy.
 fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
-    let what = match gave_up.clashing.as_slice() {
+    let plugins = match gave_up.clashing.as_slice() {
         [] => "a plugin or the server",
         [_] => "it",
         _ => "one of them",
     };
     let field = if gave_up.clashing.is_empty() { "`spec.version`" } else { "`spec.version` on its Plugin" };
     [
-        format!("{}. This says nothing about whether there is one.", short_form::gave_up(gave_up)),
-        format!("Pin {what} ({field}) to make the question smaller, and please report it."),
+        format!("{}. A solution may still exist.", short_form::gave_up(gave_up)),
+        format!("Pin {plugins} ({field}) to make the search smaller, and please report it."),
     ]
 }
 
 /// `lobby` of `games/lobby`.
-pub(super) fn short(server: &str) -> &str {
+pub(super) fn short_name(server: &str) -> &str {
     server.rsplit('/').next().unwrap_or(server)
 }
 

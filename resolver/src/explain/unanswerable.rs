@@ -43,10 +43,10 @@ pub struct LastRead {
 
 impl Unanswerable {
     /// For a request with this gap.
-    pub(crate) fn lacking(catalog: &Catalog, request: &Request, gap: Gap) -> Self {
+    pub(crate) fn from_gap(catalog: &Catalog, request: &Request, gap: Gap) -> Self {
         // A project that was not fetched yet is available soon. The last read times matter if an upstream is
         // unavailable.
-        let known = if gap.unread.is_empty() { Vec::new() } else { known(catalog, request) };
+        let known = if gap.unread.is_empty() { Vec::new() } else { last_reads(catalog, request) };
         Self {
             server: request.server.clone(),
             fetch: gap.fetch.into_iter().collect(),
@@ -58,13 +58,13 @@ impl Unanswerable {
 }
 
 /// The builds and the projects that a request names, as far as they were ever read.
-fn known(catalog: &Catalog, request: &Request) -> Vec<LastRead> {
+fn last_reads(catalog: &Catalog, request: &Request) -> Vec<LastRead> {
     let software = request.software;
     let builds = LastRead { what: software.to_string(), read_at: catalog.read_at(software) };
     let builds = (!catalog.versions(software).is_empty()).then_some(builds);
-    let mut keys: Vec<&ProjectKey> = request.plugins.iter().map(|wish| &wish.key).collect();
+    let mut keys: Vec<&ProjectKey> = request.plugins.iter().map(|plugin_request| &plugin_request.key).collect();
     keys.sort();
     keys.dedup();
-    let read = |key: &ProjectKey| Some(LastRead { what: key.shown(), read_at: catalog.project(key)?.read_at });
+    let read = |key: &ProjectKey| Some(LastRead { what: key.to_display(), read_at: catalog.project(key)?.read_at });
     builds.into_iter().chain(keys.into_iter().filter_map(read)).collect()
 }

@@ -33,20 +33,20 @@ pub enum UpstreamAction {
 }
 
 /// The actions that the next newer Paper version waits for, and those that the left-behind plugins wait for.
-pub(super) fn by_newer(
-    world: &CandidateIndex<'_>,
+pub(super) fn for_newer(
+    candidates: &CandidateIndex<'_>,
     chosen: &Minecraft,
     newer: &[NewerPaper],
     unfollowed: &[NotUpdatedWithLatest],
 ) -> Vec<UpstreamAction> {
-    let next = newer.first().filter(|newer| newer.pinned.is_none() && may_pass(newer.unusable.as_ref()));
-    let held = next.map_or_else(Vec::new, |newer| by_holders(world, &newer.held_by, &newer.minecraft));
-    let left = unfollowed.iter().flat_map(|left| by_holder(world, &left.holder, chosen));
-    once(held.into_iter().chain(left))
+    let next = newer.first().filter(|newer| newer.pinned.is_none() && can_pass(newer.unusable.as_ref()));
+    let held = next.map_or_else(Vec::new, |newer| for_blockers(candidates, &newer.held_by, &newer.minecraft));
+    let left = unfollowed.iter().flat_map(|left| for_blocker(candidates, &left.holder, chosen));
+    sort_and_dedup(held.into_iter().chain(left))
 }
 
 /// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
-pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
+pub(super) fn can_pass(unusable: Option<&Unusable>) -> bool {
     unusable.is_none_or(|unusable| {
         matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
     })
@@ -54,20 +54,20 @@ pub(super) fn may_pass(unusable: Option<&Unusable>) -> bool {
 
 /// The actions that these blockers wait for. Empty if some of them conflict with each other, because no list entry
 /// resolves that.
-pub(super) fn by_holders(
-    world: &CandidateIndex<'_>,
-    holders: &[Blocker],
+pub(super) fn for_blockers(
+    candidates: &CandidateIndex<'_>,
+    blockers: &[Blocker],
     minecraft: &Minecraft,
 ) -> Vec<UpstreamAction> {
-    if holders.iter().any(|holder| !holder.together_with.is_empty() && holder.lacks.is_empty()) {
+    if blockers.iter().any(|blocker| !blocker.together_with.is_empty() && blocker.lacks.is_empty()) {
         return Vec::new();
     }
-    once(holders.iter().flat_map(|holder| by_holder(world, holder, minecraft)))
+    sort_and_dedup(blockers.iter().flat_map(|blocker| for_blocker(candidates, blocker, minecraft)))
 }
 
 /// The actions that would resolve some of these facts.
-pub(super) fn by_reasons(world: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<UpstreamAction> {
-    once(reasons.iter().filter_map(|reason| {
+pub(super) fn for_reasons(candidates: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<UpstreamAction> {
+    sort_and_dedup(reasons.iter().filter_map(|reason| {
         let (plugin, papers, newest) = if let Reason::NotListed { plugin, papers, newest, .. } = reason {
             (plugin, papers, newest.as_ref())
         } else if let Reason::NoRelease { plugin, papers, object: _ } = reason {
@@ -75,48 +75,51 @@ pub(super) fn by_reasons(world: &CandidateIndex<'_>, reasons: &[Reason]) -> Vec<
         } else {
             return None;
         };
-        awaited(world, plugin, newest, &papers.last()?.to)
+        awaited_action(candidates, plugin, newest, &papers.last()?.to)
     }))
 }
 
 /// The actions that a blocker waits for: its own, otherwise those of the plugins whose releases it requires.
-fn by_holder(world: &CandidateIndex<'_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<UpstreamAction> {
-    let is_free = holder.pinned.is_none() && holder.nearly.is_none() && holder.together_with.is_empty();
-    let itself = is_free.then(|| awaited(world, &holder.name, holder.newest.as_ref(), minecraft)).flatten();
-    let unlisted = |lack: &&UnmetNeed| lack.release.is_some() && lack.unusable.is_none();
-    let lacks = holder.lacks.iter().filter(unlisted);
+fn for_blocker(candidates: &CandidateIndex<'_>, blocker: &Blocker, minecraft: &Minecraft) -> Vec<UpstreamAction> {
+    let is_free = blocker.pinned.is_none() && blocker.nearly.is_none() && blocker.together_with.is_empty();
+    let itself =
+        is_free.then(|| awaited_action(candidates, &blocker.name, blocker.newest.as_ref(), minecraft)).flatten();
+    let unlisted = |need: &&UnmetNeed| need.release.is_some() && need.unusable.is_none();
+    let lacks = blocker.lacks.iter().filter(unlisted);
     itself
         .into_iter()
-        .chain(lacks.filter_map(|lack| awaited(world, &lack.name, lack.release.as_ref(), minecraft)))
+        .chain(lacks.filter_map(|need| awaited_action(candidates, &need.name, need.release.as_ref(), minecraft)))
         .collect()
 }
 
-fn awaited(
-    world: &CandidateIndex<'_>,
+fn awaited_action(
+    candidates: &CandidateIndex<'_>,
     plugin: &str,
     newest: Option<&ListedRelease>,
     minecraft: &Minecraft,
 ) -> Option<UpstreamAction> {
-    let shelf = world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
+    let plugin_candidates = candidates.plugins.iter().find(|plugin_candidates| plugin_candidates.name() == plugin)?;
     // No author lists versions or publishes further releases for a file that is given by URL. The same holds at a
     // source whose lists are about other software.
-    let source = shelf.project.key.source;
-    if source == Source::Url || !world.request.software.is_listed_at(source) {
+    let source = plugin_candidates.project.key.source;
+    if source == Source::Url || !candidates.request.software.is_listed_at(source) {
         return None;
     }
     // If the user's override excludes the version, no list entry helps.
-    let stands_against = |says: &&CompatibilityOverride| match says.mode {
+    let excludes = |user_override: &&CompatibilityOverride| match user_override.mode {
         OverrideMode::Add => false,
-        OverrideMode::Replace => !says.minecraft.is_empty(),
-        OverrideMode::Remove => says.minecraft.iter().any(|pattern| glob::matches(pattern, minecraft)),
+        OverrideMode::Replace => !user_override.minecraft.is_empty(),
+        OverrideMode::Remove => user_override.minecraft.iter().any(|pattern| glob::matches(pattern, minecraft)),
     };
-    let overruled = shelf.rules.compatibility.filter(stands_against);
-    if overruled.is_some_and(|says| says.releases.is_empty()) {
+    let overruled = plugin_candidates.rules.compatibility.filter(excludes);
+    if overruled.is_some_and(|user_override| user_override.releases.is_empty()) {
         return None;
     }
     let is_open = |newest: &&ListedRelease| {
         // A delisted release gets no list entries.
-        newest.refuses.is_none() && !newest.lost && !overruled.is_some_and(|says| says.is_about(&newest.version))
+        newest.refuses.is_none()
+            && !newest.lost
+            && !overruled.is_some_and(|user_override| user_override.is_about(&newest.version))
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());
     Some(match newest.filter(is_open) {
@@ -126,11 +129,11 @@ fn awaited(
 }
 
 /// Each action once, sorted by the name of the plugin.
-fn once(awaited: impl Iterator<Item = UpstreamAction>) -> Vec<UpstreamAction> {
-    let mut awaited: Vec<UpstreamAction> = awaited.collect();
-    awaited.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));
-    awaited.dedup();
-    awaited
+fn sort_and_dedup(actions: impl Iterator<Item = UpstreamAction>) -> Vec<UpstreamAction> {
+    let mut actions: Vec<UpstreamAction> = actions.collect();
+    actions.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));
+    actions.dedup();
+    actions
 }
 
 impl UpstreamAction {

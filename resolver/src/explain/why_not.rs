@@ -92,7 +92,7 @@ impl WhyNot {
     /// The result for a version without a build yet. The eligibility of future builds and the resulting version set are
     /// unknown.
     #[cfg(feature = "cli")]
-    pub(crate) fn before_it_is_out(self) -> Self {
+    pub(crate) fn into_unreleased(self) -> Self {
         let nearest_possible = self.nearest_possible.filter(|nearest| nearest.minecraft != self.target);
         Self {
             to_come: true,

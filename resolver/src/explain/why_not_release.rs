@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::solved::not_taken;
+use super::solved::not_chosen;
 use super::unsolvable::nearest_releases;
 use super::{ChosenPlugin, ExplainContext, Explanation, Hint, HintStep, PaperName, WhyOlder, why_not_version};
 use crate::index::{PluginCandidates, is_pinned};
@@ -101,69 +101,76 @@ pub struct OtherRelease {
 /// Explains why the version set contains another release of the plugin than this one. `pinned` returns the result with
 /// this release pinned. `None` if the server does not request the plugin.
 pub(crate) fn explain(
-    asked: &ExplainContext<'_, '_>,
+    context: &ExplainContext<'_, '_>,
     object: &str,
     version: &str,
     pinned: impl FnOnce() -> Option<Explanation>,
 ) -> Result<Option<WhyNotRelease>, BudgetExceeded> {
-    let world = asked.world;
-    let asks = |shelf: &PluginCandidates<'_>| shelf.asked.as_ref().is_some_and(|asked| asked.objects.contains(&object));
-    let Some(at) = world.shelves.iter().position(|shelf| asks(shelf)) else { return Ok(None) };
-    let shelf = &world.shelves[at];
-    let decision = why_not_version::decision(asked)?;
-    let place = shelf.releases.iter().rposition(|stocked| is_pinned(&stocked.release.version, version));
+    let candidates = context.candidates;
+    let is_requested = |plugin: &PluginCandidates<'_>| {
+        plugin.requested_by.as_ref().is_some_and(|requested_by| requested_by.objects.contains(&object))
+    };
+    let Some(at) = candidates.plugins.iter().position(|plugin| is_requested(plugin)) else { return Ok(None) };
+    let plugin = &candidates.plugins[at];
+    let decision = why_not_version::decision(context)?;
+    let position = plugin.releases.iter().rposition(|candidate| is_pinned(&candidate.release.version, version));
     let chosen = decision.as_ref().and_then(|decision| decision.chosen.releases[at]);
-    let state = match (place, &decision) {
-        (None, _) => ReleaseState::NoSuchRelease { nearest: nearest_releases(world, at, version) },
-        (Some(place), None) => match shelf.releases[place].unusable.clone() {
+    let state = match (position, &decision) {
+        (None, _) => ReleaseState::NoSuchRelease { nearest: nearest_releases(candidates, at, version) },
+        (Some(position), None) => match plugin.releases[position].unusable.clone() {
             Some(unusable) => ReleaseState::KeptOut { because: WhyOlder::Unusable { unusable } },
             None => ReleaseState::NothingMeets,
         },
-        (Some(place), Some(decision)) => state(asked, decision, at, place),
+        (Some(position), Some(decision)) => state(context, decision, at, position),
     };
-    let release = place.map(|place| shelf.releases[place].release);
+    let release = position.map(|position| plugin.releases[position].release);
     let has_another = !matches!(state, ReleaseState::Chosen | ReleaseState::NoSuchRelease { .. });
     Ok(Some(WhyNotRelease {
-        server: world.request.server.clone(),
-        software: world.request.software,
-        plugin: shelf.name().to_owned(),
+        server: candidates.request.server.clone(),
+        software: candidates.request.software,
+        plugin: plugin.name().to_owned(),
         object: object.to_owned(),
         version: release.map_or(version, |release| &release.version).to_owned(),
         published: release.and_then(|release| release.published),
-        pinned: has_another.then(pinned).flatten().map(|answer| {
-            let before = decision.as_ref().map(|decision| decision.plugins(world));
-            with_it(answer, before, shelf.name(), object)
+        pinned: has_another.then(pinned).flatten().map(|explanation| {
+            let before = decision.as_ref().map(|decision| decision.plugins(candidates));
+            pinned_result(explanation, before, plugin.name(), object)
         }),
         state,
-        paper: decision.and_then(|decision| world.paper_name(decision.chosen.paper)),
-        instead: chosen.map(|chosen| shelf.releases[chosen].release.version.clone()),
+        paper: decision.and_then(|decision| candidates.paper_name(decision.chosen.paper)),
+        instead: chosen.map(|chosen| plugin.releases[chosen].release.version.clone()),
     }))
 }
 
 /// The state of an existing release (given by position), if there is a solution.
-fn state(asked: &ExplainContext<'_, '_>, decision: &Decision, at: usize, place: usize) -> ReleaseState {
-    let shelf = &asked.world.shelves[at];
+fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, position: usize) -> ReleaseState {
+    let plugin = &context.candidates.plugins[at];
     let chosen = decision.chosen.releases[at];
     // Two uploads of one version are the same for a user.
-    let version = |place: usize| &shelf.releases[place].release.version;
-    if chosen.is_some_and(|chosen| version(chosen) == version(place)) {
+    let version = |position: usize| &plugin.releases[position].release.version;
+    if chosen.is_some_and(|chosen| version(chosen) == version(position)) {
         return ReleaseState::Chosen;
     }
-    let because = not_taken(asked, decision, at, place).because;
-    let is_its_own = matches!(because, WhyOlder::Unusable { .. } | WhyOlder::NotListed { .. } | WhyOlder::Pinned);
-    if !is_its_own && chosen.is_some_and(|chosen| place < chosen) {
+    let because = not_chosen(context, decision, at, position).because;
+    let is_inherent = matches!(because, WhyOlder::Unusable { .. } | WhyOlder::NotListed { .. } | WhyOlder::Pinned);
+    if !is_inherent && chosen.is_some_and(|chosen| position < chosen) {
         return ReleaseState::Older;
     }
     ReleaseState::KeptOut { because }
 }
 
 /// The result with the pin, compared with the plugins of the version set without it.
-fn with_it(answer: Explanation, before: Option<Vec<(String, String)>>, plugin: &str, object: &str) -> Pinned {
-    let Explanation::Solved(solved) = &answer else {
-        return Pinned::NoSet { answer: Box::new(without_unpinning(answer, object)) };
+fn pinned_result(
+    explanation: Explanation,
+    before: Option<Vec<(String, String)>>,
+    plugin: &str,
+    object: &str,
+) -> Pinned {
+    let Explanation::Solved(solved) = &explanation else {
+        return Pinned::NoSet { answer: Box::new(without_unpinning(explanation, object)) };
     };
-    if solved.stopped_by().is_some() {
-        return Pinned::NoSet { answer: Box::new(answer) };
+    if solved.deploy_blocker().is_some() {
+        return Pinned::NoSet { answer: Box::new(explanation) };
     }
     Pinned::Set {
         paper: PaperName {
@@ -177,7 +184,7 @@ fn with_it(answer: Explanation, before: Option<Vec<(String, String)>>, plugin: &
 
 /// The changes of all other plugins, by name.
 fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
-    let was = |name: &str| before.iter().find(|(known, _)| known == name).map(|(_, version)| version.clone());
+    let was = |name: &str| before.iter().find(|(other, _)| other == name).map(|(_, version)| version.clone());
     let is = |name: &str| after.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.version.clone());
     let mut names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();
     names.extend(after.iter().map(|plugin| plugin.name.as_str()));
@@ -189,10 +196,10 @@ fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Ve
 }
 
 /// Removes hints that remove the pin, because the request is about the pin.
-fn without_unpinning(mut answer: Explanation, object: &str) -> Explanation {
+fn without_unpinning(mut explanation: Explanation, object: &str) -> Explanation {
     let unpins = |hint: &Hint| hint.steps.contains(&HintStep::UnpinPlugin { object: object.to_owned() });
-    if let Explanation::Impossible(impossible) = &mut answer {
+    if let Explanation::Impossible(impossible) = &mut explanation {
         impossible.hints.retain(|hint| !unpins(hint));
     }
-    answer
+    explanation
 }

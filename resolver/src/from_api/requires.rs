@@ -14,16 +14,12 @@ impl ManifestViolations {
             let path = |field: &str| format!("spec.requires[{at}].{field}");
             let plugin = plugin.trim();
             if plugin.is_empty() {
-                self.complain(
-                    &path("plugin"),
-                    "is empty",
-                    "write the name of the plugin it needs, such as `WorldEdit`",
-                );
+                self.report(&path("plugin"), "is empty", "write the name of the plugin it needs, such as `WorldEdit`");
                 continue;
             }
-            if requires.iter().any(|known| known.plugin.eq_ignore_ascii_case(plugin)) {
+            if requires.iter().any(|other| other.plugin.eq_ignore_ascii_case(plugin)) {
                 let fix = "write one line for it, with a comma between its conditions: `>=7.4, <7.5`";
-                self.complain(&path("plugin"), format!("names `{plugin}` a second time"), fix);
+                self.report(&path("plugin"), format!("names `{plugin}` a second time"), fix);
                 continue;
             }
             match version.parse() {
@@ -36,7 +32,7 @@ impl ManifestViolations {
 
     fn range(&mut self, path: &str, error: &NotARange) {
         // The lines that point to the error come last: every report of an error ends with its fix.
-        let fix = format!("write conditions with commas between them, such as `>=7.4, <7.5`\n{}", error.pointed());
-        self.complain(path, format!("is no version range: {}", error.fault()), fix);
+        let fix = format!("write conditions with commas between them, such as `>=7.4, <7.5`\n{}", error.with_marker());
+        self.report(path, format!("is not a version range: {}", error.kind()), fix);
     }
 }

@@ -21,7 +21,7 @@ pub fn matching<'a>(server: &PaperMCServer, plugins: impl IntoIterator<Item = &'
 pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> bool {
     let LabelSelector { match_labels, match_expressions } = selector;
     let equal = |(key, value): (&String, &String)| labels.get(key) == Some(value);
-    let holds = |key: &str, operator: &str, values: &[String]| match operator {
+    let is_met = |key: &str, operator: &str, values: &[String]| match operator {
         "In" => labels.get(key).is_some_and(|value| values.contains(value)),
         // As in Kubernetes, an object without the label matches `NotIn`.
         "NotIn" => labels.get(key).is_none_or(|value| !values.contains(value)),
@@ -32,8 +32,7 @@ pub fn matches(selector: &LabelSelector, labels: &BTreeMap<String, String>) -> b
         _ => false,
     };
     match_labels.iter().flatten().all(equal)
-        && match_expressions
-            .iter()
-            .flatten()
-            .all(|it| holds(&it.key, &it.operator, it.values.as_deref().unwrap_or_default()))
+        && match_expressions.iter().flatten().all(|requirement| {
+            is_met(&requirement.key, &requirement.operator, requirement.values.as_deref().unwrap_or_default())
+        })
 }

@@ -4,25 +4,25 @@
 use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStatus as Lost, Eula};
 use crds::{PaperMCServer, Plugin};
 
-use super::{Complaint, request};
+use super::{Violation, request};
 use crate::catalog::{Artifact, ProjectKey};
-use crate::request::{DelistedRelease, Request, Running, RunningVersion, RunsOn};
+use crate::request::{DelistedRelease, Request, Running, RunningEvidence, RunningVersion};
 use crate::software::Software;
 use crate::version::Minecraft;
 
 /// The limits of the status for releases and their ids.
-const MOST_RELEASES: usize = 200;
-const LONGEST_ID: usize = 80;
+const MAX_RELEASES: usize = 200;
+const MAX_ID_LENGTH: usize = 80;
 /// The limits of the status for projects.
-const MOST_UNASKED: usize = 60;
-const LONGEST_PROJECT: usize = 128;
+const MAX_UNREQUESTED: usize = 60;
+const MAX_PROJECT_LENGTH: usize = 128;
 /// The limits of the status for versions.
-const MOST_VERSIONS: usize = 200;
-const LONGEST_VERSION: usize = 192;
+const MAX_VERSIONS: usize = 200;
+const MAX_VERSION_LENGTH: usize = 192;
 /// The limits of the status for delisted releases, and for the files and dependencies of each.
-const MOST_LOST: usize = 4;
-const MOST_FILES: usize = 4;
-const MOST_NEEDS: usize = 8;
+const MAX_DELISTED: usize = 4;
+const MAX_FILES: usize = 4;
+const MAX_NEEDS: usize = 8;
 
 /// The known state of a server beyond its specs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -39,11 +39,21 @@ pub struct ServerState {
 impl ServerState {
     /// Reads the state from the status. A status from an older operator contains only the version. Parts from a newer
     /// operator that cannot be read count as unknown.
-    pub fn of(server: &PaperMCServer) -> Self {
+    pub fn from_status(server: &PaperMCServer) -> Self {
         let Some(status) = &server.status else { return Self::default() };
         let minecraft = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
-        let Some(AnswerBasis { floor, version, build, releases, unasked, versions, lost, running_image, java, image }) =
-            &status.basis
+        let Some(AnswerBasis {
+            floor,
+            version,
+            build,
+            releases,
+            unasked,
+            versions,
+            lost: delisted,
+            running_image,
+            java,
+            image,
+        }) = &status.basis
         else {
             return Self { floor: minecraft(&status.current_version), ..Self::default() };
         };
@@ -52,9 +62,9 @@ impl ServerState {
             software: Software::Paper,
             build,
             releases: releases.clone(),
-            unasked: unasked.iter().filter_map(|key| ProjectKey::of_site(key)).collect(),
+            unasked: unasked.iter().filter_map(|key| ProjectKey::parse_site(key)).collect(),
             versions: versions.iter().filter_map(|text| running_version(text)).collect(),
-            lost: lost.iter().filter_map(|lost| lost_release(lost, &minecraft)).collect(),
+            lost: delisted.iter().filter_map(|delisted| delisted_from_status(delisted, &minecraft)).collect(),
             image: running_image.clone(),
             java: *java,
             since: None,
@@ -72,8 +82,18 @@ impl ServerState {
             ..AnswerBasis::default()
         };
         if let Some(running) = running {
-            let Running { software: _, minecraft, build, releases, unasked, versions, lost, image, java, since: _ } =
-                running;
+            let Running {
+                software: _,
+                minecraft,
+                build,
+                releases,
+                unasked,
+                versions,
+                lost: delisted,
+                image,
+                java,
+                since: _,
+            } = running;
             basis.version = Some(minecraft.to_string());
             basis.build = Some(*build);
             basis.running_image.clone_from(image);
@@ -82,19 +102,19 @@ impl ServerState {
             // Sorted, so that a different order in a lock does not change the status.
             basis.releases.sort();
             // A truncated id would be another one. With values that do not fit, the status could not be written at all.
-            basis.releases.retain(|id| fits(id, LONGEST_ID));
-            basis.releases.truncate(MOST_RELEASES);
+            basis.releases.retain(|id| fits(id, MAX_ID_LENGTH));
+            basis.releases.truncate(MAX_RELEASES);
             basis.unasked = unasked.iter().map(ToString::to_string).collect();
             basis.unasked.sort();
-            basis.unasked.retain(|project| fits(project, LONGEST_PROJECT));
-            basis.unasked.truncate(MOST_UNASKED);
+            basis.unasked.retain(|project| fits(project, MAX_PROJECT_LENGTH));
+            basis.unasked.truncate(MAX_UNREQUESTED);
             basis.versions = versions.iter().map(|runs| format!("{} {}", runs.project, runs.version)).collect();
-            basis.versions.retain(|text| fits(text, LONGEST_VERSION));
+            basis.versions.retain(|text| fits(text, MAX_VERSION_LENGTH));
             basis.versions.sort();
-            basis.versions.truncate(MOST_VERSIONS);
-            basis.lost = lost.iter().filter_map(lost_in_status).collect();
+            basis.versions.truncate(MAX_VERSIONS);
+            basis.lost = delisted.iter().filter_map(delisted_to_status).collect();
             basis.lost.sort();
-            basis.lost.truncate(MOST_LOST);
+            basis.lost.truncate(MAX_DELISTED);
         }
         (basis != AnswerBasis::default()).then_some(basis)
     }
@@ -103,11 +123,11 @@ impl ServerState {
     ///
     /// # Errors
     /// As [`request`].
-    pub fn ask<'a>(
+    pub fn build_request<'a>(
         &self,
         server: &PaperMCServer,
         plugins: impl IntoIterator<Item = &'a Plugin>,
-    ) -> Result<Request, Vec<Complaint>> {
+    ) -> Result<Request, Vec<Violation>> {
         let mut request = request(server, plugins, self.floor.clone(), self.running.clone())?;
         if request.image.is_none() {
             request.image.clone_from(&self.image);
@@ -120,12 +140,12 @@ impl ServerState {
 /// Parses a running plugin in the status: `modrinth/vault 1.7.3`.
 fn running_version(text: &str) -> Option<RunningVersion> {
     let (project, version) = text.split_once(' ')?;
-    Some(RunningVersion { project: ProjectKey::of_site(project)?, version: version.to_owned() })
+    Some(RunningVersion { project: ProjectKey::parse_site(project)?, version: version.to_owned() })
 }
 
 /// Parses a delisted release in the status.
-fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
-    let Lost { project, release, version, java, needs, files } = lost;
+fn delisted_from_status(delisted: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
+    let Lost { project, release, version, java, needs, files } = delisted;
     let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
         name: name.clone(),
         url: url.clone(),
@@ -133,17 +153,17 @@ fn lost_release(lost: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
         hash: Some(hash.clone()),
     });
     DelistedRelease::new(
-        ProjectKey::of_site(project)?,
+        ProjectKey::parse_site(project)?,
         (release.clone(), version.clone()),
-        RunsOn { software: Software::Paper, minecraft, java: *java },
+        RunningEvidence { software: Software::Paper, minecraft, java: *java },
         needs.iter().cloned(),
         files,
     )
 }
 
 /// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
-fn lost_in_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<Lost> {
-    let lost = Lost {
+fn delisted_to_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<Lost> {
+    let delisted = Lost {
         project: project.to_string(),
         release: release.id.clone(),
         version: release.version.clone(),
@@ -160,14 +180,14 @@ fn lost_in_status(DelistedRelease { project, release }: &DelistedRelease) -> Opt
             .collect(),
     };
     let file_fits = |file: &DelistedFileStatus| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
-    let is_short = fits(&lost.project, LONGEST_PROJECT)
-        && fits(&lost.release, LONGEST_ID)
-        && fits(&lost.version, LONGEST_VERSION)
-        && lost.needs.len() <= MOST_NEEDS
-        && lost.needs.iter().all(|needs| fits(needs, LONGEST_PROJECT))
-        && lost.files.len() <= MOST_FILES
-        && lost.files.iter().all(file_fits);
-    is_short.then_some(lost)
+    let fits_status = fits(&delisted.project, MAX_PROJECT_LENGTH)
+        && fits(&delisted.release, MAX_ID_LENGTH)
+        && fits(&delisted.version, MAX_VERSION_LENGTH)
+        && delisted.needs.len() <= MAX_NEEDS
+        && delisted.needs.iter().all(|needs| fits(needs, MAX_PROJECT_LENGTH))
+        && delisted.files.len() <= MAX_FILES
+        && delisted.files.iter().all(file_fits);
+    fits_status.then_some(delisted)
 }
 
 fn fits(text: &str, longest: usize) -> bool {
@@ -176,7 +196,7 @@ fn fits(text: &str, longest: usize) -> bool {
 
 /// Whether a server of a cluster affects the others that share a plugin with it. A server that is being deleted, or
 /// that may not be started, does not.
-pub fn has_a_say(server: &PaperMCServer) -> bool {
+pub fn takes_part_in_group(server: &PaperMCServer) -> bool {
     server.metadata.deletion_timestamp.is_none() && server.spec.eula == Some(Eula::Accepted)
 }
 
@@ -207,7 +227,7 @@ mod tests {
         DelistedRelease::new(
             ProjectKey { source: Source::Modrinth, project: "vault".to_owned() },
             ("aaa".to_owned(), "1.7.3 (build 131)".to_owned()),
-            RunsOn { software: Software::Paper, minecraft: &minecraft, java: Some(21) },
+            RunningEvidence { software: Software::Paper, minecraft: &minecraft, java: Some(21) },
             ["id-of-economy".to_owned()],
             [file],
         )
@@ -216,30 +236,33 @@ mod tests {
 
     #[test]
     fn status_omits_overlong_delisted_release_instead_of_cutting() {
-        let mut lost = vault();
-        lost.release.file.as_mut().unwrap().url = "x".repeat(2049);
-        assert_eq!(lost_in_status(&lost), None);
-        assert_eq!(lost_release(&lost_in_status(&vault()).unwrap(), &"1.21.10".parse().unwrap()), Some(vault()));
+        let mut delisted = vault();
+        delisted.release.file.as_mut().unwrap().url = "x".repeat(2049);
+        assert_eq!(delisted_to_status(&delisted), None);
+        assert_eq!(
+            delisted_from_status(&delisted_to_status(&vault()).unwrap(), &"1.21.10".parse().unwrap()),
+            Some(vault())
+        );
     }
 
     #[test]
     fn status_omits_overlong_id_and_keeps_the_rest() {
-        let mut known = known();
-        let running = known.running.as_mut().unwrap();
+        let mut state = sample_state();
+        let running = state.running.as_mut().unwrap();
         let whole = running.clone();
         let project = |length: usize| ProjectKey { source: Source::Modrinth, project: "x".repeat(length) };
         running.releases.extend(["y".repeat(80), "x".repeat(81)]);
         running.unasked.extend([project(119), project(120)]);
-        let basis = known.basis().unwrap();
+        let basis = state.basis().unwrap();
         assert_eq!(basis.releases, [whole.releases.as_slice(), &["y".repeat(80)]].concat());
         assert_eq!(basis.unasked, [whole.unasked[0].to_string(), project(119).to_string()]);
 
-        known.running.as_mut().unwrap().releases = (0..201).map(|number| format!("{number:03}")).collect();
-        let basis = known.basis().unwrap();
+        state.running.as_mut().unwrap().releases = (0..201).map(|number| format!("{number:03}")).collect();
+        let basis = state.basis().unwrap();
         assert_eq!((basis.releases.len(), basis.releases.last().map(String::as_str)), (200, Some("199")));
     }
 
-    fn known() -> ServerState {
+    fn sample_state() -> ServerState {
         ServerState {
             floor: Some("1.21.11".parse().unwrap()),
             running: Some(Running {
@@ -263,43 +286,46 @@ mod tests {
 
     #[test]
     fn server_state_round_trips_through_status() {
-        let whole = known();
-        for known in
+        let whole = sample_state();
+        for state in
             [whole.clone(), ServerState { running: None, ..whole.clone() }, ServerState { floor: None, ..whole }]
         {
-            let basis = known.basis().expect("something is known");
+            let basis = state.basis().expect("something is known");
             let server = server(&json!({"currentVersion": "1.20.1", "basis": basis}));
-            assert_eq!(ServerState::of(&server), known);
+            assert_eq!(ServerState::from_status(&server), state);
         }
         assert_eq!(ServerState::default().basis(), None);
     }
 
     #[test]
     fn older_status_yields_only_version_floor() {
-        let known = ServerState::of(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
-        assert_eq!(known, ServerState { floor: Some("1.21.10".parse().unwrap()), ..ServerState::default() });
-        assert_eq!(ServerState::of(&server(&json!({}))), ServerState::default());
+        let state = ServerState::from_status(&server(&json!({"currentVersion": "1.21.10", "currentBuild": 129})));
+        assert_eq!(state, ServerState { floor: Some("1.21.10".parse().unwrap()), ..ServerState::default() });
+        assert_eq!(ServerState::from_status(&server(&json!({}))), ServerState::default());
     }
 
     #[test]
     fn request_takes_known_state_and_image_of_server() {
         let mut server = server(&json!({}));
-        let asked = known().ask(&server, []).unwrap();
-        assert!(asked.image_is_given);
-        assert_eq!((asked.floor, asked.running, asked.image), (known().floor, known().running, known().image));
+        let request = sample_state().build_request(&server, []).unwrap();
+        assert!(request.image_is_given);
+        assert_eq!(
+            (request.floor, request.running, request.image),
+            (sample_state().floor, sample_state().running, sample_state().image)
+        );
         server.spec.image = Some("example.com/own:2".to_owned());
-        let asked = known().ask(&server, []).unwrap();
-        assert_eq!((asked.image.as_deref(), asked.image_is_given), (Some("example.com/own:2"), false));
+        let request = sample_state().build_request(&server, []).unwrap();
+        assert_eq!((request.image.as_deref(), request.image_is_given), (Some("example.com/own:2"), false));
     }
 
     #[test]
     fn server_without_eula_or_being_deleted_is_excluded() {
         let mut server = server(&json!({}));
-        assert!(has_a_say(&server));
+        assert!(takes_part_in_group(&server));
         server.spec.eula = None;
-        assert!(!has_a_say(&server));
+        assert!(!takes_part_in_group(&server));
         server.spec.eula = Some(Eula::Accepted);
         server.metadata.deletion_timestamp = serde_json::from_value(json!("2026-01-21T12:00:00Z")).expect("an instant");
-        assert!(!has_a_say(&server));
+        assert!(!takes_part_in_group(&server));
     }
 }

@@ -9,10 +9,10 @@ use crate::jar_pattern;
 use crate::request::VersionRequest;
 
 /// The maximum URL length, equal to the schema.
-const LONGEST_URL: usize = 2048;
+const MAX_URL_LENGTH: usize = 2048;
 
 /// The format of a checksum.
-pub(crate) const CHECKSUM: &str = "`sha256:` and 64 hex digits, or the digits alone, as `sha256sum` prints them";
+pub(crate) const CHECKSUM_FORMAT: &str = "`sha256:` and 64 hex digits, or the digits alone, as `sha256sum` prints them";
 
 /// The project of a valid source. `None` if [`super::check_plugin`] reports an error for it.
 pub fn project_key(source: &PluginSource) -> Option<ProjectKey> {
@@ -24,8 +24,8 @@ pub fn project_key(source: &PluginSource) -> Option<ProjectKey> {
         SourceKind::Hangar => site(Source::Hangar),
         SourceKind::Modrinth => site(Source::Modrinth),
         SourceKind::Url => {
-            let url = source.url.as_deref().filter(|url| url_fault(url).is_none())?;
-            Some(ProjectKey::of_file(url, digits(source.checksum.as_deref()?)?))
+            let url = source.url.as_deref().filter(|url| url_error(url).is_none())?;
+            Some(ProjectKey::from_file(url, digits(source.checksum.as_deref()?)?))
         }
     }
 }
@@ -37,15 +37,15 @@ fn digits(checksum: &str) -> Option<&str> {
 }
 
 /// The error in a URL, and how to fix it. `None` if the URL is valid.
-pub(crate) fn url_fault(url: &str) -> Option<(String, &'static str)> {
+pub(crate) fn url_error(url: &str) -> Option<(String, &'static str)> {
     const FIX: &str = "write the https address of the JAR, such as `https://example.org/MyPlugin-2.1.jar`";
-    if url.len() > LONGEST_URL {
+    if url.len() > MAX_URL_LENGTH {
         return Some((format!("has {} characters", url.len()), "write at most 2048"));
     }
-    let is = |what: &str| format!("is `{}`, {what}", hide_user(url));
-    let Some((scheme, rest)) = url.split_once("://") else { return Some((is("which is no address"), FIX)) };
+    let is = |problem: &str| format!("is `{}`, {problem}", hide_user(url));
+    let Some((scheme, rest)) = url.split_once("://") else { return Some((is("which is not a URL"), FIX)) };
     if scheme.eq_ignore_ascii_case("http") {
-        return Some((is("which is plain http: what comes over it is nobody's word"), "write the `https` address"));
+        return Some((is("which is plain http and cannot be trusted"), "write the `https` address"));
     }
     let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if !scheme.eq_ignore_ascii_case("https") {
@@ -55,15 +55,14 @@ pub(crate) fn url_fault(url: &str) -> Option<(String, &'static str)> {
         return Some((is("which has no host"), FIX));
     }
     if host.contains('@') {
-        let fix =
-            "remove what stands before the `@`: a password in a spec is read by everybody who may read the Plugin";
-        return Some((is("which has a user in it"), fix));
+        let fix = "remove the part before the `@`: everyone who may read the Plugin can read a password in its spec";
+        return Some((is("which contains a user name"), fix));
     }
     if url.contains('#') {
-        return Some((is("and no server is sent what follows a `#`"), "end it before the `#`"));
+        return Some((is("and the part after `#` is not sent to the server"), "end it before the `#`"));
     }
     if url.contains(|c: char| c.is_whitespace() || c.is_control()) {
-        return Some((is("which has a blank in it"), "write `%20` for a blank"));
+        return Some((is("which contains a space"), "write `%20` for a space"));
     }
     None
 }
@@ -81,37 +80,37 @@ fn hide_user(url: &str) -> String {
 impl ManifestViolations {
     /// The project. Reports errors in the fields that identify it.
     pub(super) fn source(&mut self, source: &PluginSource) -> Option<ProjectKey> {
-        let before = self.complaints.len();
+        let before = self.violations.len();
         match source.kind {
             SourceKind::Hangar | SourceKind::Modrinth => self.site(source),
             SourceKind::Url => self.file(source),
         }
         self.jars(source);
-        if self.complaints.len() > before { None } else { project_key(source) }
+        if self.violations.len() > before { None } else { project_key(source) }
     }
 
     fn jars(&mut self, source: &PluginSource) {
         let jars = &source.jars;
-        let only = match source.kind {
+        let modrinth_only = match source.kind {
             SourceKind::Modrinth => None,
             SourceKind::Hangar => Some("a version on Hangar has one file for Paper"),
             SourceKind::Url => Some("the address names the one file itself"),
         };
-        if let Some(only) = only.filter(|_| !jars.is_empty()) {
-            let fix = "remove it; a file of its own is a Plugin of its own, such as one of `type: url`";
-            return self.complain("spec.source.jars", format!("is for `type: modrinth`: {only}"), fix);
+        if let Some(modrinth_only) = modrinth_only.filter(|_| !jars.is_empty()) {
+            let fix = "remove it, and create another Plugin for another file, such as one of `type: url`";
+            return self.report("spec.source.jars", format!("is for `type: modrinth`: {modrinth_only}"), fix);
         }
-        if jars.len() > jar_pattern::MOST {
+        if jars.len() > jar_pattern::MAX_PATTERNS {
             let problem = format!("names {} files", jars.len());
-            self.complain("spec.source.jars", problem, "write at most 16, or a pattern with `*` for each");
+            self.report("spec.source.jars", problem, "write at most 16, or a pattern with `*` for each");
         }
         for (at, jar) in jars.iter().enumerate() {
             let path = format!("spec.source.jars[{at}]");
-            if let Some((problem, fix)) = jar_pattern::fault(jar) {
-                self.complain(&path, format!("is `{}`, which {problem}", jar.escape_debug()), fix);
+            if let Some((problem, fix)) = jar_pattern::pattern_error(jar) {
+                self.report(&path, format!("is `{}`, which {problem}", jar.escape_debug()), fix);
             }
             if jars[..at].iter().any(|other| other.to_lowercase() == jar.to_lowercase()) {
-                self.complain(&path, format!("is `{}` once more", jar.escape_debug()), "remove one of the two");
+                self.report(&path, format!("is `{}` again", jar.escape_debug()), "remove one of the two");
             }
         }
     }
@@ -119,44 +118,47 @@ impl ManifestViolations {
     fn site(&mut self, source: &PluginSource) {
         if source.project.as_deref().is_none_or(str::is_empty) {
             let fix = "write the slug, the last part of the project page's address";
-            self.complain("spec.source.project", "is missing", fix);
+            self.report("spec.source.project", "is missing", fix);
         }
         if source.url.is_some() {
             let fix = "remove it, or write `type: url` and no project";
-            self.complain("spec.source.url", "is for `type: url`; Hangar and Modrinth know where their files are", fix);
+            self.report(
+                "spec.source.url",
+                "is for `type: url`, and Hangar and Modrinth know where their files are",
+                fix,
+            );
         }
         if source.checksum.is_some() {
-            let problem = "is for `type: url`; Hangar and Modrinth publish a checksum for each release";
-            self.complain("spec.source.checksum", problem, "remove it");
+            let problem = "is for `type: url`, and Hangar and Modrinth publish a checksum for each release";
+            self.report("spec.source.checksum", problem, "remove it");
         }
     }
 
     fn file(&mut self, source: &PluginSource) {
         if source.project.is_some() {
             let fix = "remove it: the address names the file itself";
-            self.complain("spec.source.project", "is for `type: hangar` and `type: modrinth`", fix);
+            self.report("spec.source.project", "is for `type: hangar` and `type: modrinth`", fix);
         }
         match source.url.as_deref().filter(|url| !url.is_empty()) {
             None => {
                 let fix = "write the https address of the JAR, such as `url: \"https://example.org/MyPlugin-2.1.jar\"`";
-                self.complain("spec.source.url", "is missing, and `type: url` needs it", fix);
+                self.report("spec.source.url", "is missing, and `type: url` needs it", fix);
             }
             Some(url) => {
-                if let Some((problem, fix)) = url_fault(url) {
-                    self.complain("spec.source.url", problem, fix);
+                if let Some((problem, fix)) = url_error(url) {
+                    self.report("spec.source.url", problem, fix);
                 }
             }
         }
         match source.checksum.as_deref().filter(|checksum| !checksum.is_empty()) {
             None => {
-                let problem =
-                    "is missing, and `type: url` needs it: the address alone does not say which bytes are meant";
+                let problem = "is missing, and `type: url` needs it: the address alone does not identify the file";
                 let fix = "write what `sha256sum` prints for the JAR, such as `checksum: \"sha256:9f86d0…\"`";
-                self.complain("spec.source.checksum", problem, fix);
+                self.report("spec.source.checksum", problem, fix);
             }
             Some(checksum) if digits(checksum).is_none() => {
-                let problem = format!("is `{checksum}`, which is no sha256");
-                self.complain("spec.source.checksum", problem, format!("write {CHECKSUM}"));
+                let problem = format!("is `{checksum}`, which is not a sha256");
+                self.report("spec.source.checksum", problem, format!("write {CHECKSUM_FORMAT}"));
             }
             Some(_) => {}
         }
@@ -164,20 +166,20 @@ impl ManifestViolations {
 
     /// The request for the single release of a file.
     pub(super) fn only_release(&mut self, spec: &crds::PluginSpec) -> Option<VersionRequest> {
-        let before = self.complaints.len();
+        let before = self.violations.len();
         let strategy = match spec.update_strategy {
             UpdateStrategy::Latest => Some(VersionRequest::Latest),
             UpdateStrategy::Auto => Some(VersionRequest::Auto),
             UpdateStrategy::Pin | UpdateStrategy::BuildPin => {
                 let problem = "is a pin, and a file by its URL is one release: its checksum pins it already";
-                self.complain("spec.updateStrategy", problem, "remove it");
+                self.report("spec.updateStrategy", problem, "remove it");
                 None
             }
         };
         if let Some(version) = &spec.version {
-            let problem = format!("is `{version}`, and a file by its URL is one release, whose version its JAR says");
-            self.complain("spec.version", problem, "remove it; another release has another url and checksum");
+            let problem = format!("is `{version}`, and a file by its URL is one release, whose JAR states the version");
+            self.report("spec.version", problem, "remove it: another release has another url and checksum");
         }
-        if self.complaints.len() > before { None } else { strategy }
+        if self.violations.len() > before { None } else { strategy }
     }
 }

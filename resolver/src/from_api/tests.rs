@@ -28,23 +28,23 @@ fn plugin(name: &str, namespace: &str, more: &Value) -> Plugin {
     .unwrap()
 }
 
-fn complaints(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
+fn violations(server: &PaperMCServer, plugins: &[Plugin]) -> Vec<String> {
     request(server, plugins, None, None).unwrap_err().iter().map(ToString::to_string).collect()
 }
 
 #[test]
 fn proxy_request_omits_world_state() {
     let opened = || Some("26.1".parse().unwrap());
-    let asked = |software: &str| {
+    let facets = |software: &str| {
         let mut server = server(&json!({"updateStrategy": "auto", "software": software}));
         server.status = serde_json::from_value(json!({"unmanaged": [{"file": "Shop.jar", "size": 1}]})).unwrap();
-        let asked = request(&server, &[], opened(), None).unwrap();
-        (asked.software, asked.floor, asked.unmanaged.len())
+        let facets = request(&server, &[], opened(), None).unwrap();
+        (facets.software, facets.floor, facets.unmanaged.len())
     };
-    assert_eq!(asked("Paper"), (Software::Paper, opened(), 1));
-    assert_eq!(asked("Purpur"), (Software::Purpur, opened(), 1));
-    assert_eq!(asked("Folia"), (Software::Folia, opened(), 1));
-    assert_eq!(asked("Velocity"), (Software::Velocity, None, 0));
+    assert_eq!(facets("Paper"), (Software::Paper, opened(), 1));
+    assert_eq!(facets("Purpur"), (Software::Purpur, opened(), 1));
+    assert_eq!(facets("Folia"), (Software::Folia, opened(), 1));
+    assert_eq!(facets("Velocity"), (Software::Velocity, None, 0));
 }
 
 #[test]
@@ -53,43 +53,47 @@ fn requirement_error_points_at_position() {
         {"plugin": "WorldEdit", "version": ">=7.4, <<7.5"}, {"plugin": "LuckPerms", "version": "*"},
         {"plugin": "luckperms", "version": ">=5"}, {"plugin": " ", "version": "*"},
     ]);
-    let complaints = complaints(
+    let violations = violations(
         &server(&json!({"updateStrategy": "auto"})),
         &[plugin("guard", "games", &json!({"requires": requires}))],
     );
     let expected = [
-        "Plugin games/guard: `spec.requires[0].version` is no version range: `<` begins neither a comparison nor a \
-         version; write `>=`, `>`, `<=`, `<`, `=` or a version; write conditions with commas between them, such as \
+        "Plugin games/guard: `spec.requires[0].version` is not a version range: `<` begins neither a comparison nor a \
+         version: write `>=`, `>`, `<=`, `<`, `=` or a version. Write conditions with commas between them, such as \
          `>=7.4, <7.5`\n    >=7.4, <<7.5\n            ^",
-        "Plugin games/guard: `spec.requires[2].plugin` names `luckperms` a second time; write one line for it, with a \
+        "Plugin games/guard: `spec.requires[2].plugin` names `luckperms` a second time. Write one line for it, with a \
          comma between its conditions: `>=7.4, <7.5`",
-        "Plugin games/guard: `spec.requires[3].plugin` is empty; write the name of the plugin it needs, such as `WorldEdit`",
+        "Plugin games/guard: `spec.requires[3].plugin` is empty. Write the name of the plugin it needs, such as `WorldEdit`",
     ];
-    assert_eq!(complaints, expected);
+    assert_eq!(violations, expected);
 }
 
 #[test]
 fn hold_of_unknown_plugin_is_refused_with_known_names() {
-    let asks = server(&json!({"updateStrategy": "auto", "hold": ["claims", "clams"]}));
+    let server = server(&json!({"updateStrategy": "auto", "hold": ["claims", "clams"]}));
     let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
-    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is no Plugin for this server";
-    assert_eq!(complaints(&asks, &plugins), [format!("{problem}; write claims or maps, or remove it")]);
+    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is not a Plugin for this server";
+    assert_eq!(violations(&server, &plugins), [format!("{problem}. Write claims or maps, or remove it")]);
     let elsewhere = plugin("claims", "other", &json!({}));
-    assert_eq!(complaints(&asks, &[elsewhere]).len(), 2, "in another namespace it is for others");
+    assert_eq!(violations(&server, &[elsewhere]).len(), 2, "in another namespace it is for others");
 }
 
 #[test]
 fn hold_of_star_is_no_plugin_in_request() {
-    let asks = |hold: &Value| server(&json!({"updateStrategy": "auto", "hold": hold}));
+    let held_server = |hold: &Value| server(&json!({"updateStrategy": "auto", "hold": hold}));
     let plugins = [plugin("claims", "games", &json!({})), plugin("maps", "games", &json!({}))];
-    let asked = |hold: &Value| request(&asks(hold), &plugins, None, None).unwrap();
-    assert_eq!(asked(&json!(["*"])), asked(&json!([])));
-    assert_eq!(asked(&json!(["*", "maps"])), asked(&json!(["maps"])), "what is named besides is held as ever");
-    assert_ne!(asked(&json!(["*", "maps"])), asked(&json!(["*"])));
-    assert!(request(&asks(&json!(["*"])), [], None, None).is_ok(), "it needs no plugin");
-    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is no Plugin for this server";
-    let wrong = complaints(&asks(&json!(["*", "clams"])), &plugins);
-    assert_eq!(wrong, [format!("{problem}; write claims or maps, or remove it")]);
+    let request_with_hold = |hold: &Value| request(&held_server(hold), &plugins, None, None).unwrap();
+    assert_eq!(request_with_hold(&json!(["*"])), request_with_hold(&json!([])));
+    assert_eq!(
+        request_with_hold(&json!(["*", "maps"])),
+        request_with_hold(&json!(["maps"])),
+        "what is named besides is held as ever"
+    );
+    assert_ne!(request_with_hold(&json!(["*", "maps"])), request_with_hold(&json!(["*"])));
+    assert!(request(&held_server(&json!(["*"])), [], None, None).is_ok(), "it needs no plugin");
+    let problem = "PaperMCServer games/lobby: `spec.hold[1]` names `clams`, which is not a Plugin for this server";
+    let wrong = violations(&held_server(&json!(["*", "clams"])), &plugins);
+    assert_eq!(wrong, [format!("{problem}. Write claims or maps, or remove it")]);
 }
 
 #[test]
@@ -207,7 +211,7 @@ fn image_policy_is_read_and_refused_with_pinned_image() {
     let both = policy(json!({"updateStrategy": "auto", "imagePolicy": "Keep", "image": "x:java21"})).unwrap_err();
     assert_eq!(
         both[0].to_string(),
-        "PaperMCServer games/lobby: `spec.imagePolicy` says how a chosen image may change, and `spec.image` pins one; remove one of the two"
+        "PaperMCServer games/lobby: `spec.imagePolicy` says how a chosen image may change, and `spec.image` pins one. Remove one of the two"
     );
 }
 
@@ -227,7 +231,7 @@ fn plugins_of_other_namespaces_and_servers_are_ignored() {
         plugin("all", "games", &json!({})),
     ];
     let request = request(&server(&json!({"updateStrategy": "latest"})), &plugins, None, None).unwrap();
-    let names: Vec<&str> = request.plugins.iter().map(|wish| wish.object.as_str()).collect();
+    let names: Vec<&str> = request.plugins.iter().map(|plugin_request| plugin_request.object.as_str()).collect();
     assert_eq!(names, ["all", "near"]);
 }
 
@@ -262,30 +266,30 @@ fn request_errors_are_all_reported_with_fixes() {
     let server = server(&json!({"updateStrategy": "build-pin", "updateDelay": "5 minutes"}));
     let plugins =
         [plugin("warps", "games", &json!({"source": {"type": "hangar", "project": ""}, "updateStrategy": "pin"}))];
-    insta::assert_snapshot!(complaints(&server, &plugins).join("\n"), @r##"
-    PaperMCServer games/lobby: `spec.version` is missing, and updateStrategy `build-pin` needs it; write the Minecraft version to stay on, such as `version: 1.21.10`
-    PaperMCServer games/lobby: `spec.build` is missing, and updateStrategy `build-pin` needs it; write the build to stay on, such as `build: 130`, or use updateStrategy `pin`
-    PaperMCServer games/lobby: `spec.updateDelay` is `5 minutes`, which is no duration; write numbers with d, h, m or s, such as `72h` or `1h30m`
-    Plugin games/warps: `spec.version` is missing, and a pin needs it; write the release to stay on as its authors write it, such as `version: "5.7.1"`
-    Plugin games/warps: `spec.source.project` is missing; write the slug, the last part of the project page's address
+    insta::assert_snapshot!(violations(&server, &plugins).join("\n"), @r##"
+    PaperMCServer games/lobby: `spec.version` is missing, and updateStrategy `build-pin` needs it. Write the Minecraft version to stay on, such as `version: 1.21.10`
+    PaperMCServer games/lobby: `spec.build` is missing, and updateStrategy `build-pin` needs it. Write the build to stay on, such as `build: 130`, or use updateStrategy `pin`
+    PaperMCServer games/lobby: `spec.updateDelay` is `5 minutes`, which is not a duration. Write numbers with d, h, m or s, such as `72h` or `1h30m`
+    Plugin games/warps: `spec.version` is missing, and a pin needs it. Write the release to stay on as its authors write it, such as `version: "5.7.1"`
+    Plugin games/warps: `spec.source.project` is missing. Write the slug, the last part of the project page's address
     "##);
 }
 
 #[test]
 fn pin_without_valid_version_is_refused() {
     let server = server(&json!({"updateStrategy": "pin", "version": "\u{1F600}"}));
-    insta::assert_snapshot!(complaints(&server, &[]).join("\n"), @r##"
-    PaperMCServer games/lobby: `spec.version` is `😀`, which is no Minecraft version; write one such as `1.21.10` or `26.1`
+    insta::assert_snapshot!(violations(&server, &[]).join("\n"), @r##"
+    PaperMCServer games/lobby: `spec.version` is `😀`, which is not a Minecraft version. Write one such as `1.21.10` or `26.1`
     "##);
 }
 
-fn of_url(more: &Value) -> Vec<String> {
+fn url_violations(more: &Value) -> Vec<String> {
     let mut source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": "AB".repeat(32)});
     for (key, value) in more.as_object().unwrap() {
         source[key] = value.clone();
     }
-    let complaints = check_plugin(&plugin("rules", "games", &json!({"source": source})));
-    complaints.iter().map(|complaint| format!("{} {}", complaint.path, complaint.problem)).collect()
+    let violations = check_plugin(&plugin("rules", "games", &json!({"source": source})));
+    violations.iter().map(|violation| format!("{} {}", violation.path, violation.problem)).collect()
 }
 
 #[test]
@@ -300,7 +304,7 @@ fn url_source_is_own_project_per_checksum() {
     let digits = "ab".repeat(32);
     assert_eq!(one.to_string(), format!("url/https://example.org/x.jar#sha256={digits}"));
     assert_eq!(one.file(), Some(("https://example.org/x.jar", digits.as_str())));
-    assert_eq!(one.shown(), "https://example.org/x.jar");
+    assert_eq!(one.to_display(), "https://example.org/x.jar");
     let request = request(
         &server(&json!({"updateStrategy": "auto", "updateSchedule": {"maintenanceWindow": {"cron": "@daily"}}})),
         [&plugin(
@@ -316,42 +320,45 @@ fn url_source_is_own_project_per_checksum() {
 
 #[test]
 fn url_source_requires_https_and_plain_host() {
-    assert_eq!(of_url(&json!({})), Vec::<String>::new());
+    assert_eq!(url_violations(&json!({})), Vec::<String>::new());
     for good in ["https://example.org", "HTTPS://example.org:8443/a/b?c=d@e", "https://[2606:4700::1]/x"] {
-        assert_eq!(of_url(&json!({"url": good})), Vec::<String>::new(), "{good}");
+        assert_eq!(url_violations(&json!({"url": good})), Vec::<String>::new(), "{good}");
     }
-    for (wrong, what) in [
+    for (wrong, expected) in [
         ("http://example.org/x.jar", "plain http"),
         ("ftp://example.org/x.jar", "not https"),
-        ("example.org/x.jar", "no address"),
+        ("example.org/x.jar", "not a URL"),
         ("https:///x.jar", "no host"),
-        ("https://me:hunter2@example.org/x.jar", "a user in it"),
+        ("https://me:hunter2@example.org/x.jar", "a user name"),
         ("https://example.org/x.jar#v2", "`#`"),
-        ("https://example.org/my plugin.jar", "blank"),
+        ("https://example.org/my plugin.jar", "space"),
         ("", "missing"),
         (&format!("https://example.org/{}", "x".repeat(2048)), "characters"),
     ] {
-        let said = of_url(&json!({"url": wrong}));
-        assert!(said.len() == 1 && said[0].starts_with("spec.source.url ") && said[0].contains(what), "{said:?}");
-        assert!(!said[0].contains("hunter2"), "{said:?}");
+        let messages = url_violations(&json!({"url": wrong}));
+        assert!(
+            messages.len() == 1 && messages[0].starts_with("spec.source.url ") && messages[0].contains(expected),
+            "{messages:?}"
+        );
+        assert!(!messages[0].contains("hunter2"), "{messages:?}");
     }
 }
 
 #[test]
 fn url_source_is_one_release_and_requires_hash() {
-    for (more, what) in [
+    for (more, expected) in [
         (json!({"checksum": null}), "spec.source.checksum is missing"),
-        (json!({"checksum": "md5:00"}), "spec.source.checksum is `md5:00`, which is no sha256"),
+        (json!({"checksum": "md5:00"}), "spec.source.checksum is `md5:00`, which is not a sha256"),
         (json!({"checksum": "sha512:00"}), "spec.source.checksum is `sha512:00`"),
         (json!({"project": "warps"}), "spec.source.project is for `type: hangar`"),
         (json!({"type": "modrinth", "project": "warps", "checksum": null}), "spec.source.url is for `type: url`"),
         (json!({"type": "hangar", "project": "warps", "url": null}), "spec.source.checksum is for `type: url`"),
     ] {
-        let said = of_url(&more);
-        assert!(said.len() == 1 && said[0].starts_with(what), "{more}: {said:?}");
+        let messages = url_violations(&more);
+        assert!(messages.len() == 1 && messages[0].starts_with(expected), "{more}: {messages:?}");
     }
     let source = json!({"type": "url", "url": "https://example.org/x.jar", "checksum": "ab".repeat(32)});
     let pinned = plugin("rules", "games", &json!({"source": source, "updateStrategy": "pin", "version": "2"}));
-    let paths: Vec<String> = check_plugin(&pinned).into_iter().map(|complaint| complaint.path).collect();
+    let paths: Vec<String> = check_plugin(&pinned).into_iter().map(|violation| violation.path).collect();
     assert_eq!(paths, ["spec.updateStrategy", "spec.version"]);
 }

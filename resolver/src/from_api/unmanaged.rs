@@ -5,12 +5,12 @@ use crds::paper_mc_server::{TrustedFile, UnmanagedFile};
 use crate::unmanaged_jar::UnmanagedJar;
 
 /// The observed JARs, by file. Trust applies to bytes: a file that changed since loses it, whatever its name is.
-pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<UnmanagedJar> {
-    let said_of = |sha256: &str| -> Vec<String> {
-        let said = spec.unmanaged.iter().filter(|said| said.sha256.eq_ignore_ascii_case(sha256));
-        said.flat_map(|TrustedFile { minecraft_versions, .. }| minecraft_versions.iter().cloned()).collect()
+pub fn unmanaged(spec: &crds::PaperMCServerSpec, observed: &[UnmanagedFile]) -> Vec<UnmanagedJar> {
+    let trusted_versions = |sha256: &str| -> Vec<String> {
+        let trusted = spec.unmanaged.iter().filter(|trusted| trusted.sha256.eq_ignore_ascii_case(sha256));
+        trusted.flat_map(|TrustedFile { minecraft_versions, .. }| minecraft_versions.iter().cloned()).collect()
     };
-    let mut jars: Vec<UnmanagedJar> = seen
+    let mut jars: Vec<UnmanagedJar> = observed
         .iter()
         .map(|UnmanagedFile { file, sha256, sha512, name, provides, depend, api_version, java }| UnmanagedJar {
             file: file.clone(),
@@ -22,7 +22,7 @@ pub fn unmanaged(spec: &crds::PaperMCServerSpec, seen: &[UnmanagedFile]) -> Vec<
             // Every server refuses an invalid version, or none does. That is unknown here.
             api_version: api_version.as_deref().and_then(|version| version.parse().ok()),
             java: *java,
-            trusted: sha256.as_deref().map(said_of).unwrap_or_default(),
+            trusted: sha256.as_deref().map(trusted_versions).unwrap_or_default(),
         })
         .collect();
     jars.sort();

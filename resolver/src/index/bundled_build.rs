@@ -16,18 +16,19 @@ pub(crate) struct ImageBundledBuild<'a> {
 impl<'a> ImageBundledBuild<'a> {
     /// Parses a tag in the format of `lexfrei/papermc`: `1.21.10-130`. A version without Paper builds is the author's
     /// own numbering and is ignored.
-    pub(crate) fn of(catalog: &Catalog, request: &'a Request) -> Option<Self> {
+    pub(crate) fn from_image(catalog: &Catalog, request: &'a Request) -> Option<Self> {
         let image = request.image.as_deref().filter(|_| request.software.is_paper())?;
         let (_, tag) = image.split('@').next()?.rsplit_once(':')?;
         let (minecraft, build) = tag.split_once('-')?;
         let minecraft: Minecraft = minecraft.parse().ok()?;
         let build = build.parse().ok()?;
-        let known = catalog.paper.iter().any(|paper| paper.minecraft == minecraft && !paper.builds.is_empty());
-        known.then_some(Self { minecraft, build, image })
+        let is_paper_version =
+            catalog.paper.iter().any(|paper| paper.minecraft == minecraft && !paper.builds.is_empty());
+        is_paper_version.then_some(Self { minecraft, build, image })
     }
 
     /// The reason why no other Paper build is available.
-    pub(crate) fn fault(&self) -> Unusable {
+    pub(crate) fn unusable_reason(&self) -> Unusable {
         Unusable::ImageCarries { minecraft: self.minecraft.clone(), build: self.build, image: self.image.to_owned() }
     }
 }

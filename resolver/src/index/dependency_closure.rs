@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::delay_groups::{Companion, Companions};
 use super::eligibility::is_pinned;
 use super::eligibility_cache::{EligibilityTable, ProjectEligibility};
-use super::identified_jars::{KnownFile, known_files};
+use super::identified_jars::{KnownFile, identified_files};
 use super::jar_selection::Jars;
 use super::provided_names::{DeclaredNames, NameOwner, NameTable};
 use super::unmanaged_dependencies;
@@ -32,14 +32,14 @@ pub(crate) struct Gap {
 /// One project of the closure with its eligibility.
 pub(super) struct ClosureMember<'a> {
     /// Its position in the catalog.
-    pub(super) place: usize,
+    pub(super) position: usize,
     pub(super) project: &'a Project,
-    pub(super) asked: Option<RequestedBy<'a>>,
+    pub(super) requested_by: Option<RequestedBy<'a>>,
     /// Unmanaged JARs for which it stays installed.
-    pub(super) kept_for: Vec<String>,
+    pub(super) unmanaged_dependents: Vec<String>,
     pub(super) rules: Rules<'a>,
-    pub(super) judged: Rc<ProjectEligibility<'a>>,
-    pub(super) spoken: Rc<DeclaredNames>,
+    pub(super) eligibility: Rc<ProjectEligibility<'a>>,
+    pub(super) declared: Rc<DeclaredNames>,
 }
 
 /// All projects of the closure.
@@ -61,50 +61,55 @@ pub(super) enum DependencyTarget {
     /// A name used in a fact or constraint that matches no readable project.
     Unknown { plugin: String, because: String, nearest: Vec<String>, says: FactSource },
     /// A project that its source does not have.
-    Outside(String),
+    NotAtSource(String),
     /// A required name that no plugin of this server has.
     Missing(String),
     /// An unmanaged JAR that is installed.
-    Own,
+    Unmanaged,
     /// A project that this server would never load: pages do not state for which loader a dependency is meant.
-    Nothing,
+    NeverLoaded,
 }
 
 /// Finds and orders all members and determines their eligibility. The rank is the position in the result. Missing data
 /// is added to `gap`. If there is any, the members are only those that could be found.
-pub(super) fn stock<'a>(
-    judgements: &mut EligibilityTable<'a>,
+pub(super) fn compute_closure<'a>(
+    eligibility_table: &mut EligibilityTable<'a>,
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
 ) -> Closure<'a> {
-    let catalog = judgements.catalog;
+    let catalog = eligibility_table.catalog;
     gap.unread.extend(catalog.builds_unread(request.software));
-    let mut asked = asked_for(judgements, request, warnings, gap);
-    let companions = Companions::of_server(catalog, request, &asked, warnings);
-    for (place, (_, rules)) in &mut asked {
-        rules.together = companions.of(catalog, *place);
+    let mut requested_plugins = group_requests(eligibility_table, request, warnings, gap);
+    let companions = Companions::from_request(catalog, request, &requested_plugins, warnings);
+    for (position, (_, rules)) in &mut requested_plugins {
+        rules.companions = companions.companions_of(catalog, *position);
     }
-    let requested: BTreeSet<usize> = asked.keys().copied().collect();
-    let kept = unmanaged_dependencies::kept(judgements, request, &asked, gap);
-    let members = requested.iter().chain(kept.keys()).copied().collect();
-    let files = known_files(catalog, request, &members);
-    let closing = ClosureBuilder { request, companions, requested, kept, files };
+    let requested: BTreeSet<usize> = requested_plugins.keys().copied().collect();
+    let retained = unmanaged_dependencies::retained_plugins(eligibility_table, request, &requested_plugins, gap);
+    let members = requested.iter().chain(retained.keys()).copied().collect();
+    let files = identified_files(catalog, request, &members);
+    let builder = ClosureBuilder { request, companions, requested, retained, files };
     // A JAR declares the names it needs, not their source. So the first pass collects everything that the pages bring
     // in, and the second pass resolves the names.
-    let unasked = NameTable::unasked();
-    let members = closing.close(judgements, asked, &unasked, gap);
-    if !members.values().any(|member| member.spoken.asks()) {
-        return Closure { members: ranked(members), names: unasked };
+    let empty_names = NameTable::empty();
+    let members = builder.build(eligibility_table, requested_plugins, &empty_names, gap);
+    if !members.values().any(|member| member.declared.has_requirements()) {
+        return Closure { members: rank_members(members), names: empty_names };
     }
-    let bearers: Vec<NameOwner<'_>> = members
+    let owners: Vec<NameOwner<'_>> = members
         .values()
-        .map(|member| NameOwner { place: member.place, requested: member.asked.is_some(), spoken: &member.spoken })
+        .map(|member| NameOwner {
+            position: member.position,
+            requested: member.requested_by.is_some(),
+            declared: &member.declared,
+        })
         .collect();
-    let names = NameTable::of(catalog, request, &bearers);
-    let asked = members.into_values().filter_map(|member| Some((member.place, (member.asked?, member.rules))));
-    let members = closing.close(judgements, asked.collect(), &names, gap);
-    Closure { members: ranked(members), names }
+    let names = NameTable::new(catalog, request, &owners);
+    let requested_plugins =
+        members.into_values().filter_map(|member| Some((member.position, (member.requested_by?, member.rules))));
+    let members = builder.build(eligibility_table, requested_plugins.collect(), &names, gap);
+    Closure { members: rank_members(members), names }
 }
 
 /// The inputs of the search for members of one server.
@@ -114,125 +119,143 @@ struct ClosureBuilder<'a> {
     /// The positions of the requested projects.
     requested: BTreeSet<usize>,
     /// Projects that stay for unmanaged JARs, with those JARs.
-    kept: BTreeMap<usize, Vec<String>>,
+    retained: BTreeMap<usize, Vec<String>>,
     /// Unmanaged JARs whose release is known.
     files: Vec<KnownFile<'a>>,
 }
 
 impl<'a> ClosureBuilder<'a> {
     /// Returns the requested and kept projects and everything that the usable releases of members need.
-    fn close(
+    fn build(
         &self,
-        judgements: &mut EligibilityTable<'a>,
-        asked: BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
+        eligibility_table: &mut EligibilityTable<'a>,
+        requested: BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
         names: &NameTable,
         gap: &mut Gap,
     ) -> BTreeMap<usize, ClosureMember<'a>> {
-        let catalog = judgements.catalog;
+        let catalog = eligibility_table.catalog;
         let mut members: BTreeMap<usize, ClosureMember<'a>> = BTreeMap::new();
-        let kept = self.kept.keys().map(|&place| {
-            (place, None, unmanaged_dependencies::rules(self.request, self.companions.of(catalog, place)))
+        let retained = self.retained.keys().map(|&position| {
+            (
+                position,
+                None,
+                unmanaged_dependencies::retained_rules(self.request, self.companions.companions_of(catalog, position)),
+            )
         });
-        let asked = asked.into_iter().rev().map(|(place, (asked, rules))| (place, Some(asked), rules));
-        let mut queue: Vec<(usize, Option<RequestedBy<'a>>, Rules<'a>)> = kept.chain(asked).collect();
-        while let Some((place, asked, rules)) = queue.pop() {
-            let spoken = judgements.spoken(place, &rules.jars);
+        let requested =
+            requested.into_iter().rev().map(|(position, (requested, rules))| (position, Some(requested), rules));
+        let mut queue: Vec<(usize, Option<RequestedBy<'a>>, Rules<'a>)> = retained.chain(requested).collect();
+        while let Some((position, requested_by, rules)) = queue.pop() {
+            let declared = eligibility_table.declared_names(position, &rules.jars);
             let server = (self.request, &self.requested, self.files.as_slice());
-            let judged = judgements.judge(place, &rules, server, (names, &spoken));
-            gap.fetch.extend(judged.gap.fetch.iter().cloned());
-            gap.unread.extend(judged.gap.unread.iter().cloned());
-            for &needed in judged.required.iter().filter(|needed| !self.requested.contains(needed)) {
-                let inherited = inherited(&judged, &rules, self.companions.of(catalog, needed));
-                let known = members.get(&needed).map(|member| &member.rules);
-                let queued = queue.iter().find(|(place, _, _)| *place == needed).map(|(_, _, rules)| rules);
-                let merged = merge(queued.or(known), &inherited);
-                if queued.or(known) != Some(&merged) {
+            let eligibility = eligibility_table.eligibility(position, &rules, server, (names, &declared));
+            gap.fetch.extend(eligibility.gap.fetch.iter().cloned());
+            gap.unread.extend(eligibility.gap.unread.iter().cloned());
+            for &needed in eligibility.required.iter().filter(|needed| !self.requested.contains(needed)) {
+                let inherited = inherited_rules(&eligibility, &rules, self.companions.companions_of(catalog, needed));
+                let existing = members.get(&needed).map(|member| &member.rules);
+                let queued = queue.iter().find(|(position, _, _)| *position == needed).map(|(_, _, rules)| rules);
+                let merged = loosen_rules(queued.or(existing), &inherited);
+                if queued.or(existing) != Some(&merged) {
                     // Otherwise stricter rules that are processed later would override these.
-                    queue.retain(|(place, _, _)| *place != needed);
+                    queue.retain(|(position, _, _)| *position != needed);
                     queue.push((needed, None, merged));
                 }
             }
-            let kept_for = self.kept.get(&place).cloned().unwrap_or_default();
-            let project = &catalog.projects[place];
-            members.insert(place, ClosureMember { place, project, asked, kept_for, rules, judged, spoken });
+            let unmanaged_dependents = self.retained.get(&position).cloned().unwrap_or_default();
+            let project = &catalog.projects[position];
+            members.insert(
+                position,
+                ClosureMember { position, project, requested_by, unmanaged_dependents, rules, eligibility, declared },
+            );
         }
         members
     }
 }
 
 /// Groups the requests by project and chooses the request that applies.
-fn asked_for<'a>(
-    judgements: &mut EligibilityTable<'a>,
+fn group_requests<'a>(
+    eligibility_table: &mut EligibilityTable<'a>,
     request: &'a Request,
     warnings: &mut Vec<Warning>,
     gap: &mut Gap,
 ) -> BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)> {
-    let mut wishes: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
-    for wish in &request.plugins {
-        if let Some(place) = judgements.find_or_note(&wish.key, gap) {
-            wishes.entry(place).or_default().push(wish);
+    let mut plugin_requests: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
+    for plugin_request in &request.plugins {
+        if let Some(position) = eligibility_table.find_or_record_gap(&plugin_request.key, gap) {
+            plugin_requests.entry(position).or_default().push(plugin_request);
         }
     }
-    let decided = wishes.into_iter().map(|(place, mut wishes)| {
-        wishes.sort_by(|a, b| a.object.cmp(&b.object));
+    let decided = plugin_requests.into_iter().map(|(position, mut plugin_requests)| {
+        plugin_requests.sort_by(|a, b| a.object.cmp(&b.object));
         // A request for the newest version lets the solver choose. If all are pins, the highest one wins.
-        let decides = wishes.iter().copied().find(|wish| pin(wish).is_none()).unwrap_or_else(|| {
-            wishes
-                .iter()
-                .copied()
-                .reduce(|best, wish| match (pin(best), pin(wish)) {
-                    (Some(a), Some(b)) if lenient::compare(b, a).is_gt() => wish,
-                    _ => best,
-                })
-                .expect("a group holds the wish that made it")
-        });
-        let objects: Vec<&str> = wishes.iter().map(|wish| wish.object.as_str()).collect();
+        let deciding = plugin_requests
+            .iter()
+            .copied()
+            .find(|plugin_request| pinned_version(plugin_request).is_none())
+            .unwrap_or_else(|| {
+                plugin_requests
+                    .iter()
+                    .copied()
+                    .reduce(|best, plugin_request| match (pinned_version(best), pinned_version(plugin_request)) {
+                        (Some(a), Some(b)) if lenient::compare(b, a).is_gt() => plugin_request,
+                        _ => best,
+                    })
+                    .expect("a group holds the wish that made it")
+            });
+        let objects: Vec<&str> = plugin_requests.iter().map(|plugin_request| plugin_request.object.as_str()).collect();
         if objects.len() > 1 {
             warnings.push(Warning::SeveralObjects {
                 objects: objects.iter().map(|&object| object.to_owned()).collect(),
-                decides: decides.object.clone(),
+                decides: deciding.object.clone(),
             });
         }
-        let hold = wishes.iter().find_map(|wish| Some((wish.object.as_str(), wish.hold?)));
-        let hold = hold.filter(|_| runs_any(request, &judgements.catalog.projects[place]));
+        let hold = plugin_requests
+            .iter()
+            .find_map(|plugin_request| Some((plugin_request.object.as_str(), plugin_request.hold?)));
+        let hold = hold.filter(|_| runs_release_of(request, &eligibility_table.catalog.projects[position]));
         let rules = Rules {
-            channel: decides.channel,
-            delay: decides.delay,
-            may_go_down: decides.allow_downgrade,
+            channel: deciding.channel,
+            delay: deciding.delay,
+            may_downgrade: deciding.allow_downgrade,
             hold,
-            compatibility: decides.compatibility.as_ref(),
+            compatibility: deciding.compatibility.as_ref(),
             // A hold keeps the running release, even if a pin names another one.
-            pin: pin(decides).filter(|_| hold.is_none()),
+            pin: pinned_version(deciding).filter(|_| hold.is_none()),
             // Every request gets the files that it names. They do not exclude each other.
-            jars: Jars::of(request.software, &wishes),
+            jars: Jars::from_requests(request.software, &plugin_requests),
             unlisted: request.unlisted,
-            together: Vec::new(),
-            requires: Some((decides.object.as_str(), decides.requires.as_slice())).filter(|(_, says)| !says.is_empty()),
+            companions: Vec::new(),
+            requires: Some((deciding.object.as_str(), deciding.requires.as_slice()))
+                .filter(|(_, constraints)| !constraints.is_empty()),
         };
         // A plugin that is held here does not take part in the shared release of several servers.
-        let latest = wishes.iter().filter(|wish| wish.version == VersionRequest::Latest && hold.is_none());
-        let latest = latest.map(|wish| wish.object.as_str()).collect();
-        (place, (RequestedBy { objects, decides: &decides.object, latest }, rules))
+        let latest = plugin_requests
+            .iter()
+            .filter(|plugin_request| plugin_request.version == VersionRequest::Latest && hold.is_none());
+        let latest = latest.map(|plugin_request| plugin_request.object.as_str()).collect();
+        (position, (RequestedBy { objects, deciding_object: &deciding.object, latest }, rules))
     });
     decided.collect()
 }
 
-fn pin(wish: &PluginRequest) -> Option<&str> {
-    match &wish.version {
+fn pinned_version(plugin_request: &PluginRequest) -> Option<&str> {
+    match &plugin_request.version {
         VersionRequest::Pin { version } => Some(version),
         VersionRequest::Latest | VersionRequest::Auto => None,
     }
 }
 
 /// Whether the server runs a release of a project.
-pub(crate) fn runs_any(request: &Request, project: &Project) -> bool {
+pub(crate) fn runs_release_of(request: &Request, project: &Project) -> bool {
     let runs = |running: &Running| {
-        running.lost_release(project).is_some() || project.releases.iter().any(|release| running.has(release))
+        running.delisted_release(project).is_some()
+            || project.releases.iter().any(|release| running.runs_release(release))
     };
     request.running.as_ref().is_some_and(runs)
 }
 
-pub(super) fn find(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
+pub(super) fn find_project(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
     let found = catalog.project(key)?;
     catalog.projects.iter().position(|project| std::ptr::eq(project, found))
 }
@@ -248,27 +271,29 @@ pub(super) struct Follow<'x> {
 
 /// Records the required dependencies of one release. Returns why the release cannot be used if a target of them is
 /// unavailable.
-pub(super) fn follow(
+pub(super) fn collect_dependencies(
     targets: Vec<DependencyTarget>,
     at: Follow<'_>,
     required: &mut BTreeSet<usize>,
-    outside: &mut Vec<String>,
+    missing_at_source: &mut Vec<String>,
     gap: &mut Gap,
 ) -> Option<Unusable> {
-    let mut fault = None;
+    let mut unusable = None;
     let mut needed = Vec::new();
     let mut proposed = Vec::new();
     for target in targets {
         match target {
-            DependencyTarget::Project(place) if at.files.iter().any(|file| file.is_of(at.catalog, place)) => {}
-            DependencyTarget::Project(place) => {
-                let project = &at.catalog.projects[place];
+            DependencyTarget::Project(position) if at.files.iter().any(|file| file.is_for(at.catalog, position)) => {}
+            DependencyTarget::Project(position) => {
+                let project = &at.catalog.projects[position];
                 match at.request.dependencies {
-                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&place) => needed.push(place),
-                    Dependencies::Install => needed.push(place),
+                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&position) => {
+                        needed.push(position);
+                    }
+                    Dependencies::Install => needed.push(position),
                     Dependencies::Propose => proposed.push((project.name.clone(), project.key.clone())),
                     Dependencies::Forbid => {
-                        fault.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
+                        unusable.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
                     }
                 }
             }
@@ -276,90 +301,92 @@ pub(super) fn follow(
                 gap.fetch.insert(key);
             }
             // A running release has what it needs, since it runs.
-            DependencyTarget::Unread { project, .. } if at.runs => outside.push(project),
+            DependencyTarget::Unread { project, .. } if at.runs => missing_at_source.push(project),
             DependencyTarget::Unread { project, because } => {
-                fault.get_or_insert(Unusable::NeedsUnread { project, because });
+                unusable.get_or_insert(Unusable::NeedsUnread { project, because });
             }
-            DependencyTarget::Outside(name) => outside.push(name),
+            DependencyTarget::NotAtSource(name) => missing_at_source.push(name),
             DependencyTarget::Unknown { plugin, because, nearest, says } => {
-                fault.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
+                unusable.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
             }
             DependencyTarget::Missing(plugin) => {
-                fault.get_or_insert(Unusable::NeedsMissing { plugin });
+                unusable.get_or_insert(Unusable::NeedsMissing { plugin });
             }
-            DependencyTarget::Own | DependencyTarget::Nothing => {}
+            DependencyTarget::Unmanaged | DependencyTarget::NeverLoaded => {}
         }
     }
     proposed.sort();
     proposed.dedup();
     // With another error, creating these Plugin objects would not be enough.
-    let fault = fault.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
+    let unusable =
+        unusable.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
     // A release that may not be used adds no dependencies and passes on no rules.
-    if fault.is_none() {
+    if unusable.is_none() {
         required.extend(needed);
     }
-    fault
+    unusable
 }
 
 /// The targets of the required dependencies of a release, including those from facts.
 pub(super) fn required_targets(
     catalog: &Catalog,
     names: &NameTable,
-    place: usize,
+    position: usize,
     (release, jars): (&Release, &Jars<'_>),
-    facing: &BoundContext<'_>,
+    context: &BoundContext<'_>,
 ) -> Vec<DependencyTarget> {
-    let page = in_order(release)
+    let page = sorted_dependencies(release)
         .into_iter()
         .filter(|dependency| dependency.kind == DependencyKind::Required)
-        .map(|dependency| target(catalog, facing, place, dependency));
-    let known = facing.bounds(catalog, place, release).into_iter().map(|(target, _)| target);
-    page.chain(names.asked_by(catalog, place, (release, jars), facing)).chain(known).collect()
+        .map(|dependency| resolve_target(catalog, context, position, dependency));
+    let fact_targets = context.bounds(catalog, position, release).into_iter().map(|(target, _)| target);
+    page.chain(names.required_targets(catalog, position, (release, jars), context)).chain(fact_targets).collect()
 }
 
 /// The dependencies of a page in an order that does not depend on the page: the first of several errors is the one that
 /// is reported.
-pub(super) fn in_order(release: &Release) -> Vec<&Dependency> {
-    let mut lines: Vec<&Dependency> = release.dependencies.iter().collect();
-    lines.sort_by(|a, b| {
+pub(super) fn sorted_dependencies(release: &Release) -> Vec<&Dependency> {
+    let mut entries: Vec<&Dependency> = release.dependencies.iter().collect();
+    entries.sort_by(|a, b| {
         (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
     });
-    lines
+    entries
 }
 
 /// The target of one dependency on a page. A running release counts as available even if its page no longer lists it.
-pub(super) fn target(
+pub(super) fn resolve_target(
     catalog: &Catalog,
-    facing: &BoundContext<'_>,
-    place: usize,
+    context: &BoundContext<'_>,
+    position: usize,
     dependency: &Dependency,
 ) -> DependencyTarget {
-    let source = catalog.projects[place].key.source;
+    let source = catalog.projects[position].key.source;
     let keys = [&dependency.project_id, &dependency.name].into_iter().flatten();
     let keys: Vec<ProjectKey> = keys.map(|project| ProjectKey { source, project: project.clone() }).collect();
     let by_release = || {
         let id = dependency.version_id.as_ref()?;
-        let has =
-            |project: &Project| project.releases.iter().chain(facing.lost(project)).any(|release| release.id == *id);
+        let has = |project: &Project| {
+            project.releases.iter().chain(context.delisted_release(project)).any(|release| release.id == *id)
+        };
         catalog.projects.iter().position(|project| project.key.source == source && has(project))
     };
-    if let Some(found) = keys.iter().find_map(|key| find(catalog, key)).or_else(by_release) {
-        let usable = found != place && facing.has_any(&catalog.projects[found]);
-        return if usable { DependencyTarget::Project(found) } else { DependencyTarget::Nothing };
+    if let Some(found) = keys.iter().find_map(|key| find_project(catalog, key)).or_else(by_release) {
+        let usable = found != position && context.has_release(&catalog.projects[found]);
+        return if usable { DependencyTarget::Project(found) } else { DependencyTarget::NeverLoaded };
     }
     let shown = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
     let shown = shown.map_or("another project", String::as_str);
-    if let Some(because) = keys.iter().find_map(|key| catalog.unread_because(key)) {
+    if let Some(because) = keys.iter().find_map(|key| catalog.unread_reason(key)) {
         return DependencyTarget::Unread { project: shown.to_owned(), because: because.to_owned() };
     }
     match &dependency.project_id {
-        Some(id) => absent(catalog, ProjectKey { source, project: id.clone() }, shown),
-        None => DependencyTarget::Outside(shown.to_owned()),
+        Some(id) => absent_target(catalog, ProjectKey { source, project: id.clone() }, shown),
+        None => DependencyTarget::NotAtSource(shown.to_owned()),
     }
 }
 
-fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
-    match catalog.unread_because(&key) {
+fn absent_target(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
+    match catalog.unread_reason(&key) {
         Some(because) => DependencyTarget::Unread { project: shown.to_owned(), because: because.to_owned() },
         None => DependencyTarget::Fetch(key),
     }
@@ -367,35 +394,39 @@ fn absent(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
 
 /// The rules that a dependency inherits from a dependent: the same limits for age and stability, and downgrades allowed
 /// if the dependent may be downgraded.
-fn inherited<'a>(judged: &ProjectEligibility<'_>, rules: &Rules<'_>, together: Vec<Companion<'a>>) -> Rules<'a> {
+fn inherited_rules<'a>(
+    eligibility: &ProjectEligibility<'_>,
+    rules: &Rules<'_>,
+    companions: Vec<Companion<'a>>,
+) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
-        let pinned = judged.releases.iter().filter(|judged| is_pinned(&judged.release.version, pin));
-        pinned.map(|judged| judged.release.channel).min()
+        let pinned = eligibility.releases.iter().filter(|eligibility| is_pinned(&eligibility.release.version, pin));
+        pinned.map(|candidate| candidate.release.channel).min()
     });
-    let channel = pinned.map_or(judged.channel, |pinned| pinned.min(judged.channel));
+    let channel = pinned.map_or(eligibility.channel, |pinned| pinned.min(eligibility.channel));
     Rules {
         channel,
         delay: rules.delay,
-        may_go_down: rules.may_go_down,
+        may_downgrade: rules.may_downgrade,
         hold: None,
         compatibility: None,
         pin: None,
         jars: Jars::main_for(rules.jars.software()),
         requires: None,
         unlisted: rules.unlisted,
-        together,
+        companions,
     }
 }
 
 /// Loosens rules and never tightens them: several plugins may need the same dependency.
-fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
-    match known {
+fn loosen_rules<'a>(existing: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
+    match existing {
         None => more.clone(),
-        Some(known) => Rules {
-            channel: known.channel.min(more.channel),
-            delay: known.delay.min(more.delay),
-            may_go_down: known.may_go_down || more.may_go_down,
-            ..known.clone()
+        Some(existing) => Rules {
+            channel: existing.channel.min(more.channel),
+            delay: existing.delay.min(more.delay),
+            may_downgrade: existing.may_downgrade || more.may_downgrade,
+            ..existing.clone()
         },
     }
 }
@@ -405,16 +436,16 @@ fn merge<'a>(known: Option<&Rules<'a>>, more: &Rules<'a>) -> Rules<'a> {
 ///
 /// The order is the rank in the solver. A dependency is decided after all plugins that might need it, so "not
 /// installed" is chosen exactly when no plugin needs it.
-fn ranked(mut members: BTreeMap<usize, ClosureMember<'_>>) -> Vec<ClosureMember<'_>> {
+fn rank_members(mut members: BTreeMap<usize, ClosureMember<'_>>) -> Vec<ClosureMember<'_>> {
     let (mut ranked, mut waiting): (Vec<usize>, Vec<usize>) =
-        members.keys().partition(|place| members[place].asked.is_some());
-    ranked.sort_by_key(|place| members[place].asked.as_ref().map(|asked| asked.objects[0]));
-    waiting.sort_by_key(|place| (&members[place].project.name, &members[place].project.id));
+        members.keys().partition(|position| members[position].requested_by.is_some());
+    ranked.sort_by_key(|position| members[position].requested_by.as_ref().map(|requested_by| requested_by.objects[0]));
+    waiting.sort_by_key(|position| (&members[position].project.name, &members[position].project.id));
     while !waiting.is_empty() {
-        let free = waiting.iter().position(|place| {
-            waiting.iter().all(|other| other == place || !members[other].judged.required.contains(place))
+        let free = waiting.iter().position(|position| {
+            waiting.iter().all(|other| other == position || !members[other].eligibility.required.contains(position))
         });
         ranked.push(waiting.remove(free.unwrap_or(0)));
     }
-    ranked.into_iter().filter_map(|place| members.remove(&place)).collect()
+    ranked.into_iter().filter_map(|position| members.remove(&position)).collect()
 }

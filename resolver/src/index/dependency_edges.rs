@@ -8,11 +8,11 @@ use std::sync::Arc;
 
 use pubgrub::VersionSet;
 
-use super::dependency_closure::{Closure, ClosureMember, DependencyTarget, in_order, target};
+use super::dependency_closure::{Closure, ClosureMember, DependencyTarget, resolve_target, sorted_dependencies};
 use super::eligibility::is_pinned;
 use super::listed_versions::ListingReader;
 use super::version_bounds::BoundContext;
-use super::{Candidate, Edge, EdgeKind, PluginCandidates, Rules, classes, ripe_at};
+use super::{Candidate, Edge, EdgeKind, PluginCandidates, Rules, classes, eligible_at};
 use crate::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::known_constraints::{self, Bound};
 use crate::request::Request;
@@ -44,86 +44,99 @@ impl<'x> Dependents<'x> {
             }
             indexes
         });
-        IndexSet::of(indexes.get(id).into_iter().flatten().copied())
+        IndexSet::from_indexes(indexes.get(id).into_iter().flatten().copied())
     }
 
     /// The indexes of the releases within a range.
-    fn within(&self, range: &Range) -> IndexSet {
+    fn indexes_within(&self, range: &Range) -> IndexSet {
         let version = |index: &usize| -> &str { &self.releases[index - 1].version };
         let sorted = self.by_version.get_or_init(|| {
             let mut sorted: Vec<usize> = (1..=self.releases.len()).collect();
             sorted.sort_by(|one, other| lenient::compare(version(one), version(other)));
             sorted
         });
-        IndexSet::of(range.among(sorted, version).copied())
+        IndexSet::from_indexes(range.filter_sorted(sorted, version).copied())
     }
 }
 
 /// Converts the members into candidates, in the same order. `known` holds the candidates of the same instant and the
 /// same Paper versions. Those that would be equal are reused.
-pub(super) fn shelve<'a>(
+pub(super) fn build_candidates<'a>(
     catalog: &'a Catalog,
     request: &Request,
     Closure { members, names }: &Closure<'a>,
     reader: &ListingReader,
-    known: &[Rc<PluginCandidates<'a>>],
+    reusable: &[Rc<PluginCandidates<'a>>],
 ) -> Vec<Rc<PluginCandidates<'a>>> {
     // Edges refer to other plugins by position.
-    let same =
-        |(member, shelf): (&ClosureMember<'_>, &Rc<PluginCandidates<'_>>)| std::ptr::eq(member.project, shelf.project);
-    let in_place = known.len() == members.len() && members.iter().zip(known).all(same);
-    let known = if in_place { known } else { &[] };
-    let shelf_of: HashMap<usize, usize> = members.iter().enumerate().map(|(at, member)| (member.place, at)).collect();
-    let requested = members.iter().filter(|member| member.asked.is_some()).map(|member| member.place).collect();
-    let releases = |member: &ClosureMember<'a>| member.judged.releases.iter().map(|judged| judged.release).collect();
-    let peers: Vec<_> = members.iter().map(|member| LazyCell::new(move || Dependents::new(releases(member)))).collect();
-    let there = |place: usize| shelf_of.get(&place).map(|&shelf| (shelf, &*peers[shelf]));
-    let shelves = members.iter().enumerate().map(|(at, member)| {
-        let facing = BoundContext::of(request, &requested, member.rules.requires);
+    let same = |(member, plugin): (&ClosureMember<'_>, &Rc<PluginCandidates<'_>>)| {
+        std::ptr::eq(member.project, plugin.project)
+    };
+    let same_positions = reusable.len() == members.len() && members.iter().zip(reusable).all(same);
+    let reusable = if same_positions { reusable } else { &[] };
+    let position_of: HashMap<usize, usize> =
+        members.iter().enumerate().map(|(at, member)| (member.position, at)).collect();
+    let requested =
+        members.iter().filter(|member| member.requested_by.is_some()).map(|member| member.position).collect();
+    let releases =
+        |member: &ClosureMember<'a>| member.eligibility.releases.iter().map(|candidate| candidate.release).collect();
+    let dependents: Vec<_> =
+        members.iter().map(|member| LazyCell::new(move || Dependents::new(releases(member)))).collect();
+    let find_dependency = |position: usize| position_of.get(&position).map(|&plugin| (plugin, &*dependents[plugin]));
+    let plugins = members.iter().enumerate().map(|(at, member)| {
+        let context = BoundContext::new(request, &requested, member.rules.requires);
         // Facts may resolve differently after another plugin changed. The eligibility already covers the names in its
         // JARs.
-        let apart = !facing.mentions(member.project);
-        if let Some(shelf) = known.get(at).filter(|shelf| apart && is_of(shelf, member)) {
-            return Rc::clone(shelf);
+        let is_static = !context.depends_on_server(member.project);
+        if let Some(plugin) = reusable.get(at).filter(|plugin| is_static && is_for(plugin, member)) {
+            return Rc::clone(plugin);
         }
-        let links = member.judged.releases.iter().map(|judged| {
-            if judged.unusable.is_some() {
+        let edges = member.eligibility.releases.iter().map(|candidate| {
+            if candidate.unusable.is_some() {
                 return Vec::new();
             }
-            let asked = names.asked_by(catalog, member.place, (judged.release, &member.rules.jars), &facing);
-            links(catalog, member.place, (judged.release, asked), &facing, &there)
+            let name_targets =
+                names.required_targets(catalog, member.position, (candidate.release, &member.rules.jars), &context);
+            release_edges(catalog, member.position, (candidate.release, name_targets), &context, &find_dependency)
         });
-        Rc::new(shelf(member, links.collect(), reader))
+        Rc::new(plugin_candidates(member, edges.collect(), reader))
     });
-    shelves.collect()
+    plugins.collect()
 }
 
 /// Whether candidates are those of a member, apart from the edges of their releases.
-fn is_of(shelf: &PluginCandidates<'_>, member: &ClosureMember<'_>) -> bool {
-    Rc::ptr_eq(&shelf.releases, &member.judged.releases)
-        && (&shelf.asked, &shelf.kept_for, &shelf.rules) == (&member.asked, &member.kept_for, &member.rules)
+fn is_for(plugin: &PluginCandidates<'_>, member: &ClosureMember<'_>) -> bool {
+    Rc::ptr_eq(&plugin.releases, &member.eligibility.releases)
+        && (&plugin.requested_by, &plugin.unmanaged_dependents, &plugin.rules)
+            == (&member.requested_by, &member.unmanaged_dependents, &member.rules)
 }
 
-fn shelf<'a>(member: &ClosureMember<'a>, links: Vec<Vec<Edge>>, reader: &ListingReader) -> PluginCandidates<'a> {
-    let judged = &member.judged;
-    let supports = supports(&judged.releases, (member.project.key.source, &member.rules), reader);
-    let numbered = || judged.releases.iter().enumerate().map(|(at, judged)| (at + 1, judged));
-    let usable = IndexSet::of(numbered().filter(|(_, judged)| judged.unusable.is_none()).map(|(index, _)| index));
+fn plugin_candidates<'a>(
+    member: &ClosureMember<'a>,
+    edges: Vec<Vec<Edge>>,
+    reader: &ListingReader,
+) -> PluginCandidates<'a> {
+    let eligibility = &member.eligibility;
+    let supports = supports(&eligibility.releases, (member.project.key.source, &member.rules), reader);
+    let numbered = || eligibility.releases.iter().enumerate().map(|(at, candidate)| (at + 1, candidate));
+    let usable = IndexSet::from_indexes(
+        numbered().filter(|(_, candidate)| candidate.unusable.is_none()).map(|(index, _)| index),
+    );
     let allowed = match member.rules.pin {
         None => IndexSet::present(),
-        Some(pin) => IndexSet::of(
-            numbered().filter(|(_, judged)| is_pinned(&judged.release.version, pin)).map(|(index, _)| index),
+        Some(pin) => IndexSet::from_indexes(
+            numbered().filter(|(_, candidate)| is_pinned(&candidate.release.version, pin)).map(|(index, _)| index),
         ),
     };
     PluginCandidates {
         project: member.project,
-        asked: member.asked.clone(),
-        kept_for: member.kept_for.clone(),
+        requested_by: member.requested_by.clone(),
+        unmanaged_dependents: member.unmanaged_dependents.clone(),
         rules: member.rules.clone(),
-        channel: judged.channel,
-        classes: classes(judged.releases.iter().map(|stocked| stocked.unusable.as_ref())),
-        releases: Rc::clone(&judged.releases),
-        links,
+        channel: eligibility.channel,
+        classes: classes(eligibility.releases.iter().map(|candidate| candidate.unusable.as_ref())),
+        releases: Rc::clone(&eligibility.releases),
+        edges,
         supports,
         usable,
         allowed,
@@ -140,16 +153,21 @@ pub(super) fn supports(
     let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones), so each list is read once.
     let mut last: Option<(&Release, Option<&Minecraft>, Vec<usize>)> = None;
-    for (at, judged) in releases.iter().enumerate() {
-        let release = judged.release;
+    for (at, candidate) in releases.iter().enumerate() {
+        let release = candidate.release;
         let needs = rules.jars.api_version(release);
         let same = rules.compatibility.is_none()
             && last
                 .as_ref()
                 .is_some_and(|(before, needed, _)| before.minecraft == release.minecraft && *needed == needs);
         if !same {
-            let known = reader.read(source, release, needs, rules.compatibility);
-            let on = known.iter().enumerate().filter(|(_, known)| known.is_some()).map(|(paper, _)| paper).collect();
+            let evidence = reader.evidence(source, release, needs, rules.compatibility);
+            let on = evidence
+                .iter()
+                .enumerate()
+                .filter(|(_, evidence)| evidence.is_some())
+                .map(|(paper, _)| paper)
+                .collect();
             last = Some((release, needs, on));
         }
         for &paper in last.iter().flat_map(|(_, _, on)| on) {
@@ -160,19 +178,19 @@ pub(super) fn supports(
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
-/// The edges of one usable release. `asked` holds the targets of the names in its JARs. `there` maps the position of a
+/// The edges of one usable release. `name_targets` holds the targets of the names in its JARs. `find_dependency` maps the position of a
 /// project in the closure to its number and its releases, oldest first.
-pub(super) fn links<'r: 'x, 'x>(
+pub(super) fn release_edges<'r: 'x, 'x>(
     catalog: &Catalog,
-    place: usize,
-    (release, asked): (&Release, Vec<DependencyTarget>),
-    facing: &BoundContext<'_>,
-    there: &dyn Fn(usize) -> Option<(usize, &'x Dependents<'r>)>,
+    position: usize,
+    (release, name_targets): (&Release, Vec<DependencyTarget>),
+    context: &BoundContext<'_>,
+    find_dependency: &dyn Fn(usize) -> Option<(usize, &'x Dependents<'r>)>,
 ) -> Vec<Edge> {
-    let mut links: Vec<Edge> = Vec::new();
+    let mut edges: Vec<Edge> = Vec::new();
     // Plugins for which the page names the release: no date adds information.
     let mut exact: Vec<usize> = Vec::new();
-    for dependency in in_order(release) {
+    for dependency in sorted_dependencies(release) {
         let kind = match dependency.kind {
             DependencyKind::Required => EdgeKind::Required,
             // An optional dependency without a version is no constraint.
@@ -181,11 +199,11 @@ pub(super) fn links<'r: 'x, 'x>(
             DependencyKind::Optional | DependencyKind::Embedded => continue,
         };
         // A project outside the closure cannot be installed, so there is nothing to require or exclude.
-        let DependencyTarget::Project(found) = target(catalog, facing, place, dependency) else { continue };
-        let Some((to, peers)) = there(found) else { continue };
+        let DependencyTarget::Project(found) = resolve_target(catalog, context, position, dependency) else { continue };
+        let Some((to, dependents)) = find_dependency(found) else { continue };
         let meant = match &dependency.version_id {
             None => IndexSet::present(),
-            Some(id) => peers.with_id(id),
+            Some(id) => dependents.with_id(id),
         };
         if kind != EdgeKind::Incompatible && dependency.version_id.is_some() {
             exact.push(to);
@@ -195,42 +213,42 @@ pub(super) fn links<'r: 'x, 'x>(
             EdgeKind::Optional => meant.union(&IndexSet::absent()),
             EdgeKind::Incompatible => meant.complement().union(&IndexSet::absent()),
         };
-        links.push(Edge { to, set, kind, guessed: None, fact: None });
+        edges.push(Edge { to, set, kind, guessed: None, fact: None });
     }
-    for target in asked {
+    for target in name_targets {
         let DependencyTarget::Project(found) = target else { continue };
-        let Some((to, _)) = there(found) else { continue };
+        let Some((to, _)) = find_dependency(found) else { continue };
         let set = IndexSet::present();
-        links.push(Edge { to, set, kind: EdgeKind::Required, guessed: None, fact: None });
+        edges.push(Edge { to, set, kind: EdgeKind::Required, guessed: None, fact: None });
     }
-    for (target, bound) in facing.bounds(catalog, place, release) {
+    for (target, bound) in context.bounds(catalog, position, release) {
         let DependencyTarget::Project(found) = target else { continue };
-        let Some((to, peers)) = there(found) else { continue };
-        let (mut set, mut guessed) = bounded(peers, release, &bound);
+        let Some((to, dependents)) = find_dependency(found) else { continue };
+        let (mut set, mut guessed) = bounded_releases(dependents, release, &bound);
         let named = exact.contains(&to) && bound == Bound::Guess;
-        let apart = facing.runs(release)
-            && peers.releases.iter().enumerate().any(|(at, other)| facing.runs(other) && !set.has(at + 1));
+        let separated = context.is_running(release)
+            && dependents.releases.iter().enumerate().any(|(at, other)| context.is_running(other) && !set.has(at + 1));
         // A bound that comes neither from a page nor from a check in the JAR does not separate releases that run
         // together.
         let is_mild = matches!(bound, Bound::Guess | Bound::Same(..));
         let mut fact = match bound {
-            Bound::Within(range, says) | Bound::Same(range, says) => Some(Arc::new((range, says))),
+            Bound::Within(range, source) | Bound::Same(range, source) => Some(Arc::new((range, source))),
             Bound::Guess => None,
         };
-        if named || apart && is_mild {
+        if named || separated && is_mild {
             (set, guessed, fact) = (IndexSet::present(), None, None);
         }
-        links.push(Edge { to, set, kind: EdgeKind::Required, guessed, fact });
+        edges.push(Edge { to, set, kind: EdgeKind::Required, guessed, fact });
     }
-    merged(links)
+    merge_edges(edges)
 }
 
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
-fn bounded(peers: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
+fn bounded_releases(dependents: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
     match bound {
-        Bound::Within(range, _) | Bound::Same(range, _) => (peers.within(range), None),
-        Bound::Guess => match guessed_minimum(&peers.releases, release) {
-            Some(minimum) => (IndexSet::of(minimum..=peers.releases.len()), Some(minimum)),
+        Bound::Within(range, _) | Bound::Same(range, _) => (dependents.indexes_within(range), None),
+        Bound::Guess => match guessed_minimum(&dependents.releases, release) {
+            Some(minimum) => (IndexSet::from_indexes(minimum..=dependents.releases.len()), Some(minimum)),
             None => (IndexSet::present(), None),
         },
     }
@@ -239,7 +257,7 @@ fn bounded(peers: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSe
 /// The index of the oldest release (of releases sorted oldest first) that a release is assumed to need: the newest of
 /// its channel on its day.
 pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
-    let until = release.published.map(|published| ripe_at(published, known_constraints::SAME_RELEASE_NIGHT));
+    let until = release.published.map(|published| eligible_at(published, known_constraints::SAME_RELEASE_WINDOW));
     // The day of a release without a date is unknown.
     let on_its_day =
         |other: &&Release| other.channel == release.channel && other.published.is_some() && other.published <= until;
@@ -248,20 +266,20 @@ pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<
 
 /// Merges the edges to each required plugin into one: the page may allow any version, and the overlay a minimum. A page
 /// and a fact of which neither implies the other stay separate, because they have different origins.
-fn merged(links: Vec<Edge>) -> Vec<Edge> {
+fn merge_edges(edges: Vec<Edge>) -> Vec<Edge> {
     let mut merged: Vec<Edge> = Vec::new();
-    for link in links {
-        let known = merged.iter_mut().find(|known| known.to == link.to && known.kind == link.kind);
-        match known {
-            Some(known) if known.set.subset_of(&link.set) => {}
-            Some(known) if link.set.subset_of(&known.set) => *known = link,
-            Some(known) if known.fact.is_none() && link.fact.is_none() => {
-                known.set = known.set.intersection(&link.set);
-                known.guessed = known.guessed.or(link.guessed);
+    for edge in edges {
+        let existing = merged.iter_mut().find(|existing| existing.to == edge.to && existing.kind == edge.kind);
+        match existing {
+            Some(existing) if existing.set.subset_of(&edge.set) => {}
+            Some(existing) if edge.set.subset_of(&existing.set) => *existing = edge,
+            Some(existing) if existing.fact.is_none() && edge.fact.is_none() => {
+                existing.set = existing.set.intersection(&edge.set);
+                existing.guessed = existing.guessed.or(edge.guessed);
             }
-            Some(_) | None => merged.push(link),
+            Some(_) | None => merged.push(edge),
         }
     }
-    merged.sort_by_key(|link| (link.to, link.kind));
+    merged.sort_by_key(|edge| (edge.to, edge.kind));
     merged
 }

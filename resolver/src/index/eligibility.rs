@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use super::jar_selection::Loads;
 use super::java::AvailableJava;
 use super::paper_candidates::has_known_hash;
-use super::{MOST_RELEASES, Rules, ripe_at};
+use super::{MAX_RELEASES, Rules, eligible_at};
 use crate::catalog::{Channel, Project, Release, Source};
 use crate::request::{OverrideMode, Running, Unlisted};
 use crate::unusable::Unusable;
@@ -21,32 +21,32 @@ pub(super) struct EligibleReleases<'a> {
 
 /// Determines the eligibility of every release that was published at `now`, and of the running release that is
 /// delisted.
-pub(super) fn judge<'a>(
+pub(super) fn eligible_releases<'a>(
     project: &'a Project,
     rules: &Rules<'_>,
-    offer: AvailableJava<'_>,
+    available_java: AvailableJava<'_>,
     now: Timestamp,
-    (running, lost): (Option<&Running>, Option<&'a Release>),
+    (running, delisted): (Option<&Running>, Option<&'a Release>),
 ) -> EligibleReleases<'a> {
-    let runs = |release: &Release| running.is_some_and(|running| running.has(release));
-    let releases = listed(project, now, runs, lost);
+    let runs = |release: &Release| running.is_some_and(|running| running.runs_release(release));
+    let releases = considered_releases(project, now, runs, delisted);
     // If a project has no release on the channel, its most stable channel is used.
     let source = project.key.source;
     let loads: Vec<Loads> = releases.iter().map(|release| rules.jars.loads(release, source)).collect();
-    let fault = |(release, loads): (&&Release, &Loads)| material_fault(release, *loads, rules, offer);
-    let faults: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(fault).collect();
+    let intrinsic = |(release, loads): (&&Release, &Loads)| intrinsic_reason(release, *loads, rules, available_java);
+    let reasons: Vec<Option<Unusable>> = releases.iter().zip(&loads).map(intrinsic).collect();
     // A delisted release does not tell how stable the remaining releases are.
-    let on_page = releases.iter().zip(&faults).skip(usize::from(lost.is_some()));
-    let sound = on_page.filter(|(_, fault)| fault.is_none());
-    let best = sound.map(|(release, _)| release.channel).max();
+    let on_page = releases.iter().zip(&reasons).skip(usize::from(delisted.is_some()));
+    let usable = on_page.filter(|(_, reason)| reason.is_none());
+    let best = usable.map(|(release, _)| release.channel).max();
     let channel = best.map_or(rules.channel, |best| best.min(rules.channel));
-    let superseded = superseded(&releases, &faults, channel, rules);
-    let releases = (releases.iter().zip(loads).zip(faults).zip(superseded))
-        .map(|(((release, loads), fault), superseded)| {
+    let superseded = superseded_reasons(&releases, &reasons, channel, rules);
+    let releases = (releases.iter().zip(loads).zip(reasons).zip(superseded))
+        .map(|(((release, loads), reason), superseded)| {
             let exempt = runs(release) || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
-            let told = || policy_fault(release, (source, loads), channel, rules, now);
-            let policy = || if exempt { None } else { told().or(superseded) };
-            (*release, fault.or_else(policy))
+            let by_policy = || policy_reason(release, (source, loads), channel, rules, now);
+            let policy = || if exempt { None } else { by_policy().or(superseded) };
+            (*release, reason.or_else(policy))
         })
         .collect();
     EligibleReleases { channel, releases }
@@ -57,75 +57,74 @@ pub(super) fn judge<'a>(
 ///
 /// `None` if downgrades are allowed, or if the running release can no longer be used anywhere. A delisted release is
 /// the first of all, because the releases before it are unknown.
-pub(super) fn floor(
-    verdicts: &EligibleReleases<'_>,
+pub(super) fn downgrade_floor(
+    eligible: &EligibleReleases<'_>,
     rules: &Rules<'_>,
     running: Option<&Running>,
 ) -> Option<(usize, String)> {
-    let running = running.filter(|_| !rules.may_go_down)?;
-    let runs = verdicts
-        .releases
-        .iter()
-        .rposition(|(release, fault)| running.has(release) && !fault.as_ref().is_some_and(Unusable::is_its_own))?;
-    let (floor, _) = verdicts.releases[runs];
-    let first = verdicts.releases[..runs].partition_point(|(release, _)| is_older(release, floor));
+    let running = running.filter(|_| !rules.may_downgrade)?;
+    let runs = eligible.releases.iter().rposition(|(release, reason)| {
+        running.runs_release(release) && !reason.as_ref().is_some_and(Unusable::is_inherent)
+    })?;
+    let (floor, _) = eligible.releases[runs];
+    let first = eligible.releases[..runs].partition_point(|(release, _)| is_older(release, floor));
     Some((first, floor.version.clone()))
 }
 
 /// The releases of a project that count at `now`, oldest first: the published ones and the running ones. Running
 /// releases that are delisted come before all others, so that any other sufficient release is preferred.
-pub(super) fn listed<'a>(
+pub(super) fn considered_releases<'a>(
     project: &'a Project,
     now: Timestamp,
     runs: impl Fn(&Release) -> bool,
-    lost: impl IntoIterator<Item = &'a Release>,
+    delisted: impl IntoIterator<Item = &'a Release>,
 ) -> Vec<&'a Release> {
     let mut ordered: Vec<(bool, &Release)> = project
         .releases
         .iter()
         .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
-        .map(|release| (own_line(release), release))
+        .map(|release| (is_mainline(release), release))
         .collect();
     // For uploads of one version at one instant, the order must be the same for all servers of a group, whatever they
     // run.
-    ordered.sort_by(|a, b| age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
+    ordered.sort_by(|a, b| compare_age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
     let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
-    if releases.len() > MOST_RELEASES {
-        releases.drain(..releases.len() - MOST_RELEASES);
+    if releases.len() > MAX_RELEASES {
+        releases.drain(..releases.len() - MAX_RELEASES);
     }
-    releases.splice(0..0, lost);
+    releases.splice(0..0, delisted);
     releases
 }
 
 /// Whether a release is older than another of its project. Two uploads of one version at one instant have the same age.
 pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
-    age((own_line(release), release), (own_line(than), than)).is_lt()
+    compare_age((is_mainline(release), release), (is_mainline(than), than)).is_lt()
 }
 
 /// The position of a release among those of its project. The shared tables hold a delisted release once, as the first
 /// of several servers describes it. Each server's own index holds its own description.
-pub(crate) fn place_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release>) -> Option<usize> {
+pub(crate) fn position_among<'x>(release: &Release, all: impl Iterator<Item = &'x Release>) -> Option<usize> {
     let mut equal = None;
-    for (place, other) in all.enumerate() {
+    for (position, other) in all.enumerate() {
         if std::ptr::eq(other, release) {
-            return Some(place);
+            return Some(position);
         }
         if equal.is_none() && other == release {
-            equal = Some(place);
+            equal = Some(position);
         }
     }
     equal
 }
 
 /// Whether it is not a build for a Minecraft snapshot.
-fn own_line(release: &Release) -> bool {
+fn is_mainline(release: &Release) -> bool {
     !lenient::names_a_snapshot(&release.version)
 }
 
 /// Sorts older releases first: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
-fn age((own_line_a, a): (bool, &Release), (own_line_b, b): (bool, &Release)) -> Ordering {
-    own_line_a
-        .cmp(&own_line_b)
+fn compare_age((mainline_a, a): (bool, &Release), (mainline_b, b): (bool, &Release)) -> Ordering {
+    mainline_a
+        .cmp(&mainline_b)
         .then_with(|| a.published.cmp(&b.published))
         .then_with(|| lenient::compare(&a.version, &b.version))
 }
@@ -137,20 +136,25 @@ pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
 }
 
 /// Reasons that no policy can change.
-fn material_fault(release: &Release, loads: Loads, rules: &Rules<'_>, offer: AvailableJava<'_>) -> Option<Unusable> {
+fn intrinsic_reason(
+    release: &Release,
+    loads: Loads,
+    rules: &Rules<'_>,
+    available_java: AvailableJava<'_>,
+) -> Option<Unusable> {
     if loads == Loads::No {
         let (loaders, software) = (release.loaders.clone(), rules.jars.software());
         return Some(Unusable::WrongSoftware { loaders, software });
     }
-    match rules.jars.pick(release) {
-        Err(fault) => Some(fault),
+    match rules.jars.select(release) {
+        Err(reason) => Some(reason),
         Ok(jars) if !jars.iter().all(|jar| has_known_hash(jar.file)) => Some(Unusable::NoChecksum),
         // The class loader refuses class files that are newer than itself.
-        Ok(_) => rules.jars.java(release).and_then(|needs| offer.fault(needs)),
+        Ok(_) => rules.jars.java(release).and_then(|needs| available_java.unusable_for(needs)),
     }
 }
 
-fn policy_fault(
+fn policy_reason(
     release: &Release,
     (source, loads): (Source, Loads),
     channel: Channel,
@@ -163,45 +167,47 @@ fn policy_fault(
     // A file that is given by URL has no page and no date: the user chose exactly this file.
     let has_page = release.published.is_some();
     let software = rules.jars.software();
-    let has_list = !software.list_of(source, release).is_empty();
-    if has_page && !has_list && rules.unlisted == Unlisted::Refuse && !gives_a_list(rules, release) {
+    let has_list = !software.listed_versions(source, release).is_empty();
+    if has_page && !has_list && rules.unlisted == Unlisted::Refuse && !has_user_list(rules, release) {
         return Some(Unusable::Unlisted);
     }
     // A user who sets a list declares that the release runs here. Whether its JAR agrees is known after the download.
-    if loads == Loads::Unsaid && !gives_a_list(rules, release) {
+    if loads == Loads::Unknown && !has_user_list(rules, release) {
         return Some(Unusable::SoftwareUnsaid { software });
     }
     // A release without a date has no age. The user named exactly these bytes, so no newer file can replace them during
     // a delay.
-    let ripe_at = ripe_at(release.published?, rules.delay);
+    let ripe_at = eligible_at(release.published?, rules.delay);
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
 }
 
 /// Whether the user states on which Minecraft versions a release runs.
-fn gives_a_list(rules: &Rules<'_>, release: &Release) -> bool {
-    rules.compatibility.is_some_and(|says| says.mode != OverrideMode::Remove && says.is_about(&release.version))
+fn has_user_list(rules: &Rules<'_>, release: &Release) -> bool {
+    rules.compatibility.is_some_and(|user_override| {
+        user_override.mode != OverrideMode::Remove && user_override.is_about(&release.version)
+    })
 }
 
 /// For each release, the patch that replaced it before its delay was over.
 ///
 /// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours. Without this rule, a delay of 72
 /// hours installs exactly those, in the hours between the end of their delay and that of their successors.
-fn superseded(
+fn superseded_reasons(
     releases: &[&Release],
-    faults: &[Option<Unusable>],
+    reasons: &[Option<Unusable>],
     channel: Channel,
     rules: &Rules<'_>,
 ) -> Vec<Option<Unusable>> {
-    let mut verdicts: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
-    let on_channel = |at: usize| releases[at].channel >= channel && faults[at].is_none();
+    let mut replaced_by: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
+    let on_channel = |at: usize| releases[at].channel >= channel && reasons[at].is_none();
     for (at, release) in releases.iter().enumerate() {
         let Some(published) = release.published.filter(|_| on_channel(at)) else { continue };
-        let ends = ripe_at(published, rules.delay);
+        let ends = eligible_at(published, rules.delay);
         let patch = (at + 1..releases.len())
             .take_while(|&next| releases[next].published.is_some_and(|published| published < ends))
             .find(|&next| on_channel(next) && lenient::is_patch_of(&releases[next].version, &release.version))
             .map(|next| releases[next]);
-        verdicts[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
+        replaced_by[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
     }
-    verdicts
+    replaced_by
 }

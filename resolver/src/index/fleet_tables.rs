@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::dependency_closure::{self, Gap};
-use super::dependency_edges::{Dependents, links, supports};
-use super::eligibility::{is_pinned, listed, place_among};
+use super::dependency_edges::{Dependents, release_edges, supports};
+use super::eligibility::{considered_releases, is_pinned, position_among};
 use super::eligibility_cache::{EligibilityTable, ProjectEligibility};
 use super::jar_selection::Jars;
 use super::java::AvailableJava;
@@ -33,7 +33,7 @@ use crate::version::Minecraft;
 pub(crate) struct SharedTables<'a> {
     /// By the position of the project in the catalog.
     pub(crate) projects: BTreeMap<usize, ListingTable<'a>>,
-    pub(crate) sheets: Vec<SharedEligibility>,
+    pub(crate) eligibilities: Vec<SharedEligibility>,
     /// Each list of Paper versions that a server sees, oldest first, once for each listing policy. There is almost
     /// always only one.
     pub(crate) papers: Vec<Vec<Minecraft>>,
@@ -45,13 +45,13 @@ pub(crate) struct ListingTable<'a> {
     /// The display name.
     pub(crate) name: &'a str,
     pub(crate) releases: Vec<&'a Release>,
-    pub(crate) links: Vec<Vec<Edge>>,
+    pub(crate) edges: Vec<Vec<Edge>>,
 }
 
 impl ListingTable<'_> {
     /// The index of a release of the project.
     pub(crate) fn index_of(&self, release: &Release) -> Option<usize> {
-        place_among(release, self.releases.iter().copied()).map(|place| place + 1)
+        position_among(release, self.releases.iter().copied()).map(|position| position + 1)
     }
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct ServerView<'a> {
     /// The Paper versions it can choose from.
     pub(crate) open: IndexSet,
     /// The plugins, in the order of its [`super::CandidateIndex`].
-    pub(crate) shelves: Vec<PluginView<'a>>,
+    pub(crate) plugins: Vec<PluginView<'a>>,
     /// Whether data is missing that its request needs.
     pub(crate) gap: bool,
 }
@@ -81,7 +81,7 @@ pub(crate) struct ServerView<'a> {
 #[derive(Clone)]
 pub(crate) struct PluginView<'a> {
     pub(crate) project: usize,
-    pub(crate) sheet: usize,
+    pub(crate) eligibility: usize,
     /// The first of the Plugin objects that request it. `None` if only other plugins need it.
     pub(crate) object: Option<&'a str>,
     /// The Plugin objects that want one release on all their servers, by name.
@@ -94,21 +94,21 @@ pub(crate) struct PluginView<'a> {
     /// - Facts apply that are not built in.
     /// - Its page leads to running releases that are delisted.
     /// - The software is not Paper.
-    pub(crate) named: Option<SharedLinks>,
+    pub(crate) server_edges: Option<SharedLinks>,
     /// The selected JARs, if any that was read requires others by name.
-    asks: Option<Jars<'a>>,
+    jars_with_requirements: Option<Jars<'a>>,
     /// Whether dependencies on its pages lead to running releases that are delisted.
-    leads_to_lost: bool,
+    leads_to_delisted: bool,
     /// Constraints of its Plugin object on its own versions and on those of other plugins.
     pub(crate) requires: Option<UserConstraint<'a>>,
     /// Releases that count as running on every Paper version: the running ones, under strategy `latest` of the server.
-    pub(crate) stays: IndexSet,
+    pub(crate) retained: IndexSet,
 }
 
 impl ServerView<'_> {
     /// The position of a project's view.
-    pub(crate) fn shelf_of(&self, project: usize) -> Option<usize> {
-        self.shelves.iter().position(|place| place.project == project)
+    pub(crate) fn position_of(&self, project: usize) -> Option<usize> {
+        self.plugins.iter().position(|plugin_view| plugin_view.project == project)
     }
 }
 
@@ -137,19 +137,19 @@ type FactCacheKey<'a> = Option<(Option<UserConstraint<'a>>, &'a [VersionFact], B
 /// The edges of each release, shared by servers with the same edges.
 type SharedLinks = Rc<Vec<Vec<Edge>>>;
 
-struct PlaceCursor<'a> {
+struct EdgeTable<'a> {
     catalog: &'a Catalog,
     now: Timestamp,
-    judgements: EligibilityTable<'a>,
+    eligibility_table: EligibilityTable<'a>,
     running: HashSet<&'a str>,
     /// The state of the servers that run delisted releases.
-    losers: Vec<&'a Running>,
+    with_delisted: Vec<&'a Running>,
     projects: BTreeMap<usize, ListingTable<'a>>,
-    sheets: Vec<(usize, SharedEligibility)>,
-    /// By the address of the eligibility, which `judgements` keeps alive, and the list of Paper versions.
-    sheet_of: HashMap<(*const ProjectEligibility<'a>, usize), usize>,
+    eligibilities: Vec<(usize, SharedEligibility)>,
+    /// By the address of the eligibility, which `eligibility_table` keeps alive, and the list of Paper versions.
+    eligibility_of: HashMap<(*const ProjectEligibility<'a>, usize), usize>,
     papers: Vec<(Vec<Minecraft>, ListingPolicy, ListingReader)>,
-    opened: Vec<(PaperCacheKey<'a>, usize, IndexSet)>,
+    open_papers: Vec<(PaperCacheKey<'a>, usize, IndexSet)>,
     /// The owners of names, for each server view.
     names: Vec<NameTable>,
 }
@@ -158,88 +158,89 @@ impl<'a> SharedTables<'a> {
     /// Reads the catalog for these servers and returns one view for each, in the same order.
     pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<ServerView<'a>>) {
         let running = requests.iter().filter_map(|request| request.running.as_ref());
-        let mut desk = PlaceCursor {
+        let mut builder = EdgeTable {
             catalog,
             now,
-            judgements: EligibilityTable::of_many(catalog, requests, now),
-            losers: running.clone().filter(|running| !running.lost.is_empty()).collect(),
+            eligibility_table: EligibilityTable::for_requests(catalog, requests, now),
+            with_delisted: running.clone().filter(|running| !running.lost.is_empty()).collect(),
             running: running.flat_map(|running| &running.releases).map(String::as_str).collect(),
             projects: BTreeMap::new(),
-            sheets: Vec::new(),
-            sheet_of: HashMap::new(),
+            eligibilities: Vec::new(),
+            eligibility_of: HashMap::new(),
             papers: Vec::new(),
-            opened: Vec::new(),
+            open_papers: Vec::new(),
             names: Vec::new(),
         };
-        let mut seats: Vec<ServerView<'a>> = requests.iter().map(|request| desk.seat(request)).collect();
-        desk.link(&mut seats);
-        let PlaceCursor { projects, sheets, papers, .. } = desk;
+        let mut views: Vec<ServerView<'a>> = requests.iter().map(|request| builder.add_server(request)).collect();
+        builder.add_edges(&mut views);
+        let EdgeTable { projects, eligibilities, papers, .. } = builder;
         let tables = Self {
             projects,
-            sheets: sheets.into_iter().map(|(_, sheet)| sheet).collect(),
+            eligibilities: eligibilities.into_iter().map(|(_, eligibility)| eligibility).collect(),
             papers: papers.into_iter().map(|(list, _, _)| list).collect(),
         };
-        (tables, seats)
+        (tables, views)
     }
 }
 
-impl<'a> PlaceCursor<'a> {
-    fn seat(&mut self, request: &'a Request) -> ServerView<'a> {
-        let (papers, open) = self.open(request);
+impl<'a> EdgeTable<'a> {
+    fn add_server(&mut self, request: &'a Request) -> ServerView<'a> {
+        let (papers, open) = self.select_papers(request);
         let mut gap = Gap::default();
-        let stock = dependency_closure::stock(&mut self.judgements, request, &mut Vec::new(), &mut gap);
-        self.names.push(stock.names);
-        let shelves = stock.members.into_iter().map(|member| {
-            let sheet = self.sheet(&member, papers);
-            let usable = &self.sheets[sheet].1.usable;
-            let domain = match (&member.asked, member.rules.pin) {
-                (None, _) if member.kept_for.is_empty() => usable.union(&IndexSet::absent()),
+        let closure =
+            dependency_closure::compute_closure(&mut self.eligibility_table, request, &mut Vec::new(), &mut gap);
+        self.names.push(closure.names);
+        let plugins = closure.members.into_iter().map(|member| {
+            let eligibility = self.add_eligibility(&member, papers);
+            let usable = &self.eligibilities[eligibility].1.usable;
+            let domain = match (&member.requested_by, member.rules.pin) {
+                (None, _) if member.unmanaged_dependents.is_empty() => usable.union(&IndexSet::absent()),
                 (None, _) | (Some(_), None) => usable.clone(),
                 (Some(_), Some(pin)) => {
-                    let releases = self.projects[&member.place].releases.iter().enumerate();
+                    let releases = self.projects[&member.position].releases.iter().enumerate();
                     let pinned = releases.filter(|(_, release)| is_pinned(&release.version, pin));
-                    IndexSet::of(pinned.map(|(at, _)| at + 1)).intersection(usable)
+                    IndexSet::from_indexes(pinned.map(|(at, _)| at + 1)).intersection(usable)
                 }
             };
             PluginView {
-                project: member.place,
-                sheet,
-                object: member.asked.as_ref().map(|asked| asked.objects[0]),
-                latest: member.asked.map(|asked| asked.latest).unwrap_or_default(),
+                project: member.position,
+                eligibility,
+                object: member.requested_by.as_ref().map(|requested_by| requested_by.objects[0]),
+                latest: member.requested_by.map(|requested_by| requested_by.latest).unwrap_or_default(),
                 domain,
-                named: None,
-                asks: member.spoken.asks().then_some(member.rules.jars),
-                leads_to_lost: member.judged.leads_to_lost,
+                server_edges: None,
+                jars_with_requirements: member.declared.has_requirements().then_some(member.rules.jars),
+                leads_to_delisted: member.eligibility.leads_to_delisted,
                 requires: member.rules.requires,
-                stays: IndexSet::empty(),
+                retained: IndexSet::empty(),
             }
         });
-        let shelves = shelves.collect();
-        ServerView { request, papers, open, shelves, gap: gap != Gap::default() }
+        let plugins = plugins.collect();
+        ServerView { request, papers, open, plugins, gap: gap != Gap::default() }
     }
 
-    fn open(&mut self, request: &'a Request) -> (usize, IndexSet) {
-        let basis = (
+    fn select_papers(&mut self, request: &'a Request) -> (usize, IndexSet) {
+        let key = (
             &request.paper,
             request.delay,
             request.channel,
             request.floor.as_ref(),
             request.running.as_ref().map(|running| (running.software, &running.minecraft, running.build)),
             request.image.as_deref(),
-            AvailableJava::of(request, self.judgements.published),
-            ListingPolicy::of(request),
+            AvailableJava::from_request(request, self.eligibility_table.published),
+            ListingPolicy::from_request(request),
             (request.unmanaged.as_slice(), request.unmanaged_plugins),
         );
-        if let Some((_, list, open)) = self.opened.iter().find(|(other, _, _)| *other == basis) {
+        if let Some((_, list, open)) = self.open_papers.iter().find(|(other, _, _)| *other == key) {
             return (*list, open.clone());
         }
         let candidates = paper_candidates::candidates(self.catalog, request, self.now);
         let list: Vec<Minecraft> = candidates.iter().map(|paper| paper.version.minecraft.clone()).collect();
-        let policy = ListingPolicy::of(request);
-        let known = self.papers.iter().position(|(other, of, _)| *other == list && *of == policy);
-        let at = known.unwrap_or_else(|| {
+        let policy = ListingPolicy::from_request(request);
+        let existing = self.papers.iter().position(|(other, of, _)| *other == list && *of == policy);
+        let at = existing.unwrap_or_else(|| {
             let papers = candidates.iter().map(|paper| paper.version);
-            let built = paper_candidates::built(
+            let built = paper_candidates::built_versions(
                 self.catalog,
                 candidates.iter().map(|paper| paper.version),
                 policy.software,
@@ -250,35 +251,38 @@ impl<'a> PlaceCursor<'a> {
             self.papers.len() - 1
         });
         let usable = candidates.iter().enumerate().filter(|(_, paper)| paper.unusable.is_none());
-        let open = paper_candidates::wished(&candidates, &request.paper)
-            .intersection(&IndexSet::of(usable.map(|(at, _)| at + 1)));
-        self.opened.push((basis, at, open.clone()));
+        let open = paper_candidates::requested_indexes(&candidates, &request.paper)
+            .intersection(&IndexSet::from_indexes(usable.map(|(at, _)| at + 1)));
+        self.open_papers.push((key, at, open.clone()));
         (at, open)
     }
 
-    fn sheet(&mut self, member: &dependency_closure::ClosureMember<'a>, papers: usize) -> usize {
-        let key = (Rc::as_ptr(&member.judged), papers);
-        if let Some(&sheet) = self.sheet_of.get(&key) {
-            return sheet;
+    fn add_eligibility(&mut self, member: &dependency_closure::ClosureMember<'a>, papers: usize) -> usize {
+        let key = (Rc::as_ptr(&member.eligibility), papers);
+        if let Some(&eligibility) = self.eligibility_of.get(&key) {
+            return eligibility;
         }
-        let (running, losers, judgements) = (&self.running, &self.losers, &mut self.judgements);
-        let listing = self.projects.entry(member.place).or_insert_with(|| {
+        let (running, with_delisted, eligibility_table) =
+            (&self.running, &self.with_delisted, &mut self.eligibility_table);
+        let listing = self.projects.entry(member.position).or_insert_with(|| {
             let runs = |release: &Release| running.contains(release.id.as_str());
             // Servers with the same description of a delisted release share one value. The shared eligibility keeps
             // other servers from using it.
-            let mut seen = HashSet::new();
-            let lost = losers.iter().filter_map(|running| judgements.lost(member.place, running));
-            let lost = lost.filter(|lost| seen.insert(std::ptr::from_ref(*lost)));
-            let releases = listed(member.project, self.now, runs, lost);
-            ListingTable { name: &member.project.name, releases, links: Vec::new() }
+            let mut visited = HashSet::new();
+            let delisted =
+                with_delisted.iter().filter_map(|running| eligibility_table.delisted_release(member.position, running));
+            let delisted = delisted.filter(|delisted| visited.insert(std::ptr::from_ref(*delisted)));
+            let releases = considered_releases(member.project, self.now, runs, delisted);
+            ListingTable { name: &member.project.name, releases, edges: Vec::new() }
         });
-        let judged = &member.judged.releases;
+        let candidates = &member.eligibility.releases;
         let (_, _, reader) = &self.papers[papers];
-        let mut supports = supports(judged, (member.project.key.source, &member.rules), reader);
-        let may = |judged: &Candidate<'_>| judged.unusable.is_none();
-        let mut usable = IndexSet::of(judged.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
-        let same = |(judged, listed): (&Candidate<'_>, &&Release)| std::ptr::eq(judged.release, *listed);
-        if judged.len() != listing.releases.len() || !judged.iter().zip(&listing.releases).all(same) {
+        let mut supports = supports(candidates, (member.project.key.source, &member.rules), reader);
+        let may = |candidate: &Candidate<'_>| candidate.unusable.is_none();
+        let mut usable =
+            IndexSet::from_indexes(candidates.iter().enumerate().filter(|(_, j)| may(j)).map(|(at, _)| at + 1));
+        let same = |(candidate, listed): (&Candidate<'_>, &&Release)| std::ptr::eq(candidate.release, *listed);
+        if candidates.len() != listing.releases.len() || !candidates.iter().zip(&listing.releases).all(same) {
             // The common numbering contains releases that run on another server and are not published yet for this one.
             let numbers: HashMap<*const Release, usize> = listing
                 .releases
@@ -286,8 +290,8 @@ impl<'a> PlaceCursor<'a> {
                 .enumerate()
                 .map(|(at, release)| (std::ptr::from_ref(*release), at + 1))
                 .collect();
-            let number = |index: usize| numbers.get(&std::ptr::from_ref(judged[index - 1].release)).copied();
-            let common = |set: &IndexSet| IndexSet::of(set.members(1, judged.len()).filter_map(number));
+            let number = |index: usize| numbers.get(&std::ptr::from_ref(candidates[index - 1].release)).copied();
+            let common = |set: &IndexSet| IndexSet::from_indexes(set.members(1, candidates.len()).filter_map(number));
             supports = supports.iter().map(common).collect();
             usable = common(&usable);
         }
@@ -295,80 +299,94 @@ impl<'a> PlaceCursor<'a> {
         let mut shared: Vec<IndexSet> = Vec::new();
         let supports = supports.iter().map(|set| {
             let set = set.intersection(&usable);
-            if let Some(known) = shared.iter().find(|known| **known == set) {
-                return known.clone();
+            if let Some(existing) = shared.iter().find(|existing| **existing == set) {
+                return existing.clone();
             }
             shared.push(set.clone());
             set
         });
         let supports = supports.collect();
-        self.sheets.push((member.place, SharedEligibility { usable, supports }));
-        self.sheet_of.insert(key, self.sheets.len() - 1);
-        self.sheets.len() - 1
+        self.eligibilities.push((member.position, SharedEligibility { usable, supports }));
+        self.eligibility_of.insert(key, self.eligibilities.len() - 1);
+        self.eligibilities.len() - 1
     }
 
     /// Fills in the edges of the usable releases.
-    fn link(&mut self, seats: &mut [ServerView<'_>]) {
+    fn add_edges(&mut self, views: &mut [ServerView<'_>]) {
         let mut usable: BTreeMap<usize, IndexSet> = BTreeMap::new();
-        for (project, sheet) in &self.sheets {
+        for (project, eligibility) in &self.eligibilities {
             let all = usable.entry(*project).or_insert_with(IndexSet::empty);
-            *all = all.union(&sheet.usable);
+            *all = all.union(&eligibility.usable);
         }
-        let peers: BTreeMap<usize, Dependents<'a>> = self
+        let dependents: BTreeMap<usize, Dependents<'a>> = self
             .projects
             .iter()
             .map(|(&project, listing)| (project, Dependents::new(listing.releases.clone())))
             .collect();
-        let there = |project: usize| peers.get(&project).map(|peers| (project, peers));
+        let find_dependency = |project: usize| dependents.get(&project).map(|dependents| (project, dependents));
         for (project, listing) in &mut self.projects {
             let usable = usable.get(project);
-            let asks = listing.releases.iter().enumerate().map(|(at, release)| {
+            let edges = listing.releases.iter().enumerate().map(|(at, release)| {
                 let usable = usable.is_some_and(|usable| usable.has(at + 1));
                 if !usable {
                     return Vec::new();
                 }
-                links(self.catalog, *project, (release, Vec::new()), &BoundContext::NOBODY, &there)
+                release_edges(self.catalog, *project, (release, Vec::new()), &BoundContext::BUILT_IN, &find_dependency)
             });
-            listing.links = asks.collect();
+            listing.edges = edges.collect();
         }
         // Servers with the same facts, plugins and rules have the same edges. They are stored once, by shared
         // eligibility.
         let mut shared: HashMap<usize, Vec<(FactCacheKey<'_>, SharedLinks)>> = HashMap::new();
-        for (seat, names) in seats.iter_mut().zip(&self.names) {
-            let request = seat.request;
-            let asked: BTreeSet<usize> =
-                seat.shelves.iter().filter(|place| place.object.is_some()).map(|place| place.project).collect();
-            for place in &mut seat.shelves {
-                let facing = BoundContext::of(request, &asked, place.requires);
-                let facts = facing.mentions(&self.catalog.projects[place.project]);
-                let facts = facts || facing.guesses(&self.catalog.projects[place.project]);
-                let page = place.asks.is_some() || place.leads_to_lost || !request.software.is_paper();
+        for (view, names) in views.iter_mut().zip(&self.names) {
+            let request = view.request;
+            let requested: BTreeSet<usize> = view
+                .plugins
+                .iter()
+                .filter(|plugin_view| plugin_view.object.is_some())
+                .map(|plugin_view| plugin_view.project)
+                .collect();
+            for plugin_view in &mut view.plugins {
+                let context = BoundContext::new(request, &requested, plugin_view.requires);
+                let facts = context.depends_on_server(&self.catalog.projects[plugin_view.project]);
+                let facts = facts || context.has_running_guess(&self.catalog.projects[plugin_view.project]);
+                let page = plugin_view.jars_with_requirements.is_some()
+                    || plugin_view.leads_to_delisted
+                    || !request.software.is_paper();
                 if !facts && !page {
                     continue;
                 }
-                let basis = facts.then(|| {
+                let key = facts.then(|| {
                     let running = request.running.iter();
-                    let running = running.flat_map(|running| facing.running(self.catalog, running, place.project));
-                    (place.requires, request.facts.all(), asked.clone(), running.collect())
+                    let running =
+                        running.flat_map(|running| context.running_ids(self.catalog, running, plugin_view.project));
+                    (plugin_view.requires, request.facts.all(), requested.clone(), running.collect())
                 });
-                let known = shared.entry(place.sheet).or_default();
-                if let Some((_, links)) = known.iter().find(|(other, _)| *other == basis) {
-                    place.named = Some(Rc::clone(links));
+                let existing = shared.entry(plugin_view.eligibility).or_default();
+                if let Some((_, edges)) = existing.iter().find(|(other, _)| *other == key) {
+                    plugin_view.server_edges = Some(Rc::clone(edges));
                     continue;
                 }
-                let usable = &self.sheets[place.sheet].1.usable;
-                let asks = peers[&place.project].releases.iter().enumerate().map(|(at, release)| {
+                let usable = &self.eligibilities[plugin_view.eligibility].1.usable;
+                let edges = dependents[&plugin_view.project].releases.iter().enumerate().map(|(at, release)| {
                     if !usable.has(at + 1) {
                         return Vec::new();
                     }
-                    let asks = place.asks.iter();
-                    let asks =
-                        asks.flat_map(|jars| names.asked_by(self.catalog, place.project, (release, jars), &facing));
-                    links(self.catalog, place.project, (release, asks.collect()), &facing, &there)
+                    let targets = plugin_view.jars_with_requirements.iter();
+                    let targets = targets.flat_map(|jars| {
+                        names.required_targets(self.catalog, plugin_view.project, (release, jars), &context)
+                    });
+                    release_edges(
+                        self.catalog,
+                        plugin_view.project,
+                        (release, targets.collect()),
+                        &context,
+                        &find_dependency,
+                    )
                 });
-                let links = Rc::new(asks.collect::<Vec<_>>());
-                place.named = Some(Rc::clone(&links));
-                known.push((basis, links));
+                let edges = Rc::new(edges.collect::<Vec<_>>());
+                plugin_view.server_edges = Some(Rc::clone(&edges));
+                existing.push((key, edges));
             }
         }
     }
@@ -376,21 +394,21 @@ impl<'a> PlaceCursor<'a> {
 
 impl SharedTables<'_> {
     /// The edges of a release (given by its index, empty for 0) of a plugin on a server.
-    pub(crate) fn links<'x>(&'x self, place: &'x PluginView<'_>, index: usize) -> &'x [Edge] {
-        let links = place.named.as_deref().unwrap_or_else(|| &self.projects[&place.project].links);
-        index.checked_sub(1).and_then(|at| links.get(at)).map_or(&[], Vec::as_slice)
+    pub(crate) fn edges<'x>(&'x self, plugin_view: &'x PluginView<'_>, index: usize) -> &'x [Edge] {
+        let edges = plugin_view.server_edges.as_deref().unwrap_or_else(|| &self.projects[&plugin_view.project].edges);
+        index.checked_sub(1).and_then(|at| edges.get(at)).map_or(&[], Vec::as_slice)
     }
 
     /// The fact behind an edge of a release (given by its index) of a plugin on a server, as a self-contained value.
-    pub(crate) fn fact(&self, place: &PluginView<'_>, index: usize, link: &Edge) -> Option<UsedFact> {
-        let (range, says) = link.fact.as_deref()?;
-        let from = &self.projects[&place.project];
+    pub(crate) fn fact(&self, plugin_view: &PluginView<'_>, index: usize, edge: &Edge) -> Option<UsedFact> {
+        let (range, source) = edge.fact.as_deref()?;
+        let from = &self.projects[&plugin_view.project];
         Some(UsedFact {
             plugin: from.name.to_owned(),
             version: from.releases[index - 1].version.clone(),
-            needs: self.projects[&link.to].name.to_owned(),
+            needs: self.projects[&edge.to].name.to_owned(),
             range: range.clone(),
-            says: says.clone(),
+            says: source.clone(),
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Limit of file names in one reason.
-const MOST_NAMES: usize = 8;
+const MAX_NAMES: usize = 8;
 
 /// The JARs requested from each release of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(super) enum Loads {
     Yes,
     No,
     /// The source has no field for this software, and a selected JAR was not read.
-    Unsaid,
+    Unknown,
 }
 
 impl<'a> Jars<'a> {
@@ -38,11 +38,12 @@ impl<'a> Jars<'a> {
     }
 
     /// The combined selection of these requests for one project.
-    pub(super) fn of(software: Software, wishes: &[&'a PluginRequest]) -> Self {
-        let mut patterns: Vec<&str> = wishes.iter().flat_map(|wish| &wish.jars).map(String::as_str).collect();
+    pub(super) fn from_requests(software: Software, plugin_requests: &[&'a PluginRequest]) -> Self {
+        let mut patterns: Vec<&str> =
+            plugin_requests.iter().flat_map(|plugin_request| &plugin_request.jars).map(String::as_str).collect();
         patterns.sort_unstable();
         patterns.dedup();
-        Self { software, main: wishes.iter().any(|wish| wish.jars.is_empty()), patterns }
+        Self { software, main: plugin_requests.iter().any(|plugin_request| plugin_request.jars.is_empty()), patterns }
     }
 
     /// The software that loads them.
@@ -54,31 +55,32 @@ impl<'a> Jars<'a> {
     /// the page.
     pub(super) fn loads(&self, release: &Release, source: Source) -> Loads {
         let named = self.software.is_named_by(release);
-        if self.software != Software::Folia || !self.software.is_kin_of(release) {
+        if self.software != Software::Folia || !self.software.accepts_kind_of(release) {
             return if named { Loads::Yes } else { Loads::No };
         }
-        let says: Vec<Option<bool>> = self.pick(release).unwrap_or_default().iter().map(|jar| jar.folia).collect();
-        if says.contains(&Some(false)) {
+        let folia_flags: Vec<Option<bool>> =
+            self.select(release).unwrap_or_default().iter().map(|jar| jar.folia).collect();
+        if folia_flags.contains(&Some(false)) {
             Loads::No
-        } else if named || !says.is_empty() && !says.contains(&None) {
+        } else if named || !folia_flags.is_empty() && !folia_flags.contains(&None) {
             Loads::Yes
         } else if source == Source::Hangar {
-            Loads::Unsaid
+            Loads::Unknown
         } else {
             Loads::No
         }
     }
 
     /// Whether it is unknown that the software loads a release.
-    pub(crate) fn is_unsaid(&self, release: &Release, source: Source) -> bool {
-        self.loads(release, source) == Loads::Unsaid
+    pub(crate) fn is_loading_unknown(&self, release: &Release, source: Source) -> bool {
+        self.loads(release, source) == Loads::Unknown
     }
 
     /// The selected JARs of a release, in the order of the release, each once.
     ///
     /// # Errors
     /// The release has no file, or a pattern does not match exactly one of them.
-    pub(crate) fn pick<'r>(&self, release: &'r Release) -> Result<Vec<Jar<'r>>, Unusable> {
+    pub(crate) fn select<'r>(&self, release: &'r Release) -> Result<Vec<Jar<'r>>, Unusable> {
         if release.file.is_none() {
             return Err(Unusable::NoFile);
         }
@@ -86,12 +88,12 @@ impl<'a> Jars<'a> {
             return Ok(release.jars().take(1).collect());
         }
         let jars: Vec<Jar<'r>> = release.jars().collect();
-        let mut comes = vec![false; jars.len()];
-        comes[0] = self.main;
+        let mut selected = vec![false; jars.len()];
+        selected[0] = self.main;
         for pattern in &self.patterns {
             let meant: Vec<usize> = (0..jars.len()).filter(|&at| matches(pattern, &jars[at].file.name)).collect();
             match *meant.as_slice() {
-                [one] => comes[one] = true,
+                [one] => selected[one] = true,
                 [] => return Err(Unusable::NoSuchJar { jar: (*pattern).to_owned(), has: names(jars.iter()) }),
                 [..] => {
                     let several = names(meant.iter().map(|&at| &jars[at]));
@@ -99,13 +101,13 @@ impl<'a> Jars<'a> {
                 }
             }
         }
-        Ok(jars.into_iter().zip(comes).filter(|(_, comes)| *comes).map(|(jar, _)| jar).collect())
+        Ok(jars.into_iter().zip(selected).filter(|(_, selected)| *selected).map(|(jar, _)| jar).collect())
     }
 
     /// The descriptors of the selected JARs of a release, `None` for a JAR that was not read. Returns `None` if no JAR
     /// can be selected. A proxy ignores descriptors for Bukkit.
     pub(super) fn declared<'r>(&self, release: &'r Release) -> Option<Vec<Option<&'r Declared>>> {
-        let jars = self.pick(release).ok().filter(|_| self.software.is_minecraft())?;
+        let jars = self.select(release).ok().filter(|_| self.software.is_minecraft())?;
         Some(jars.into_iter().map(|jar| jar.declared).collect())
     }
 
@@ -118,7 +120,7 @@ impl<'a> Jars<'a> {
         if self.patterns.is_empty() {
             return release.java;
         }
-        self.pick(release).ok()?.iter().filter_map(|jar| jar.java).max()
+        self.select(release).ok()?.iter().filter_map(|jar| jar.java).max()
     }
 
     /// The minimum Minecraft version that loads all selected JARs of a release, as far as known. A proxy does not check
@@ -130,7 +132,7 @@ impl<'a> Jars<'a> {
         if self.patterns.is_empty() {
             return release.api_version.as_ref();
         }
-        self.pick(release).ok()?.iter().filter_map(|jar| jar.api_version).max()
+        self.select(release).ok()?.iter().filter_map(|jar| jar.api_version).max()
     }
 }
 
@@ -139,6 +141,6 @@ fn names<'x, 'r: 'x>(jars: impl Iterator<Item = &'x Jar<'r>>) -> Vec<String> {
     let mut names: Vec<String> = jars.map(|jar| stem(&jar.file.name)).collect();
     names.sort();
     names.dedup();
-    names.truncate(MOST_NAMES);
+    names.truncate(MAX_NAMES);
     names
 }

@@ -35,7 +35,7 @@ pub(crate) enum AvailableJava<'a> {
 
 impl<'a> AvailableJava<'a> {
     /// The Java that the server of `request` can have. `published` is the [`newest`] of the catalog.
-    pub(crate) fn of(request: &'a Request, published: Option<Published>) -> Self {
+    pub(crate) fn from_request(request: &'a Request, published: Option<NewestImageJava>) -> Self {
         if let Some(image) = &request.image {
             return java_of_image(image).map_or(Self::Unknown, |has| Self::Pinned { image, has });
         }
@@ -48,13 +48,13 @@ impl<'a> AvailableJava<'a> {
             (policy @ (ImagePolicy::SameJava | ImagePolicy::Keep), Some(has)) => Self::Held { policy, has },
             // A server that does not run yet has no image to keep.
             (ImagePolicy::SameJava | ImagePolicy::Keep, None) | (ImagePolicy::Follow, _) => {
-                published.map_or(Self::Unknown, |Published(most)| Self::Published(most))
+                published.map_or(Self::Unknown, |NewestImageJava(most)| Self::Published(most))
             }
         }
     }
 
     /// The reason why a release that needs this Java version is not available.
-    pub(crate) fn fault(self, needs: u32) -> Option<Unusable> {
+    pub(crate) fn unusable_for(self, needs: u32) -> Option<Unusable> {
         match self {
             Self::Pinned { image, has } if has < needs => {
                 Some(Unusable::JavaTooOld { needs, has, image: image.to_owned() })
@@ -69,12 +69,13 @@ impl<'a> AvailableJava<'a> {
 /// The newest Java version of the images published at that instant. The inner value is `None` if no image was
 /// published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Published(Option<u32>);
+pub(crate) struct NewestImageJava(Option<u32>);
 
 /// The newest Java version of all images. `None` if no tags were requested.
-pub(crate) fn newest(catalog: &Catalog, now: Timestamp) -> Option<Published> {
-    let out = || catalog.images.iter().filter(|image| image.pushed <= now);
-    (!catalog.images.is_empty()).then(|| Published(out().filter_map(|image| Some(release_of(image)?.0)).max()))
+pub(crate) fn newest_published(catalog: &Catalog, now: Timestamp) -> Option<NewestImageJava> {
+    let published = || catalog.images.iter().filter(|image| image.pushed <= now);
+    (!catalog.images.is_empty())
+        .then(|| NewestImageJava(published().filter_map(|image| Some(parse_tag(image)?.0)).max()))
 }
 
 /// The Java version in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`). `None` if the
@@ -110,7 +111,7 @@ pub(crate) fn choose_image<'x>(
         .into_iter()
         .filter(|image| image.pushed <= now)
         .filter_map(|image| {
-            let (has, release) = release_of(image)?;
+            let (has, release) = parse_tag(image)?;
             (has >= java).then_some((has, release, image))
         })
         .min_by(|(java_a, release_a, a), (java_b, release_b, b)| {
@@ -125,10 +126,10 @@ pub(crate) fn image_for(catalog: &Catalog, request: &Request, java: u32, now: Ti
         return request.image.clone();
     }
     let runs = || request.running.as_ref().and_then(|running| running.image.clone());
-    match AvailableJava::of(request, newest(catalog, now)) {
+    match AvailableJava::from_request(request, newest_published(catalog, now)) {
         AvailableJava::Held { policy: ImagePolicy::Keep, .. } => runs(),
         AvailableJava::Held { has, .. } => {
-            let same = catalog.images.iter().filter(|image| release_of(image).is_some_and(|(java, _)| java == has));
+            let same = catalog.images.iter().filter(|image| parse_tag(image).is_some_and(|(java, _)| java == has));
             choose_image(same, has, now).or_else(runs)
         }
         AvailableJava::Unknown | AvailableJava::Pinned { .. } | AvailableJava::Published(_) => {
@@ -147,12 +148,12 @@ pub(crate) fn sibling_image(catalog: &Catalog, pinned: &str, java: u32, now: Tim
         };
         name.trim_start_matches("index.").trim_start_matches("docker.io/").to_owned()
     };
-    let ours = repository(pinned);
-    choose_image(catalog.images.iter().filter(|image| repository(&image.repository) == ours), java, now)
+    let pinned_repository = repository(pinned);
+    choose_image(catalog.images.iter().filter(|image| repository(&image.repository) == pinned_repository), java, now)
 }
 
 /// Splits `2026.8.1-java21` into Java version and release.
-fn release_of(image: &ImageTag) -> Option<(u32, Vec<u32>)> {
+fn parse_tag(image: &ImageTag) -> Option<(u32, Vec<u32>)> {
     let (release, java) = image.tag.split_once('-')?;
     let has = java.strip_prefix("java")?.parse().ok()?;
     let release = release.split('.').map(|part| part.parse().ok()).collect::<Option<_>>()?;

@@ -18,7 +18,7 @@ pub(crate) struct ListingPolicy {
 
 impl ListingPolicy {
     /// The policy of a server.
-    pub(crate) fn of(request: &Request) -> Self {
+    pub(crate) fn from_request(request: &Request) -> Self {
         Self { software: request.software, siblings: request.hotfix_siblings, unlisted: request.unlisted }
     }
 }
@@ -41,7 +41,7 @@ pub(crate) struct ListingReader {
     papers: Vec<Minecraft>,
     policy: ListingPolicy,
     /// The index of a Paper version, and whether it is only the sibling of the listed one.
-    counts_for: HashMap<Minecraft, Vec<(usize, bool)>>,
+    papers_by_entry: HashMap<Minecraft, Vec<(usize, bool)>>,
 }
 
 impl ListingReader {
@@ -52,28 +52,28 @@ impl ListingReader {
         built: &[&Minecraft],
     ) -> Self {
         let papers: Vec<Minecraft> = papers.map(|paper| paper.minecraft.clone()).collect();
-        let mut counts_for: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
+        let mut papers_by_entry: HashMap<Minecraft, Vec<(usize, bool)>> = HashMap::new();
         if !policy.software.is_minecraft() {
             for (at, proxy) in papers.iter().enumerate() {
-                counts_for.entry(line_of(proxy)).or_default().push((at, false));
+                papers_by_entry.entry(version_line(proxy)).or_default().push((at, false));
             }
-            return Self { papers, policy, counts_for };
+            return Self { papers, policy, papers_by_entry };
         }
         for (at, paper) in papers.iter().enumerate() {
-            counts_for.entry(paper.clone()).or_default().push((at, false));
+            papers_by_entry.entry(paper.clone()).or_default().push((at, false));
             for sibling in hotfix::siblings(paper) {
-                counts_for.entry(sibling.clone()).or_default().push((at, true));
+                papers_by_entry.entry(sibling.clone()).or_default().push((at, true));
             }
         }
         for (at, paper) in papers.iter().enumerate() {
-            if let Some(skipped) = never_built_before(paper, built) {
-                let counts = counts_for.entry(skipped).or_default();
+            if let Some(skipped) = skipped_predecessor(paper, built) {
+                let counts = papers_by_entry.entry(skipped).or_default();
                 if counts.is_empty() {
                     counts.push((at, true));
                 }
             }
         }
-        Self { papers, policy, counts_for }
+        Self { papers, policy, papers_by_entry }
     }
 
     /// The Paper versions, oldest first.
@@ -82,89 +82,91 @@ impl ListingReader {
     }
 
     /// Whether both readers interpret every list in the same way.
-    pub(super) fn reads_like(&self, other: &Self) -> bool {
+    pub(super) fn is_equivalent(&self, other: &Self) -> bool {
         self.papers == other.papers && self.policy == other.policy
     }
 
     /// Per Paper version, the evidence that `release` runs on it, or `None`. `needs` is the minimum Minecraft version
     /// that loads the selected JARs.
-    pub(crate) fn read<'a>(
+    pub(crate) fn evidence<'a>(
         &self,
         source: Source,
         release: &'a Release,
         needs: Option<&Minecraft>,
-        says: Option<&CompatibilityOverride>,
+        user_override: Option<&CompatibilityOverride>,
     ) -> Vec<Option<ListingEvidence<'a>>> {
-        let list = self.policy.software.list_of(source, release);
-        let says = says.filter(|says| says.is_about(&release.version));
-        let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
+        let list = self.policy.software.listed_versions(source, release);
+        let user_override = user_override.filter(|user_override| user_override.is_about(&release.version));
+        let adds = user_override.is_some_and(|user_override| user_override.mode == OverrideMode::Add);
         // Adding to a missing list creates one, unless a missing list means every version.
         let made = adds && list.is_empty() && self.policy.unlisted == Unlisted::Refuse;
-        let mut known = if made { self.papers.iter().map(|_| None).collect() } else { self.read_list(list) };
-        if let Some(says) = says {
-            self.apply(says, &mut known);
+        let mut evidence = if made { self.papers.iter().map(|_| None).collect() } else { self.list_evidence(list) };
+        if let Some(user_override) = user_override {
+            self.apply_override(user_override, &mut evidence);
         }
         // Lists and overrides state what works. A release that the server refuses does not even start.
-        for (paper, known) in self.papers.iter().zip(&mut known) {
-            if refuses(needs, paper).is_some() {
-                *known = None;
+        for (paper, evidence) in self.papers.iter().zip(&mut evidence) {
+            if api_version_refusal(needs, paper).is_some() {
+                *evidence = None;
             }
         }
-        known
+        evidence
     }
 
-    fn read_list<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<ListingEvidence<'a>>> {
+    fn list_evidence<'a>(&self, list: &'a [Minecraft]) -> Vec<Option<ListingEvidence<'a>>> {
         if list.is_empty() {
             return self.papers.iter().map(|_| Some(ListingEvidence::NoList)).collect();
         }
-        let mut known: Vec<Option<ListingEvidence<'_>>> = self.papers.iter().map(|_| None).collect();
+        let mut evidence: Vec<Option<ListingEvidence<'_>>> = self.papers.iter().map(|_| None).collect();
         for listed in list {
-            for &(at, sibling) in self.counts_for.get(listed).into_iter().flatten() {
+            for &(at, sibling) in self.papers_by_entry.get(listed).into_iter().flatten() {
                 if sibling && self.policy.siblings == HotfixSiblings::Ask {
                     continue;
                 }
                 // Of two siblings, the newest counts, at any position in the list. Next to a skipped patch, that is the
                 // hotfix sibling.
-                let names = match &known[at] {
+                let names = match &evidence[at] {
                     None => true,
                     Some(ListingEvidence::Sibling(other)) => listed > *other,
                     Some(_) => false,
                 };
                 if !sibling {
-                    known[at] = Some(ListingEvidence::Listed);
+                    evidence[at] = Some(ListingEvidence::Listed);
                 } else if names {
-                    known[at] = Some(ListingEvidence::Sibling(listed));
+                    evidence[at] = Some(ListingEvidence::Sibling(listed));
                 }
             }
         }
-        known
+        evidence
     }
 
     /// The sibling on the list of `release` that would let it run on a Paper version (by position), if siblings were
     /// trusted.
-    pub(crate) fn left_open<'a>(
+    pub(crate) fn untrusted_sibling<'a>(
         &self,
         source: Source,
         release: &'a Release,
         needs: Option<&Minecraft>,
         paper: usize,
     ) -> Option<&'a Minecraft> {
-        let asks = self.policy.siblings == HotfixSiblings::Ask
-            && self.read(source, release, needs, None).get(paper)?.is_none();
+        let siblings_untrusted = self.policy.siblings == HotfixSiblings::Ask
+            && self.evidence(source, release, needs, None).get(paper)?.is_none();
         let too_old = needs.is_some_and(|needs| self.papers[paper] < *needs);
         let counts =
-            |listed: &&Minecraft| self.counts_for.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
-        release.minecraft.iter().filter(|_| asks && !too_old).filter(counts).max()
+            |listed: &&Minecraft| self.papers_by_entry.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
+        release.minecraft.iter().filter(|_| siblings_untrusted && !too_old).filter(counts).max()
     }
 
-    fn apply(&self, says: &CompatibilityOverride, known: &mut [Option<ListingEvidence<'_>>]) {
-        for (paper, known) in self.papers.iter().zip(known) {
-            let meant = says.minecraft.iter().any(|pattern| glob::matches(pattern, paper));
-            match says.mode {
-                OverrideMode::Add if meant && known.is_none() => *known = Some(ListingEvidence::Override),
-                OverrideMode::Replace if meant || says.minecraft.is_empty() => *known = Some(ListingEvidence::Override),
-                OverrideMode::Replace => *known = None,
-                OverrideMode::Remove if meant => *known = None,
+    fn apply_override(&self, user_override: &CompatibilityOverride, evidence: &mut [Option<ListingEvidence<'_>>]) {
+        for (paper, evidence) in self.papers.iter().zip(evidence) {
+            let meant = user_override.minecraft.iter().any(|pattern| glob::matches(pattern, paper));
+            match user_override.mode {
+                OverrideMode::Add if meant && evidence.is_none() => *evidence = Some(ListingEvidence::Override),
+                OverrideMode::Replace if meant || user_override.minecraft.is_empty() => {
+                    *evidence = Some(ListingEvidence::Override);
+                }
+                OverrideMode::Replace => *evidence = None,
+                OverrideMode::Remove if meant => *evidence = None,
                 OverrideMode::Add | OverrideMode::Remove => {}
             }
         }
@@ -173,7 +175,7 @@ impl ListingReader {
 
 /// The reason why a Paper version refuses to load a plugin that needs at least this Minecraft version, regardless of
 /// overrides.
-pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
+pub(crate) fn api_version_refusal(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
     let needs = needs.filter(|needs| paper < *needs)?;
     Some(Unusable::ApiVersion { needs: needs.clone() })
 }
@@ -182,7 +184,7 @@ pub(crate) fn refuses(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Un
 /// one.
 ///
 /// A page that lists such a version can only mean the hotfix that followed (1.20.3, 1.21.2, 26.1).
-fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecraft> {
+fn skipped_predecessor(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecraft> {
     let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
     let patch = patch.checked_sub(1)?;
     let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
@@ -192,7 +194,7 @@ fn never_built_before(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecra
 }
 
 /// The version line of a proxy as a page lists it: `3.4` for 3.4.0, 3.4.1 and 3.4.0-SNAPSHOT.
-fn line_of(proxy: &Minecraft) -> Minecraft {
+fn version_line(proxy: &Minecraft) -> Minecraft {
     let line = proxy.parts().and_then(|[major, minor, _]| format!("{major}.{minor}").parse().ok());
     line.unwrap_or_else(|| proxy.clone())
 }

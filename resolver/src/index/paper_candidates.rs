@@ -3,9 +3,9 @@
 use jiff::Timestamp;
 
 use super::bundled_build::ImageBundledBuild;
+use super::eligible_at;
 use super::java::{self, AvailableJava};
-use super::ripe_at;
-use super::unmanaged_jars::{Strangers, strangers};
+use super::unmanaged_jars::{UnmanagedJarCompatibility, unmanaged_compatibility};
 use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::request::{PaperRequest, Request};
 use crate::software::Software;
@@ -30,51 +30,52 @@ pub(crate) struct PaperCandidate<'a> {
     /// Publication time of its first build.
     pub(crate) since: Timestamp,
     /// The relation of unmanaged JARs to this version.
-    pub(crate) strangers: Strangers,
+    pub(crate) unmanaged: UnmanagedJarCompatibility,
 }
 
 /// Every Minecraft version that had a build at `now`, oldest first.
 pub(crate) fn candidates<'a>(catalog: &'a Catalog, request: &Request, now: Timestamp) -> Vec<PaperCandidate<'a>> {
-    let offer = AvailableJava::of(request, java::newest(catalog, now));
-    let carried = ImageBundledBuild::of(catalog, request);
+    let available_java = AvailableJava::from_request(request, java::newest_published(catalog, now));
+    let bundled = ImageBundledBuild::from_image(catalog, request);
     let mut versions: Vec<(&PaperVersion, Vec<&Build>)> = catalog
         .versions(request.software)
         .iter()
-        .map(|version| (version, out(request, version, now)))
+        .map(|version| (version, available_builds(request, version, now)))
         .filter(|(_, builds)| !builds.is_empty())
         .collect();
     versions.sort_by(|(a, _), (b, _)| a.minecraft.cmp(&b.minecraft));
     let papers: Vec<&PaperVersion> = versions.iter().map(|(version, _)| *version).collect();
-    let strangers = strangers(catalog, request, &papers, offer, now);
-    let candidate =
-        |((version, builds), strangers)| candidate(offer, carried.as_ref(), request, (version, builds), strangers, now);
-    versions.into_iter().zip(strangers).map(candidate).collect()
+    let unmanaged = unmanaged_compatibility(catalog, request, &papers, available_java, now);
+    let candidate = |((version, builds), unmanaged)| {
+        build_candidate(available_java, bundled.as_ref(), request, (version, builds), unmanaged, now)
+    };
+    versions.into_iter().zip(unmanaged).map(candidate).collect()
 }
 
 /// Its published builds, oldest first, and the one that runs.
-fn out<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<&'a Build> {
+fn available_builds<'a>(request: &Request, version: &'a PaperVersion, now: Timestamp) -> Vec<&'a Build> {
     let mut builds: Vec<&Build> =
-        version.builds.iter().filter(|build| build.published <= now || runs(request, version, build)).collect();
+        version.builds.iter().filter(|build| build.published <= now || is_running(request, version, build)).collect();
     builds.sort_by_key(|build| build.number);
     builds
 }
 
-fn runs(request: &Request, version: &PaperVersion, build: &Build) -> bool {
+fn is_running(request: &Request, version: &PaperVersion, build: &Build) -> bool {
     let running = request.running.as_ref();
-    running.is_some_and(|running| running.is(request.software, &version.minecraft, build.number))
+    running.is_some_and(|running| running.is_build(request.software, &version.minecraft, build.number))
 }
 
 /// The Minecraft versions that Paper had built at `now`. They determine the meaning of lists, also for Purpur and
 /// Folia. `out` holds the versions of the software itself.
-pub(super) fn built<'a>(
+pub(super) fn built_versions<'a>(
     catalog: &'a Catalog,
-    out: impl Iterator<Item = &'a PaperVersion>,
+    versions: impl Iterator<Item = &'a PaperVersion>,
     software: Software,
     now: Timestamp,
 ) -> Vec<&'a Minecraft> {
     let was_built = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= now);
     match software {
-        Software::Paper => out.map(|version| &version.minecraft).collect(),
+        Software::Paper => versions.map(|version| &version.minecraft).collect(),
         Software::Purpur | Software::Folia => {
             catalog.paper.iter().filter(was_built).map(|version| &version.minecraft).collect()
         }
@@ -83,63 +84,68 @@ pub(super) fn built<'a>(
 }
 
 /// The indexes (position plus 1) of the candidates that a request allows, including unusable ones.
-pub(crate) fn wished(papers: &[PaperCandidate<'_>], wish: &PaperRequest) -> IndexSet {
-    let place = |found: Option<usize>| IndexSet::of(found.map(|place| place + 1));
-    match wish {
-        PaperRequest::Auto => IndexSet::of(1..=papers.len()),
+pub(crate) fn requested_indexes(papers: &[PaperCandidate<'_>], paper_request: &PaperRequest) -> IndexSet {
+    let position = |found: Option<usize>| IndexSet::from_indexes(found.map(|position| position + 1));
+    match paper_request {
+        PaperRequest::Auto => IndexSet::from_indexes(1..=papers.len()),
         PaperRequest::Latest => match papers.iter().rposition(|paper| paper.unusable.is_none()) {
-            Some(newest) => place(Some(newest)),
-            None => IndexSet::of(1..=papers.len()),
+            Some(newest) => position(Some(newest)),
+            None => IndexSet::from_indexes(1..=papers.len()),
         },
         PaperRequest::Pin { version } | PaperRequest::BuildPin { version, .. } => {
-            place(papers.iter().position(|paper| paper.version.minecraft == *version))
+            position(papers.iter().position(|paper| paper.version.minecraft == *version))
         }
     }
 }
 
 /// `builds` holds at least one build, oldest first.
-fn candidate<'a>(
-    offer: AvailableJava<'_>,
-    carried: Option<&ImageBundledBuild<'_>>,
+fn build_candidate<'a>(
+    available_java: AvailableJava<'_>,
+    bundled: Option<&ImageBundledBuild<'_>>,
     request: &Request,
     (version, builds): (&'a PaperVersion, Vec<&'a Build>),
-    strangers: Strangers,
+    unmanaged: UnmanagedJarCompatibility,
     now: Timestamp,
 ) -> PaperCandidate<'a> {
     let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
-    let runs = |build: &Build| runs(request, version, build);
+    let runs = |build: &Build| is_running(request, version, build);
     let pinned = match &request.paper {
         PaperRequest::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
         PaperRequest::BuildPin { .. } | PaperRequest::Latest | PaperRequest::Auto | PaperRequest::Pin { .. } => None,
     };
-    let own = carried.filter(|carried| carried.minecraft == version.minecraft).map(|carried| carried.build);
-    let elsewhere = carried.is_some() && (own.is_none() || pinned.is_some_and(|pinned| own != Some(pinned)));
-    let gone = own.is_some_and(|own| builds.iter().all(|build| build.number != own));
-    let pinned = own.filter(|_| !gone).or(pinned);
-    let judged = |build: &&'a Build| judge(build, request, now, runs(build) || pinned == Some(build.number));
+    let bundled_build = bundled.filter(|bundled| bundled.minecraft == version.minecraft).map(|bundled| bundled.build);
+    let other_build =
+        bundled.is_some() && (bundled_build.is_none() || pinned.is_some_and(|pinned| bundled_build != Some(pinned)));
+    let unavailable =
+        bundled_build.is_some_and(|bundled_build| builds.iter().all(|build| build.number != bundled_build));
+    let pinned = bundled_build.filter(|_| !unavailable).or(pinned);
+    let reason_for = |build: &&'a Build| build_reason(build, request, now, runs(build) || pinned == Some(build.number));
     let choice: Choice<'a> = match pinned {
         Some(number) => match builds.iter().find(|build| build.number == number) {
-            Some(build) => Choice { build: Some(*build), unusable: judged(build) },
+            Some(build) => Choice { build: Some(*build), unusable: reason_for(build) },
             None => Choice { build: None, unusable: Some(no_build(number, &builds)) },
         },
-        None => match builds.iter().rev().find(|build| judged(build).is_none()) {
+        None => match builds.iter().rev().find(|build| reason_for(build).is_none()) {
             Some(build) => Choice { build: Some(*build), unusable: None },
-            None => nothing_usable(&builds, request, now),
+            None => best_unusable(&builds, request, now),
         },
     };
     let newer_build = builds.last().and_then(|newest| {
         let chosen = choice.build?;
-        let fault = || own.and(carried).map(ImageBundledBuild::fault);
+        let bundled_reason = || bundled_build.and(bundled).map(ImageBundledBuild::unusable_reason);
         (newest.number > chosen.number && choice.unusable.is_none())
-            .then(|| (newest.number, judged(newest).or_else(fault)))
+            .then(|| (newest.number, reason_for(newest).or_else(bundled_reason)))
     });
-    let java = version.java.unwrap_or_else(|| request.software.java_of(&version.minecraft));
+    let java = version.java.unwrap_or_else(|| request.software.default_java(&version.minecraft));
     // The version's own reasons come first, because users can read and change them.
-    let other_paper = carried.filter(|_| elsewhere || gone).map(ImageBundledBuild::fault);
-    let held = strangers.fault(request.unmanaged_plugins);
-    let unusable =
-        version_fault(request, version).or(other_paper).or_else(|| offer.fault(java)).or(held).or(choice.unusable);
-    PaperCandidate { version, build: choice.build, unusable, newer_build, java, since, strangers }
+    let other_paper = bundled.filter(|_| other_build || unavailable).map(ImageBundledBuild::unusable_reason);
+    let held = unmanaged.blocking_reason(request.unmanaged_plugins);
+    let unusable = version_reason(request, version)
+        .or(other_paper)
+        .or_else(|| available_java.unusable_for(java))
+        .or(held)
+        .or(choice.unusable);
+    PaperCandidate { version, build: choice.build, unusable, newer_build, java, since, unmanaged }
 }
 
 struct Choice<'a> {
@@ -149,7 +155,7 @@ struct Choice<'a> {
 
 /// The reason why one build may not be used. `exempt` means that it runs now or is pinned by number. Then only a
 /// verifiable file is required.
-fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
+fn build_reason(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Option<Unusable> {
     if !can_be_verified(&build.file) {
         return Some(Unusable::NoChecksum);
     }
@@ -159,20 +165,20 @@ fn judge(build: &Build, request: &Request, now: Timestamp, exempt: bool) -> Opti
     if build.channel < request.channel {
         return Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel });
     }
-    let ripe_at = ripe_at(build.published, request.delay);
+    let ripe_at = eligible_at(build.published, request.delay);
     (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: request.delay })
 }
 
 /// The reason for the whole version: the one that ends first.
-fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -> Choice<'a> {
-    let verdicts = || builds.iter().map(|build| (*build, judge(build, request, now, false)));
-    let first_ripe = verdicts()
-        .filter_map(|(build, verdict)| match verdict {
+fn best_unusable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -> Choice<'a> {
+    let reasons = || builds.iter().map(|build| (*build, build_reason(build, request, now, false)));
+    let first_eligible = reasons()
+        .filter_map(|(build, reason)| match reason {
             Some(Unusable::HeldBack { ripe_at, delay }) => Some((ripe_at, delay, build)),
             _ => None,
         })
         .min_by_key(|&(ripe_at, _, build)| (ripe_at, build.number));
-    if let Some((ripe_at, delay, build)) = first_ripe {
+    if let Some((ripe_at, delay, build)) = first_eligible {
         return Choice { build: Some(build), unusable: Some(Unusable::HeldBack { ripe_at, delay }) };
     }
     let best = builds.iter().filter(|build| can_be_verified(&build.file)).max_by_key(|b| (b.channel, b.number));
@@ -185,15 +191,15 @@ fn nothing_usable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) -
     }
 }
 
-fn no_build(asked: u32, builds: &[&Build]) -> Unusable {
+fn no_build(wanted: u32, builds: &[&Build]) -> Unusable {
     let mut nearest: Vec<u32> = builds.iter().map(|build| build.number).collect();
-    nearest.sort_by_key(|number| (number.abs_diff(asked), *number));
+    nearest.sort_by_key(|number| (number.abs_diff(wanted), *number));
     nearest.truncate(3);
     nearest.sort_unstable_by(|a, b| b.cmp(a));
-    Unusable::NoBuild { asked: Some(asked), nearest }
+    Unusable::NoBuild { asked: Some(wanted), nearest }
 }
 
-fn version_fault(request: &Request, version: &PaperVersion) -> Option<Unusable> {
+fn version_reason(request: &Request, version: &PaperVersion) -> Option<Unusable> {
     let minecraft = &version.minecraft;
     // A proxy opens no world.
     let floor = request.floor.as_ref().filter(|_| request.software.is_minecraft());

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::delay_groups::Companion;
-use super::dependency_closure::{DependencyTarget, Gap, find, in_order, target};
+use super::dependency_closure::{DependencyTarget, Gap, find_project, resolve_target, sorted_dependencies};
 use super::eligibility_cache::EligibilityTable;
-use super::identified_jars::{KnownFile, are_namesakes, known_files};
+use super::identified_jars::{KnownFile, are_namesakes, identified_files};
 use super::jar_selection::Jars;
 use super::provided_names::DeclaredNames;
 use super::version_bounds::BoundContext;
@@ -20,7 +20,7 @@ use crate::solve::provider::Chosen;
 use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
 /// A dependency of an unmanaged JAR.
-struct Need<'a> {
+struct UnmanagedDependency<'a> {
     /// Its name in `plugins/`.
     file: &'a str,
     /// The project that is needed. `None` for a dependency by name, which does not state a project.
@@ -29,24 +29,24 @@ struct Need<'a> {
     names: BTreeSet<String>,
 }
 
-impl Need<'_> {
+impl UnmanagedDependency<'_> {
     /// Whether the dependency is on this project, or on its namesake at the other site.
     fn is_for(&self, project: &Project) -> bool {
-        self.project.is_some_and(|own| std::ptr::eq(own, project) || are_namesakes(own, project))
+        self.project.is_some_and(|needed| std::ptr::eq(needed, project) || are_namesakes(needed, project))
     }
 
-    fn is_met_by(&self, project: &Project, spoken: &DeclaredNames) -> bool {
-        self.is_for(project) || self.names.iter().any(|name| spoken.bears(project, name))
+    fn is_met_by(&self, project: &Project, declared: &DeclaredNames) -> bool {
+        self.is_for(project) || self.names.iter().any(|name| declared.has_name(project, name))
     }
 
     /// Whether an unmanaged JAR satisfies it.
-    fn is_met_by_own(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
+    fn is_met_by_unmanaged(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
         let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
         // A site may know the project of a file but not its release, or only a release for other software.
         let is_its = |jar: &UnmanagedJar| {
             let owner = jar.sha256.as_ref().and_then(|sha256| catalog.owners.get(sha256));
-            let whose = owner.and_then(|owner| catalog.project(&owner.project));
-            whose.zip(self.project).is_some_and(|(one, other)| std::ptr::eq(one, other))
+            let owner_project = owner.and_then(|owner| catalog.project(&owner.project));
+            owner_project.zip(self.project).is_some_and(|(one, other)| std::ptr::eq(one, other))
         };
         request.unmanaged.iter().any(|jar| has_one(jar) || is_its(jar))
             || files.iter().any(|file| self.is_for(file.project))
@@ -58,40 +58,45 @@ impl Need<'_> {
 ///
 /// Only running plugins stay: a JAR with a missing dependency is no worse off than today. A user may have added a JAR
 /// that needs a plugin installed for a managed one. Only the JAR or its page shows that.
-pub(super) fn kept<'a>(
-    judgements: &mut EligibilityTable<'a>,
+pub(super) fn retained_plugins<'a>(
+    eligibility_table: &mut EligibilityTable<'a>,
     request: &'a Request,
-    asked: &BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
+    requested_plugins: &BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)>,
     gap: &mut Gap,
 ) -> BTreeMap<usize, Vec<String>> {
-    let catalog = judgements.catalog;
-    let requested: BTreeSet<usize> = asked.keys().copied().collect();
-    let files = known_files(catalog, request, &requested);
-    let mut needs = by_names(request);
-    needs.extend(by_pages(judgements, request, (&files, &BoundContext::of(request, &requested, None)), gap));
-    needs.retain(|need| !need.is_met_by_own(catalog, request, &files));
-    let mut kept: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let catalog = eligibility_table.catalog;
+    let requested: BTreeSet<usize> = requested_plugins.keys().copied().collect();
+    let files = identified_files(catalog, request, &requested);
+    let mut needs = needs_by_name(request);
+    needs.extend(needs_by_page(
+        eligibility_table,
+        request,
+        (&files, &BoundContext::new(request, &requested, None)),
+        gap,
+    ));
+    needs.retain(|need| !need.is_met_by_unmanaged(catalog, request, &files));
+    let mut retained: BTreeMap<usize, Vec<String>> = BTreeMap::new();
     if needs.is_empty() {
-        return kept;
+        return retained;
     }
-    for (&place, (_, rules)) in asked {
-        let spoken = judgements.spoken(place, &rules.jars);
-        needs.retain(|need| !need.is_met_by(&catalog.projects[place], &spoken));
+    for (&position, (_, rules)) in requested_plugins {
+        let declared = eligibility_table.declared_names(position, &rules.jars);
+        needs.retain(|need| !need.is_met_by(&catalog.projects[position], &declared));
     }
     let mut met = vec![false; needs.len()];
     let mut missing = Gap::default();
-    for key in unasked(request).iter().filter(|_| !needs.is_empty()) {
-        let Some(place) = judgements.find_or_note(key, &mut missing) else { continue };
-        let spoken = judgements.spoken(place, &Jars::main_for(request.software));
+    for key in unrequested_projects(request).iter().filter(|_| !needs.is_empty()) {
+        let Some(position) = eligibility_table.find_or_record_gap(key, &mut missing) else { continue };
+        let declared = eligibility_table.declared_names(position, &Jars::main_for(request.software));
         let mut files = BTreeSet::new();
         for (need, met) in needs.iter().zip(&mut met) {
-            if need.is_met_by(&catalog.projects[place], &spoken) {
+            if need.is_met_by(&catalog.projects[position], &declared) {
                 *met = true;
                 files.insert(need.file);
             }
         }
-        if !files.is_empty() && !requested.contains(&place) {
-            kept.insert(place, files.into_iter().map(str::to_owned).collect());
+        if !files.is_empty() && !requested.contains(&position) {
+            retained.insert(position, files.into_iter().map(str::to_owned).collect());
         }
     }
     gap.fetch.append(&mut missing.fetch);
@@ -99,52 +104,59 @@ pub(super) fn kept<'a>(
     if needs.iter().zip(met).any(|(need, met)| !met && need.project.is_none()) {
         gap.unread.append(&mut missing.unread);
     }
-    kept
+    retained
 }
 
-fn unasked(request: &Request) -> &[ProjectKey] {
+fn unrequested_projects(request: &Request) -> &[ProjectKey] {
     request.running.as_ref().map_or(&[], |running| &running.unasked)
 }
 
 /// The names that unmanaged JARs do not load without.
-fn by_names<'a>(request: &'a Request) -> Vec<Need<'a>> {
+fn needs_by_name<'a>(request: &'a Request) -> Vec<UnmanagedDependency<'a>> {
     if request.unmanaged_plugins == UnmanagedPlugins::Ignore || !request.software.is_minecraft() {
         return Vec::new();
     }
-    let of = |jar: &'a UnmanagedJar| {
+    let needs_of = |jar: &'a UnmanagedJar| {
         let names = jar.depend.iter().map(|name| BTreeSet::from([folded(name)]));
-        names.map(|names| Need { file: &jar.file, project: None, names })
+        names.map(|names| UnmanagedDependency { file: &jar.file, project: None, names })
     };
-    request.unmanaged.iter().flat_map(of).collect()
+    request.unmanaged.iter().flat_map(needs_of).collect()
 }
 
 /// The dependencies that the pages of these files require. Projects that have to be read first are added to `gap`.
-fn by_pages<'a>(
-    judgements: &mut EligibilityTable<'a>,
+fn needs_by_page<'a>(
+    eligibility_table: &mut EligibilityTable<'a>,
     request: &'a Request,
-    (files, facing): (&[KnownFile<'a>], &BoundContext<'_>),
+    (files, context): (&[KnownFile<'a>], &BoundContext<'_>),
     gap: &mut Gap,
-) -> Vec<Need<'a>> {
-    let catalog = judgements.catalog;
+) -> Vec<UnmanagedDependency<'a>> {
+    let catalog = eligibility_table.catalog;
     let mut needs = Vec::new();
     for file in files {
-        for line in in_order(file.release).into_iter().filter(|line| line.kind == DependencyKind::Required) {
-            match target(catalog, facing, file.place, line) {
-                DependencyTarget::Project(place) => {
-                    let project = &catalog.projects[place];
-                    let names = judgements.spoken(place, &Jars::main_for(request.software)).names(project);
-                    needs.push(Need { file: file.file, project: Some(project), names });
+        for entry in
+            sorted_dependencies(file.release).into_iter().filter(|entry| entry.kind == DependencyKind::Required)
+        {
+            match resolve_target(catalog, context, file.position, entry) {
+                DependencyTarget::Project(position) => {
+                    let project = &catalog.projects[position];
+                    let names =
+                        eligibility_table.declared_names(position, &Jars::main_for(request.software)).names(project);
+                    needs.push(UnmanagedDependency { file: file.file, project: Some(project), names });
                 }
                 DependencyTarget::Fetch(key) => drop(gap.fetch.insert(key)),
                 // It may be one of the running plugins, which must not be removed.
-                DependencyTarget::Unread { project: name, because: _ } | DependencyTarget::Outside(name) => {
-                    needs.push(Need { file: file.file, project: None, names: BTreeSet::from([folded(&name)]) });
+                DependencyTarget::Unread { project: name, because: _ } | DependencyTarget::NotAtSource(name) => {
+                    needs.push(UnmanagedDependency {
+                        file: file.file,
+                        project: None,
+                        names: BTreeSet::from([folded(&name)]),
+                    });
                 }
                 // No page refers to the others.
-                DependencyTarget::Nothing
+                DependencyTarget::NeverLoaded
                 | DependencyTarget::Unknown { .. }
                 | DependencyTarget::Missing(_)
-                | DependencyTarget::Own => {}
+                | DependencyTarget::Unmanaged => {}
             }
         }
     }
@@ -164,48 +176,56 @@ pub(crate) struct MissingDependency<'x> {
 
 impl CandidateIndex<'_> {
     /// The requirements of the files' pages that are missing with these releases, too.
-    pub(crate) fn missing(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
-        let (catalog, request) = (self.judgements.catalog, self.request);
+    pub(crate) fn missing_dependencies(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
+        let (catalog, request) = (self.eligibility_table.catalog, self.request);
         if request.unmanaged.is_empty() {
             return BTreeSet::new();
         }
-        let asked = self.shelves.iter().filter(|shelf| shelf.asked.is_some());
-        let requested: BTreeSet<usize> = asked.filter_map(|shelf| find(catalog, &shelf.project.key)).collect();
-        let files = known_files(catalog, request, &requested);
-        let facing = BoundContext::of(request, &requested, None);
+        let requested_plugins = self.plugins.iter().filter(|plugin| plugin.requested_by.is_some());
+        let requested: BTreeSet<usize> =
+            requested_plugins.filter_map(|plugin| find_project(catalog, &plugin.project.key)).collect();
+        let files = identified_files(catalog, request, &requested);
+        let context = BoundContext::new(request, &requested, None);
         // All projects were read before the index was built.
-        let mut needs = by_pages(&mut self.judgements.continued(), request, (&files, &facing), &mut Gap::default());
-        needs.retain(|need| need.project.is_some() && !need.is_met_by_own(catalog, request, &files));
+        let mut needs = needs_by_page(
+            &mut self.eligibility_table.for_changed_request(),
+            request,
+            (&files, &context),
+            &mut Gap::default(),
+        );
+        needs.retain(|need| need.project.is_some() && !need.is_met_by_unmanaged(catalog, request, &files));
         if needs.is_empty() {
             return BTreeSet::new();
         }
         // A requested plugin that is not chosen now is reported elsewhere.
-        for (shelf, place) in self.shelves.iter().zip(&chosen.releases) {
-            if shelf.asked.is_some() || place.is_some() {
-                let spoken = DeclaredNames::of(shelf.project, &shelf.rules.jars);
-                needs.retain(|need| !need.is_met_by(shelf.project, &spoken));
+        for (plugin, release) in self.plugins.iter().zip(&chosen.releases) {
+            if plugin.requested_by.is_some() || release.is_some() {
+                let declared = DeclaredNames::from_jars(plugin.project, &plugin.rules.jars);
+                needs.retain(|need| !need.is_met_by(plugin.project, &declared));
             }
         }
         // A project that is missing at the source of a page is assumed to be installed, as everywhere.
-        let known = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
-        known.map(|(file, project)| MissingDependency { file, plugin: &project.name, project: &project.key }).collect()
+        let missing = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
+        missing
+            .map(|(file, project)| MissingDependency { file, plugin: &project.name, project: &project.key })
+            .collect()
     }
 }
 
 /// The rules of a plugin that stays for unmanaged JARs. No user set rules for it, so it waits at least as long as every
 /// requested plugin.
-pub(super) fn rules<'a>(request: &'a Request, together: Vec<Companion<'a>>) -> Rules<'a> {
-    let delays = request.plugins.iter().map(|wish| wish.delay);
+pub(super) fn retained_rules<'a>(request: &'a Request, companions: Vec<Companion<'a>>) -> Rules<'a> {
+    let delays = request.plugins.iter().map(|plugin_request| plugin_request.delay);
     Rules {
         channel: Channel::Release,
         delay: delays.fold(request.delay, std::cmp::Ord::max),
-        may_go_down: false,
+        may_downgrade: false,
         hold: None,
         compatibility: None,
         pin: None,
         jars: Jars::main_for(request.software),
         requires: None,
         unlisted: request.unlisted,
-        together,
+        companions,
     }
 }

@@ -10,7 +10,7 @@ use zip::result::ZipError;
 use super::error::FactsError;
 
 /// Limit of entries: four times the largest known plugin (50,000, with its libraries inside).
-const ENTRIES: usize = 200_000;
+const MAX_ENTRIES: usize = 200_000;
 
 /// An open JAR.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ impl Jar {
     pub fn open(path: &Path) -> Result<Self, FactsError> {
         let file = File::open(path).map_err(FactsError::Open)?;
         let zip = ZipArchive::new(BufReader::new(file)).map_err(FactsError::NotAJar)?;
-        if zip.len() > ENTRIES {
-            return Err(FactsError::TooManyEntries { count: zip.len(), limit: ENTRIES });
+        if zip.len() > MAX_ENTRIES {
+            return Err(FactsError::TooManyEntries { count: zip.len(), limit: MAX_ENTRIES });
         }
         Ok(Self { zip })
     }

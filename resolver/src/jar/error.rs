@@ -9,7 +9,7 @@ pub enum FactsError {
     #[error("it could not be opened")]
     Open(#[source] io::Error),
     /// The file is no zip.
-    #[error("it is no JAR")]
+    #[error("it is not a JAR")]
     NotAJar(#[source] zip::result::ZipError),
     /// It has more entries than any legitimate JAR.
     #[error("it has {count} entries, and more than {limit} are not read")]
@@ -37,8 +37,8 @@ pub enum FactsError {
         source: io::Error,
     },
     /// The JAR is not a plugin.
-    #[error("it is no plugin for Paper: it has neither paper-plugin.yml nor plugin.yml")]
-    NoDescription,
+    #[error("it is not a plugin for Paper: it has neither paper-plugin.yml nor plugin.yml")]
+    NoDescriptor,
     /// It is a plugin for other software.
     #[error("it is a plugin for {software}, not for Paper: it has {entry} and no plugin.yml")]
     OtherSoftware {
@@ -48,8 +48,8 @@ pub enum FactsError {
         entry: &'static str,
     },
     /// The descriptor is invalid.
-    #[error("its `{entry}` could not be understood: {what}")]
-    Nonsense {
+    #[error("its `{entry}` could not be parsed: {what}")]
+    InvalidDescriptor {
         /// Its path in the archive.
         entry: &'static str,
         /// The error, in one line.

@@ -50,11 +50,11 @@ impl Hash {
     /// Parses `sha256:<64 hex digits>`. `None` for any other text.
     pub fn parse(text: &str) -> Option<Self> {
         let (algorithm, hex) = text.split_once(':')?;
-        Self::of_parts(algorithm, hex)
+        Self::from_parts(algorithm, hex)
     }
 
     /// From the parts of a URL: `sha256`, `<64 hex digits>`.
-    pub fn of_parts(algorithm: &str, hex: &str) -> Option<Self> {
+    pub fn from_parts(algorithm: &str, hex: &str) -> Option<Self> {
         let algorithm = Algorithm::ALL.into_iter().find(|known| known.as_str() == algorithm)?;
         let right = hex.len() == algorithm.digits() && hex.bytes().all(|b| b.is_ascii_hexdigit());
         right.then(|| Self { algorithm, hex: hex.to_ascii_lowercase() })
@@ -71,7 +71,7 @@ impl Hash {
     }
 
     /// Whether this file has this hash. Blocks.
-    pub fn of_file(&self, path: &Path) -> io::Result<bool> {
+    pub fn matches_file(&self, path: &Path) -> io::Result<bool> {
         let mut file = std::fs::File::open(path)?;
         let mut hasher = Hasher::new(self.algorithm);
         let mut buffer = vec![0; 64 << 10];

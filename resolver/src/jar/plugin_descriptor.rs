@@ -8,20 +8,20 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{FactsError, Jar};
-use crate::untrusted_text::{shortened, visible};
+use crate::untrusted_text::{sanitize_line, shortened};
 
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";
 
 /// The descriptors of other software. (`BungeeCord` reads plugin.yml, too, if there is no bungee.yml.)
-const OTHERS: [(&str, &str); 3] =
+const OTHER_SOFTWARE: [(&str, &str); 3] =
     [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord"), ("fabric.mod.json", "Fabric")];
 
 /// Descriptors with hundreds of commands have 60 KB.
-const LARGEST: u64 = 1 << 20;
+const MAX_DESCRIPTOR_SIZE: u64 = 1 << 20;
 
 /// Limit of characters that an error quotes from a descriptor.
-const LONGEST: usize = 300;
+const MAX_QUOTE_LENGTH: usize = 300;
 
 /// Class files start with a magic number, a minor and a major version.
 const CLASS_MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
@@ -55,17 +55,17 @@ pub struct PluginFacts {
 /// Reads a plugin's JAR. Blocks for a few milliseconds.
 pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
     let mut jar = Jar::open(path)?;
-    let (entry, description) = if let Some(bytes) = jar.entry(PAPER, LARGEST)? {
+    let (entry, description) = if let Some(bytes) = jar.entry(PAPER, MAX_DESCRIPTOR_SIZE)? {
         (PAPER, Description::from(parse::<PaperYml>(PAPER, &bytes)?))
-    } else if let Some(bytes) = jar.entry(BUKKIT, LARGEST)? {
+    } else if let Some(bytes) = jar.entry(BUKKIT, MAX_DESCRIPTOR_SIZE)? {
         (BUKKIT, Description::from(parse::<BukkitYml>(BUKKIT, &bytes)?))
     } else {
-        for (entry, software) in OTHERS {
+        for (entry, software) in OTHER_SOFTWARE {
             if jar.start(entry, 1)?.is_some() {
                 return Err(FactsError::OtherSoftware { software, entry });
             }
         }
-        return Err(FactsError::NoDescription);
+        return Err(FactsError::NoDescriptor);
     };
     let Description { main, mut facts } = description;
     // Bukkit's rule for names. Reports and the server's console contain the name.
@@ -73,9 +73,9 @@ pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
         && facts.name.len() <= 64
         && facts.name.bytes().all(|b| b.is_ascii_alphanumeric() || b" _.-".contains(&b));
     if !right {
-        return Err(FactsError::Nonsense {
+        return Err(FactsError::InvalidDescriptor {
             entry,
-            what: format!("`{}` is no name for a plugin", shortened(&facts.name, LONGEST).escape_debug()),
+            what: format!("`{}` is not a valid plugin name", shortened(&facts.name, MAX_QUOTE_LENGTH).escape_debug()),
         });
     }
     if let Some(main) = main {
@@ -95,14 +95,15 @@ fn parse<T: DeserializeOwned>(entry: &'static str, bytes: &[u8]) -> Result<T, Fa
     // The default options limit depth, aliases and events. Duplicate keys are allowed because SnakeYAML, which servers
     // use, accepts them.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let text = std::str::from_utf8(bytes).map_err(|error| FactsError::Nonsense { entry, what: error.to_string() })?;
+    let text =
+        std::str::from_utf8(bytes).map_err(|error| FactsError::InvalidDescriptor { entry, what: error.to_string() })?;
     serde_saphyr::from_str_with_options(text.trim_start_matches('\u{feff}'), options)
-        .map_err(|error| FactsError::Nonsense { entry, what: first_line(&error.to_string()) })
+        .map_err(|error| FactsError::InvalidDescriptor { entry, what: first_line(&error.to_string()) })
 }
 
 /// The other lines draw the position in the file.
 fn first_line(text: &str) -> String {
-    visible(&shortened(text.lines().next().unwrap_or_default(), LONGEST)).into_owned()
+    sanitize_line(&shortened(text.lines().next().unwrap_or_default(), MAX_QUOTE_LENGTH)).into_owned()
 }
 
 /// Either descriptor in a common form.

@@ -12,15 +12,15 @@ struct Written {
     path: PathBuf,
 }
 
-fn written(bytes: &[u8]) -> Written {
+fn write_jar(bytes: &[u8]) -> Written {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.jar");
     std::fs::write(&path, bytes).unwrap();
     Written { _dir: dir, path }
 }
 
-fn of_plugin(entries: &[Entry]) -> Result<plugin_descriptor::PluginFacts, FactsError> {
-    plugin_descriptor::facts(&written(&jar::archive(entries)).path)
+fn plugin_facts(entries: &[Entry]) -> Result<plugin_descriptor::PluginFacts, FactsError> {
+    plugin_descriptor::facts(&write_jar(&jar::archive(entries)).path)
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn plugin_yml_is_read() {
     yml.libraries = vec!["org.x:y:1".to_owned()];
     yml.api_version = Some("1.20".to_owned());
     yml.folia_supported = true;
-    let facts = plugin_descriptor::facts(&written(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
+    let facts = plugin_descriptor::facts(&write_jar(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
     assert_eq!(
         facts,
         plugin_descriptor::PluginFacts {
@@ -54,7 +54,7 @@ fn plugin_yml_is_read() {
 #[test]
 fn plugin_yml_keeps_unquoted_numbers_as_written() {
     let yml = "\u{feff}name: Foo\nversion: 1.10\napi-version: 1.20\nmain: a.B\ndepend: Vault\nsoftdepend: []\nloadbefore:\nname: Bar\ncommands:\n  x: {aliases: [y]}\n";
-    let facts = of_plugin(&[Entry::new("plugin.yml", yml)]).unwrap();
+    let facts = plugin_facts(&[Entry::new("plugin.yml", yml)]).unwrap();
     assert_eq!(facts.name, "Bar", "the last one counts, as in SnakeYAML");
     assert_eq!((facts.version.as_deref(), facts.api_version.as_deref()), (Some("1.10"), Some("1.20")));
     assert_eq!(facts.depend, ["Vault"]);
@@ -67,7 +67,7 @@ fn paper_plugin_yml_takes_precedence() {
     let paper = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    \
                  Hard:\n      load: BEFORE\n      required: true\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
     let entries = [Entry::new("plugin.yml", "name: Old\nmain: a.B\n"), Entry::new("paper-plugin.yml", paper)];
-    let facts = of_plugin(&entries).unwrap();
+    let facts = plugin_facts(&entries).unwrap();
     assert_eq!((facts.name.as_str(), facts.api_version.as_deref()), ("New", Some("1.21")));
     assert_eq!(facts.depend, ["Bare", "Boot", "Hard"]);
     assert_eq!((facts.soft_depend, facts.load_before), (vec!["Soft".to_owned()], vec!["Soft".to_owned()]));
@@ -75,19 +75,19 @@ fn paper_plugin_yml_takes_precedence() {
 
 #[test]
 fn non_plugin_jars_are_distinguished() {
-    assert!(matches!(plugin_descriptor::facts(&written(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
-    assert!(matches!(plugin_descriptor::facts(&written(b"<html>").path), Err(FactsError::NotAJar(_))));
-    assert!(matches!(of_plugin(&[Entry::new("README", "")]), Err(FactsError::NoDescription)));
+    assert!(matches!(plugin_descriptor::facts(&write_jar(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_descriptor::facts(&write_jar(b"<html>").path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_facts(&[Entry::new("README", "")]), Err(FactsError::NoDescriptor)));
     for (entry, software) in [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord")] {
-        let error = of_plugin(&[Entry::new(entry, "{}")]).unwrap_err();
+        let error = plugin_facts(&[Entry::new(entry, "{}")]).unwrap_err();
         assert_eq!(
             error.to_string(),
             format!("it is a plugin for {software}, not for Paper: it has {entry} and no plugin.yml")
         );
     }
     for bad in ["name: [", "version: 1", "name: 'a/b'", "name: ''", "- name", "name: \"x\\ny\""] {
-        let error = of_plugin(&[Entry::new("plugin.yml", bad)]).unwrap_err();
-        assert!(matches!(&error, FactsError::Nonsense { entry: "plugin.yml", .. }), "{bad}: {error}");
+        let error = plugin_facts(&[Entry::new("plugin.yml", bad)]).unwrap_err();
+        assert!(matches!(&error, FactsError::InvalidDescriptor { entry: "plugin.yml", .. }), "{bad}: {error}");
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
     }
     assert!(matches!(plugin_descriptor::facts(&PathBuf::from("/nowhere/x.jar")), Err(FactsError::Open(_))));
@@ -96,7 +96,7 @@ fn non_plugin_jars_are_distinguished() {
 #[test]
 fn oversized_jar_entry_is_not_unpacked() {
     let huge = "a".repeat((1 << 20) + 1);
-    let error = of_plugin(&[Entry::new("plugin.yml", huge)]).unwrap_err();
+    let error = plugin_facts(&[Entry::new("plugin.yml", huge)]).unwrap_err();
     assert!(matches!(error, FactsError::EntryTooLarge { .. }), "{error}");
 }
 
@@ -108,6 +108,6 @@ fn exploding_plugin_yml_is_refused() {
         writeln!(bomb, "{this}: &{this} [{}]", row.trim_end_matches(',')).unwrap();
     }
     bomb.push_str("name: Bomb\ndepend: *j\n");
-    let error = of_plugin(&[Entry::new("plugin.yml", bomb)]).unwrap_err();
-    assert!(matches!(error, FactsError::Nonsense { .. }), "{error}");
+    let error = plugin_facts(&[Entry::new("plugin.yml", bomb)]).unwrap_err();
+    assert!(matches!(error, FactsError::InvalidDescriptor { .. }), "{error}");
 }

@@ -193,29 +193,33 @@ fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
 }
 
 fn plugin_changes(old: &Lock, new: &Lock) -> Vec<PluginChange> {
-    let mut gone: Vec<&LockedPlugin> = old.plugins.iter().collect();
+    let mut removed: Vec<&LockedPlugin> = old.plugins.iter().collect();
     // By project first. A plugin that moved to another source can only be recognized by its name.
     let by_project = new.plugins.iter().map(|plugin| {
         let same =
             |other: &&LockedPlugin| other.key.source == plugin.key.source && other.project_id == plugin.project_id;
-        (plugin, take(&mut gone, same))
+        (plugin, take_matching(&mut removed, same))
     });
     let by_project: Vec<(&LockedPlugin, Option<&LockedPlugin>)> = by_project.collect();
     let pairs = by_project.into_iter().map(|(plugin, before)| {
-        let before = before.or_else(|| take(&mut gone, |other| other.name.eq_ignore_ascii_case(&plugin.name)));
+        let before =
+            before.or_else(|| take_matching(&mut removed, |other| other.name.eq_ignore_ascii_case(&plugin.name)));
         (plugin, before)
     });
     let mut changes: Vec<PluginChange> =
         pairs.filter_map(|(plugin, before)| plugin_change(before, Some(plugin))).collect();
-    changes.extend(gone.into_iter().filter_map(|plugin| plugin_change(Some(plugin), None)));
+    changes.extend(removed.into_iter().filter_map(|plugin| plugin_change(Some(plugin), None)));
     let by = |change: &PluginChange| (change.name.to_lowercase(), change.name.clone());
     changes.sort_by_key(by);
     changes
 }
 
-fn take<'l>(from: &mut Vec<&'l LockedPlugin>, wanted: impl Fn(&&LockedPlugin) -> bool) -> Option<&'l LockedPlugin> {
-    let place = from.iter().position(wanted)?;
-    Some(from.remove(place))
+fn take_matching<'l>(
+    from: &mut Vec<&'l LockedPlugin>,
+    wanted: impl Fn(&&LockedPlugin) -> bool,
+) -> Option<&'l LockedPlugin> {
+    let position = from.iter().position(wanted)?;
+    Some(from.remove(position))
 }
 
 fn plugin_change(old: Option<&LockedPlugin>, new: Option<&LockedPlugin>) -> Option<PluginChange> {
@@ -235,10 +239,10 @@ fn plugin_change(old: Option<&LockedPlugin>, new: Option<&LockedPlugin>) -> Opti
         (_, None) => ChangeKind::Removed,
     };
     let name = new.or(old)?.name.clone();
-    Some(PluginChange { name, change, from: old.map(release), to: new.map(release) })
+    Some(PluginChange { name, change, from: old.map(release_name), to: new.map(release_name) })
 }
 
-fn release(plugin: &LockedPlugin) -> ReleaseName {
+fn release_name(plugin: &LockedPlugin) -> ReleaseName {
     ReleaseName {
         version: plugin.version.clone(),
         key: plugin.key.clone(),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::{StaleFact, is_project, world};
+use super::{StaleFact, build_index, is_same_project};
 use crate::catalog::Catalog;
 use crate::compatibility_facts::UsedFact;
 use crate::explain::Unanswerable;
@@ -17,7 +17,7 @@ use crate::request::Request;
 ///
 /// # Errors
 /// The catalog lacks a project that the request needs.
-pub fn unsaid(
+pub fn stale_facts(
     lock: &Lock,
     catalog: &Catalog,
     request: &Request,
@@ -26,42 +26,46 @@ pub fn unsaid(
     if request.software != lock.software {
         return Ok(Vec::new());
     }
-    let world = world(catalog, request, now)?;
+    let candidates = build_index(catalog, request, now)?;
     let (mut facts, mut guesses, mut read) = (Vec::new(), Vec::new(), BTreeSet::new());
     for locked in &lock.plugins {
-        let on = |&at: &usize| is_project(locked, &world.shelves[at].project.key, &world.shelves[at].project.id);
-        let Some(at) = (0..world.shelves.len()).find(on) else { continue };
-        let shelf = &world.shelves[at];
-        let place = shelf.releases.iter().position(|stocked| stocked.release.id == locked.release_id);
+        let on = |&at: &usize| {
+            is_same_project(locked, &candidates.plugins[at].project.key, &candidates.plugins[at].project.id)
+        };
+        let Some(at) = (0..candidates.plugins.len()).find(on) else { continue };
+        let plugin = &candidates.plugins[at];
+        let position = plugin.releases.iter().position(|candidate| candidate.release.id == locked.release_id);
         // The dependencies of a missing or unusable release were not resolved. That it is missing is reported
         // elsewhere.
-        let Some(place) = place.filter(|&place| shelf.releases[place].unusable.is_none()) else { continue };
+        let Some(position) = position.filter(|&position| plugin.releases[position].unusable.is_none()) else {
+            continue;
+        };
         read.insert((locked.name.as_str(), locked.version.as_str()));
-        facts.extend(shelf.links[place].iter().filter_map(|link| world.fact(at, place, link)));
-        guesses.extend(world.guesses(at, place));
+        facts.extend(plugin.edges[position].iter().filter_map(|edge| candidates.fact(at, position, edge)));
+        guesses.extend(candidates.guesses(at, position));
     }
     let is_unread = |plugin: &str, version: &str| {
         let is_locked = lock.plugins.iter().any(|locked| locked.name == plugin && locked.version == version);
         is_locked && !read.contains(&(plugin, version))
     };
-    let mut broken = Vec::new();
-    for said in &lock.bounds {
+    let mut stale = Vec::new();
+    for used in &lock.bounds {
         // The source of the fact may have changed.
-        let is_it = |UsedFact { plugin, version, needs, range, says: _ }: &UsedFact| {
-            (plugin, version, needs, range) == (&said.plugin, &said.version, &said.needs, &said.range)
+        let is_same = |UsedFact { plugin, version, needs, range, says: _ }: &UsedFact| {
+            (plugin, version, needs, range) == (&used.plugin, &used.version, &used.needs, &used.range)
         };
-        if !is_unread(&said.plugin, &said.version) && !facts.iter().any(is_it) {
-            broken.push(StaleFact::FactGone { said: said.clone() });
+        if !is_unread(&used.plugin, &used.version) && !facts.iter().any(is_same) {
+            stale.push(StaleFact::FactGone { said: used.clone() });
         }
     }
     for guess in lock.guesses.iter().filter(|guess| !is_unread(&guess.plugin, &guess.version)) {
-        let about_it = |other: &&Guess| {
+        let is_about_same = |other: &&Guess| {
             (&other.plugin, &other.version, &other.needs) == (&guess.plugin, &guess.version, &guess.needs)
         };
-        let now = guesses.iter().find(about_it);
+        let now = guesses.iter().find(is_about_same);
         if now != Some(guess) {
-            broken.push(StaleFact::GuessChanged { guess: guess.clone(), now: now.cloned() });
+            stale.push(StaleFact::GuessChanged { guess: guess.clone(), now: now.cloned() });
         }
     }
-    Ok(broken)
+    Ok(stale)
 }

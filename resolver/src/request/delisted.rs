@@ -23,14 +23,14 @@ pub struct DelistedRelease {
 }
 
 /// Whether a project has any release for a server: one on its page for such servers, or a running one that is delisted.
-pub(crate) fn has_any(project: &Project, software: Software, running: Option<&Running>) -> bool {
-    let lost = running.and_then(|running| running.lost_release(project));
-    project.releases.iter().chain(lost).any(|release| software.is_kin_of(release))
+pub(crate) fn has_any_release(project: &Project, software: Software, running: Option<&Running>) -> bool {
+    let delisted = running.and_then(|running| running.delisted_release(project));
+    project.releases.iter().chain(delisted).any(|release| software.accepts_kind_of(release))
 }
 
 /// Where a delisted release runs, which is the only evidence about its compatibility.
 #[derive(Debug, Clone, Copy)]
-pub struct RunsOn<'x> {
+pub struct RunningEvidence<'x> {
     /// The server software.
     pub software: Software,
     /// The Minecraft version.
@@ -45,11 +45,11 @@ impl DelistedRelease {
     pub fn new(
         project: ProjectKey,
         (id, version): (String, String),
-        on: RunsOn<'_>,
+        on: RunningEvidence<'_>,
         needs: impl IntoIterator<Item = String>,
         files: impl IntoIterator<Item = Artifact>,
     ) -> Option<Self> {
-        let RunsOn { software, minecraft, java } = on;
+        let RunningEvidence { software, minecraft, java } = on;
         let folia = (software == Software::Folia).then_some(true);
         let mut files = files.into_iter();
         let file = files.next()?;
@@ -79,14 +79,14 @@ impl DelistedRelease {
 
     /// The delisted releases of a running lock. Empty for a proxy, whose pages list version lines that a lock does not
     /// contain.
-    fn all_of(lock: &Lock, catalog: &Catalog) -> Vec<Self> {
+    fn from_running_lock(lock: &Lock, catalog: &Catalog) -> Vec<Self> {
         if !lock.software.is_minecraft() {
             return Vec::new();
         }
-        let lost = lock.plugins.iter().filter_map(|plugin| {
+        let delisted = lock.plugins.iter().filter_map(|plugin| {
             // If the project was not read, its delisted releases are unknown.
-            let project = catalog.project(&plugin.key).filter(|project| !project.has(&plugin.release_id))?;
-            let came_for_it = |other: &&LockedPlugin| match &other.reason {
+            let project = catalog.project(&plugin.key).filter(|project| !project.has_release(&plugin.release_id))?;
+            let is_dependency = |other: &&LockedPlugin| match &other.reason {
                 LockReason::NeededBy(names) => names.contains(&plugin.name) && other.key.source == plugin.key.source,
                 LockReason::RequestedBy(_) => false,
             };
@@ -99,25 +99,25 @@ impl DelistedRelease {
             Self::new(
                 project.key.clone(),
                 (plugin.release_id.clone(), plugin.version.clone()),
-                RunsOn { software: lock.software, minecraft: &lock.minecraft, java: Some(lock.java) },
-                lock.plugins.iter().filter(came_for_it).map(|other| other.project_id.clone()),
+                RunningEvidence { software: lock.software, minecraft: &lock.minecraft, java: Some(lock.java) },
+                lock.plugins.iter().filter(is_dependency).map(|other| other.project_id.clone()),
                 files,
             )
         });
-        lost.collect()
+        delisted.collect()
     }
 }
 
 impl Running {
     /// Adds those releases of the running lock that were delisted since.
     #[must_use]
-    pub fn with_lost(self, lock: &Lock, catalog: &Catalog) -> Self {
-        Self { lost: DelistedRelease::all_of(lock, catalog), ..self }
+    pub fn with_delisted(self, lock: &Lock, catalog: &Catalog) -> Self {
+        Self { lost: DelistedRelease::from_running_lock(lock, catalog), ..self }
     }
 
     /// The running release of a project in a form that can be kept, if its page no longer lists it.
-    pub(crate) fn lost_release(&self, project: &Project) -> Option<&Release> {
-        let lost = self.lost.iter().find(|lost| lost.project == project.key)?;
-        (!project.has(&lost.release.id)).then_some(&lost.release)
+    pub(crate) fn delisted_release(&self, project: &Project) -> Option<&Release> {
+        let delisted = self.lost.iter().find(|delisted| delisted.project == project.key)?;
+        (!project.has_release(&delisted.release.id)).then_some(&delisted.release)
     }
 }

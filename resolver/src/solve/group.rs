@@ -3,7 +3,8 @@
 use jiff::Timestamp;
 
 use super::{
-    Budget, BudgetExceeded, Decision, Resolution, Unsolvable, build_lock, resolve_beside, resolve_within, unanswerable,
+    Budget, BudgetExceeded, Decision, Resolution, Unsolvable, build_lock, resolve_in_group, resolve_within,
+    unanswerable,
 };
 use crate::catalog::{Catalog, Release};
 use crate::explain::{self, Explanation};
@@ -12,7 +13,7 @@ use crate::index::fleet_tables::{ServerView, SharedTables};
 use crate::request::Request;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::provider::{Chosen, SolverProblem};
-use crate::unverified_build::refuse_unseen;
+use crate::unverified_build::reject_unverified;
 use crate::version::Minecraft;
 
 mod exclusion;
@@ -42,11 +43,11 @@ pub struct Fleet<'a> {
     groups: Vec<Vec<usize>>,
     tables: SharedTables<'a>,
     /// Per group, the views of its servers, in its order. Empty for a group of one, which needs no tables.
-    seats: Vec<Vec<ServerView<'a>>>,
+    views: Vec<Vec<ServerView<'a>>>,
 }
 
 /// The decision for every server of a fleet.
-pub struct Decided<'f, 'a> {
+pub struct DecidedFleet<'f, 'a> {
     fleet: &'f Fleet<'a>,
     budget: Budget,
     /// Per group. `None` for a group of one.
@@ -57,11 +58,11 @@ pub struct Decided<'f, 'a> {
 #[derive(Debug, Clone)]
 pub(crate) enum MemberDecision<'a> {
     /// The group does not matter: the server has no solution alone either.
-    Alone,
+    UnsolvableAlone,
     /// The server is solved with the others.
     Member(Choice<'a>),
     /// The server has a solution alone, but not with the servers that were accepted before.
-    Aside,
+    Excluded,
     /// The budget was used up.
     GaveUp(BudgetExceeded),
 }
@@ -77,7 +78,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
     /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
     /// requested plugins.
-    pub(crate) keeps: bool,
+    pub(crate) keeps_dependencies: bool,
 }
 
 /// Returns the single best version set for each server, with the explanation of the choice, in the order of the server
@@ -98,7 +99,7 @@ pub fn resolve_fleet(
     now: Timestamp,
     budget: Budget,
 ) -> Vec<(String, Result<Resolution, Unsolvable>)> {
-    Fleet::read(catalog, requests, now).decide(budget).answers()
+    Fleet::read(catalog, requests, now).decide(budget).resolutions()
 }
 
 impl<'a> Fleet<'a> {
@@ -106,66 +107,69 @@ impl<'a> Fleet<'a> {
     /// request.
     pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
         let groups = groups(requests);
-        let together: Vec<&Request> =
-            groups.iter().filter(|group| group.len() > 1).flatten().map(|&place| &requests[place]).collect();
-        let (tables, seats) = SharedTables::read(catalog, &together, now);
-        let mut seats = seats.into_iter();
+        let grouped: Vec<&Request> =
+            groups.iter().filter(|group| group.len() > 1).flatten().map(|&position| &requests[position]).collect();
+        let (tables, views) = SharedTables::read(catalog, &grouped, now);
+        let mut views = views.into_iter();
         let take =
-            |group: &Vec<usize>| if group.len() > 1 { seats.by_ref().take(group.len()).collect() } else { vec![] };
-        let seats = groups.iter().map(take).collect();
-        Self { catalog, now, requests, groups, tables, seats }
+            |group: &Vec<usize>| if group.len() > 1 { views.by_ref().take(group.len()).collect() } else { vec![] };
+        let views = groups.iter().map(take).collect();
+        Self { catalog, now, requests, groups, tables, views }
     }
 
     /// Decides for all servers that have to be solved together. The others are solved when their answer is requested.
     /// `budget` is that of one server. A group may use a little more for each further server.
-    pub fn decide(&self, budget: Budget) -> Decided<'_, 'a> {
-        let outcomes = self.seats.iter().map(|seats| {
-            (!seats.is_empty()).then(|| exclusion::decide(self.catalog, &self.tables, seats, self.now, budget))
+    pub fn decide(&self, budget: Budget) -> DecidedFleet<'_, 'a> {
+        let outcomes = self.views.iter().map(|views| {
+            (!views.is_empty()).then(|| exclusion::decide(self.catalog, &self.tables, views, self.now, budget))
         });
-        Decided { fleet: self, budget, outcomes: outcomes.collect() }
+        DecidedFleet { fleet: self, budget, outcomes: outcomes.collect() }
     }
 }
 
-impl<'a> Decided<'_, 'a> {
+impl<'a> DecidedFleet<'_, 'a> {
     /// The servers, by name, that were not excluded. Servers without a group are included, whatever their result is.
-    pub fn together(&self) -> Vec<&'a str> {
-        let member = |&(group, seat): &(usize, usize)| {
+    pub fn solved_together(&self) -> Vec<&'a str> {
+        let is_member = |&(group, member): &(usize, usize)| {
             self.outcomes[group]
                 .as_ref()
-                .is_none_or(|outcome| matches!(outcome.verdicts[seat], MemberDecision::Member(_)))
+                .is_none_or(|outcome| matches!(outcome.decisions[member], MemberDecision::Member(_)))
         };
-        let mut names: Vec<&str> =
-            (self.places().filter(member)).map(|(group, seat)| self.request(group, seat).server.as_str()).collect();
+        let mut names: Vec<&str> = (self.positions().filter(is_member))
+            .map(|(group, member)| self.request(group, member).server.as_str())
+            .collect();
         names.sort_unstable();
         names
     }
 
     /// The answers for all servers, by name.
-    pub fn answers(&self) -> Vec<(String, Result<Resolution, Unsolvable>)> {
-        let mut answers: Vec<(String, Result<Resolution, Unsolvable>)> =
-            self.places().map(|(group, seat)| (self.name(group, seat), self.answer_at(group, seat))).collect();
-        answers.sort_by(|(a, _), (b, _)| a.cmp(b));
-        answers
+    pub fn resolutions(&self) -> Vec<(String, Result<Resolution, Unsolvable>)> {
+        let mut resolutions: Vec<(String, Result<Resolution, Unsolvable>)> = self
+            .positions()
+            .map(|(group, member)| (self.name(group, member), self.resolve_member(group, member)))
+            .collect();
+        resolutions.sort_by(|(a, _), (b, _)| a.cmp(b));
+        resolutions
     }
 
     /// The answer for one server. `None` if it is not part of this fleet.
-    pub fn answer(&self, server: &str) -> Option<Result<Resolution, Unsolvable>> {
-        let (group, seat) = self.place_of(server)?;
-        Some(self.answer_at(group, seat))
+    pub fn resolution(&self, server: &str) -> Option<Result<Resolution, Unsolvable>> {
+        let (group, member) = self.position_of(server)?;
+        Some(self.resolve_member(group, member))
     }
 
     /// Explains why a server does not run `target`, considering the others of its group. `None` if it is not part of
     /// this fleet.
     pub fn why_not(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
-        self.asked_about(server, |asked| explain::why_not_version::explain(asked, target))
+        self.explain_with(server, |context| explain::why_not_version::explain(context, target))
     }
 
     /// Like `why_not`, with the state of each plugin: which support `target`, which do not, and how long those had no
     /// release.
     pub fn readiness(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
-        self.asked_about(server, |asked| {
-            let why = explain::why_not_version::explain(asked, target)?;
-            Ok(explain::WhyNot { plugins: explain::why_not_version::states(asked, &why), ..why })
+        self.explain_with(server, |context| {
+            let why = explain::why_not_version::explain(context, target)?;
+            Ok(explain::WhyNot { plugins: explain::why_not_version::states(context, &why), ..why })
         })
     }
 
@@ -176,114 +180,129 @@ impl<'a> Decided<'_, 'a> {
         &self,
         server: &str,
         (object, version): (&str, &str),
-        pinned: &Decided<'_, '_>,
+        pinned: &DecidedFleet<'_, '_>,
     ) -> Option<Result<explain::WhyNotRelease, Unsolvable>> {
-        let pinned = || Some(pinned.answer(server)?.map_or_else(|no| no.explanation(), |yes| yes.explanation));
-        self.asked_about(server, |asked| explain::why_not_release::explain(asked, object, version, pinned))?.transpose()
+        let pinned = || {
+            Some(
+                pinned
+                    .resolution(server)?
+                    .map_or_else(|unsolvable| unsolvable.explanation(), |resolution| resolution.explanation),
+            )
+        };
+        self.explain_with(server, |context| explain::why_not_release::explain(context, object, version, pinned))?
+            .transpose()
     }
 
-    fn asked_about<T>(
+    fn explain_with<T>(
         &self,
         server: &str,
-        answer: impl FnOnce(&explain::ExplainContext<'_, '_>) -> Result<T, BudgetExceeded>,
+        f: impl FnOnce(&explain::ExplainContext<'_, '_>) -> Result<T, BudgetExceeded>,
     ) -> Option<Result<T, Unsolvable>> {
-        let (group, seat) = self.place_of(server)?;
-        let request = self.request(group, seat);
-        let company = self.company(group, seat);
-        let world = match CandidateIndex::build(self.fleet.catalog, request, self.fleet.now) {
-            Ok(world) => world,
+        let (group, member) = self.position_of(server)?;
+        let request = self.request(group, member);
+        let group_context = self.group_context(group, member);
+        let candidates = match CandidateIndex::build(self.fleet.catalog, request, self.fleet.now) {
+            Ok(candidates) => candidates,
             Err(gap) => return Some(Err(unanswerable(self.fleet.catalog, request, gap))),
         };
         let meter = BudgetMeter::new(self.budget);
-        let asked = explain::ExplainContext {
+        let context = explain::ExplainContext {
             catalog: self.fleet.catalog,
-            world: &world,
+            candidates: &candidates,
             meter: &meter,
-            company: company.as_ref(),
+            group: group_context.as_ref(),
         };
-        Some(answer(&asked).map_err(Unsolvable::GaveUp))
+        Some(f(&context).map_err(Unsolvable::GaveUp))
     }
 
     /// Whether the group members share a plugin in a release older than the one that runs on an excluded server. Such a
     /// server cannot follow them and must not be blocked by them.
-    fn is_below(&self, group: usize, seat: usize) -> bool {
-        let (Some(outcome), seats) = (&self.outcomes[group], &self.fleet.seats[group]) else { return false };
-        let here = outcome.seat(seats, seat);
-        let Some(running) = &here.request.running else { return false };
+    fn shares_older_release(&self, group: usize, member: usize) -> bool {
+        let (Some(outcome), views) = (&self.outcomes[group], &self.fleet.views[group]) else { return false };
+        let view = outcome.view(views, member);
+        let Some(running) = &view.request.running else { return false };
         outcome.members().into_iter().any(|member| {
-            let MemberDecision::Member(choice) = &outcome.verdicts[member] else { return false };
-            let theirs = outcome.seat(seats, member).shelves.iter().zip(&choice.releases);
+            let MemberDecision::Member(choice) = &outcome.decisions[member] else { return false };
+            let theirs = outcome.view(views, member).plugins.iter().zip(&choice.releases);
             let mut shared = theirs.filter_map(|(theirs, chosen)| {
-                let place = &here.shelves[here.shelf_of(theirs.project)?];
-                let one = place.latest.iter().any(|object| theirs.latest.contains(object));
-                Some((place, (*chosen).filter(|_| one)?))
+                let plugin_view = &view.plugins[view.position_of(theirs.project)?];
+                let one = plugin_view.latest.iter().any(|object| theirs.latest.contains(object));
+                Some((plugin_view, (*chosen).filter(|_| one)?))
             });
-            shared.any(|(place, chosen)| {
-                let listing = &self.fleet.tables.projects[&place.project];
-                let runs = |index: &usize| place.domain.has(*index) && running.has(listing.releases[index - 1]);
+            shared.any(|(plugin_view, chosen)| {
+                let listing = &self.fleet.tables.projects[&plugin_view.project];
+                let runs =
+                    |index: &usize| plugin_view.domain.has(*index) && running.runs_release(listing.releases[index - 1]);
                 let runs = (1..=listing.releases.len()).rfind(runs);
                 (listing.index_of(chosen).zip(runs))
-                    .is_some_and(|(chosen, runs)| chosen < runs && !place.domain.has(chosen))
+                    .is_some_and(|(chosen, runs)| chosen < runs && !plugin_view.domain.has(chosen))
             })
         })
     }
 
-    fn places(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    fn positions(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let groups = self.fleet.groups.iter().enumerate();
-        groups.flat_map(|(group, servers)| (0..servers.len()).map(move |seat| (group, seat)))
+        groups.flat_map(|(group, servers)| (0..servers.len()).map(move |member| (group, member)))
     }
 
-    fn place_of(&self, server: &str) -> Option<(usize, usize)> {
-        self.places().find(|&(group, seat)| self.request(group, seat).server == server)
+    fn position_of(&self, server: &str) -> Option<(usize, usize)> {
+        self.positions().find(|&(group, member)| self.request(group, member).server == server)
     }
 
-    fn request(&self, group: usize, seat: usize) -> &'a Request {
-        &self.fleet.requests[self.fleet.groups[group][seat]]
+    fn request(&self, group: usize, member: usize) -> &'a Request {
+        &self.fleet.requests[self.fleet.groups[group][member]]
     }
 
-    fn name(&self, group: usize, seat: usize) -> String {
-        self.request(group, seat).server.clone()
+    fn name(&self, group: usize, member: usize) -> String {
+        self.request(group, member).server.clone()
     }
 
-    fn company(&self, group: usize, seat: usize) -> Option<GroupContext<'_, 'a>> {
+    fn group_context(&self, group: usize, member: usize) -> Option<GroupContext<'_, 'a>> {
         let outcome = self.outcomes[group].as_ref()?;
         let fleet = self.fleet;
         Some(GroupContext {
             catalog: fleet.catalog,
             tables: &fleet.tables,
-            seats: &fleet.seats[group],
+            views: &fleet.views[group],
             outcome,
-            me: seat,
+            server: member,
         })
     }
 
-    fn answer_at(&self, group: usize, seat: usize) -> Result<Resolution, Unsolvable> {
-        let (catalog, now, request) = (self.fleet.catalog, self.fleet.now, self.request(group, seat));
-        let Some(company) = self.company(group, seat) else {
+    fn resolve_member(&self, group: usize, member: usize) -> Result<Resolution, Unsolvable> {
+        let (catalog, now, request) = (self.fleet.catalog, self.fleet.now, self.request(group, member));
+        let Some(group_context) = self.group_context(group, member) else {
             return resolve_within(catalog, request, now, self.budget);
         };
-        let choice = match company.verdict() {
-            MemberDecision::Alone => return resolve_beside(catalog, request, now, self.budget, Some(&company)),
+        let choice = match group_context.decision() {
+            MemberDecision::UnsolvableAlone => {
+                return resolve_in_group(catalog, request, now, self.budget, Some(&group_context));
+            }
             MemberDecision::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
             // The releases of the other servers are too old for this one. Plugins rarely read data that a newer release
             // of them wrote.
-            MemberDecision::Aside if self.is_below(group, seat) => {
+            MemberDecision::Excluded if self.shares_older_release(group, member) => {
                 return resolve_within(catalog, request, now, self.budget);
             }
-            MemberDecision::Aside => None,
+            MemberDecision::Excluded => None,
             MemberDecision::Member(choice) => Some(choice),
         };
-        let world = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
+        let candidates =
+            CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
         let meter = BudgetMeter::new(self.budget);
-        let asked = explain::ExplainContext { catalog, world: &world, meter: &meter, company: Some(&company) };
+        let context =
+            explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: Some(&group_context) };
         match choice {
-            None => Err(Unsolvable::NoSolution(Box::new(explain::shared_plugins::aside(&asked, &company)))),
+            None => Err(Unsolvable::NoSolution(Box::new(explain::shared_plugins::explain_excluded(
+                &context,
+                &group_context,
+            )))),
             Some(choice) => {
-                let decision = choice.decision(&world);
-                refuse_unseen(catalog, &world, &decision)?;
+                let decision = choice.decision(&candidates);
+                reject_unverified(catalog, &candidates, &decision)?;
                 Ok(Resolution {
-                    lock: build_lock::lock(catalog, &world, &decision),
-                    explanation: Explanation::Solved(explain::solved::explain(&asked, &decision)),
+                    lock: build_lock::build_lock(catalog, &candidates, &decision),
+                    explanation: Explanation::Solved(explain::solved::explain(&context, &decision)),
                 })
             }
         }
@@ -292,16 +311,18 @@ impl<'a> Decided<'_, 'a> {
 
 impl Choice<'_> {
     /// The same decision in the numbering of the server's own index.
-    pub(crate) fn decision(&self, world: &CandidateIndex<'_>) -> Decision {
+    pub(crate) fn decision(&self, candidates: &CandidateIndex<'_>) -> Decision {
         let unfollowed: Vec<(usize, Option<usize>)> = self
             .unfollowed
             .iter()
-            .map(|&(shelf, stays)| (shelf, stays.and_then(|release| world.shelves[shelf].place_of(release))))
+            .map(|&(plugin, retained)| {
+                (plugin, retained.and_then(|release| candidates.plugins[plugin].position_of(release)))
+            })
             .collect();
-        let whole = SolverProblem::whole(world, super::papers(world));
+        let whole = SolverProblem::new(candidates, super::allowed_papers(candidates));
         Decision {
-            chosen: Chosen::of(world, self.paper - 1, &self.releases),
-            question: if self.keeps { whole.without(world, &unfollowed) } else { whole },
+            chosen: Chosen::from_group_choice(candidates, self.paper - 1, &self.releases),
+            problem: if self.keeps_dependencies { whole.leaving_behind(candidates, &unfollowed) } else { whole },
             unfollowed,
         }
     }

@@ -53,20 +53,20 @@ pub(crate) enum IndexSet {
 }
 
 thread_local! {
-    /// Words that sets have taken on this thread: the value of [`words_taken`].
-    static TAKEN: Cell<u64> = const { Cell::new(0) };
+    /// Words that sets have taken on this thread: the value of [`allocated_words`].
+    static ALLOCATED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The number of 64-bit words of all sets made on this thread so far. Sets that need no allocation count as 0.
 ///
 /// Only differences are meaningful. The counter measures the memory of a search, and it is updated where only a set is
 /// available. pubgrub calls its cancellation hook once per iteration, and one iteration can create thousands of facts.
-pub(crate) fn words_taken() -> u64 {
-    TAKEN.get()
+pub(crate) fn allocated_words() -> u64 {
+    ALLOCATED.get()
 }
 
 fn big(fill: bool, words: Arc<[u64]>) -> IndexSet {
-    TAKEN.set(TAKEN.get().wrapping_add(words.len() as u64));
+    ALLOCATED.set(ALLOCATED.get().wrapping_add(words.len() as u64));
     IndexSet::Big { fill, words }
 }
 
@@ -91,7 +91,7 @@ impl IndexSet {
     }
 
     /// The set of these indexes.
-    pub(crate) fn of(indexes: impl IntoIterator<Item = usize>) -> Self {
+    pub(crate) fn from_indexes(indexes: impl IntoIterator<Item = usize>) -> Self {
         let mut words = Vec::new();
         for index in indexes {
             let at = index / 64;
@@ -176,7 +176,7 @@ impl IndexSet {
     }
 
     /// Whether `f` of the two sets is empty everywhere.
-    fn none(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> bool {
+    fn is_combination_empty(&self, other: &Self, f: impl Fn(u64, u64) -> u64) -> bool {
         f(filled(self.fill()), filled(other.fill())) == 0
             && (0..self.len().max(other.len())).all(|at| f(self.word(at), other.word(at)) == 0)
     }
@@ -225,11 +225,11 @@ impl VersionSet for IndexSet {
     }
 
     fn is_disjoint(&self, other: &Self) -> bool {
-        self.none(other, |a, b| a & b)
+        self.is_combination_empty(other, |a, b| a & b)
     }
 
     fn subset_of(&self, other: &Self) -> bool {
-        self.none(other, |a, b| a & !b)
+        self.is_combination_empty(other, |a, b| a & !b)
     }
 }
 

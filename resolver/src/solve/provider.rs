@@ -53,7 +53,7 @@ pub(crate) struct SolverProblem {
     /// Per plugin, the versions that the request allows. A plugin is mandatory if "not installed" is not among them.
     pub(crate) root: Vec<IndexSet>,
     /// Per plugin, releases that count as running on every Paper version (the running ones, under strategy `latest`).
-    pub(crate) stays: Vec<IndexSet>,
+    pub(crate) retained: Vec<IndexSet>,
     /// Whether unusable Paper versions count, too. The problem is about the plugins then.
     pub(crate) any_paper: bool,
 }
@@ -61,24 +61,30 @@ pub(crate) struct SolverProblem {
 impl SolverProblem {
     /// The problem of the request: every plugin that it names, and the needs of unmanaged JARs, on these Paper
     /// versions.
-    pub(crate) fn whole(world: &CandidateIndex<'_>, papers: IndexSet) -> Self {
-        let left_open =
-            |shelf: &Rc<PluginCandidates<'_>>| if shelf.is_wanted() { shelf.allowed.clone() } else { IndexSet::full() };
-        let root = world.shelves.iter().map(left_open);
-        Self { papers, root: root.collect(), stays: vec![IndexSet::empty(); world.shelves.len()], any_paper: false }
+    pub(crate) fn new(candidates: &CandidateIndex<'_>, papers: IndexSet) -> Self {
+        let allowed = |plugin: &Rc<PluginCandidates<'_>>| {
+            if plugin.is_wanted() { plugin.allowed.clone() } else { IndexSet::full() }
+        };
+        let root = candidates.plugins.iter().map(allowed);
+        Self {
+            papers,
+            root: root.collect(),
+            retained: vec![IndexSet::empty(); candidates.plugins.len()],
+            any_paper: false,
+        }
     }
 
     /// The remaining problem when strategy `latest` leaves these plugins behind. A plugin with a position stays at that
     /// release.
-    pub(crate) fn without(mut self, world: &CandidateIndex<'_>, behind: &[(usize, Option<usize>)]) -> Self {
-        self.keep_running_needs(world);
-        for &(shelf, stays) in behind {
-            match stays {
-                Some(place) => {
-                    self.stays[shelf] = IndexSet::of([place + 1]);
-                    self.root[shelf] = IndexSet::of([place + 1]);
+    pub(crate) fn leaving_behind(mut self, candidates: &CandidateIndex<'_>, behind: &[(usize, Option<usize>)]) -> Self {
+        self.retain_running_dependencies(candidates);
+        for &(plugin, retained) in behind {
+            match retained {
+                Some(position) => {
+                    self.retained[plugin] = IndexSet::from_indexes([position + 1]);
+                    self.root[plugin] = IndexSet::from_indexes([position + 1]);
                 }
-                None => self.root[shelf] = self.root[shelf].union(&IndexSet::absent()),
+                None => self.root[plugin] = self.root[plugin].union(&IndexSet::absent()),
             }
         }
         self
@@ -86,44 +92,45 @@ impl SolverProblem {
 
     /// Running dependencies count as running on every Paper version. Otherwise their dependents would be removed,
     /// although both run now.
-    pub(crate) fn keep_running_needs(&mut self, world: &CandidateIndex<'_>) {
-        for (at, shelf) in world.shelves.iter().enumerate().filter(|(_, shelf)| shelf.asked.is_none()) {
-            let stays = shelf.runs(world).filter(|&runs| self.may_stay(world, at, runs));
-            self.stays[at] = IndexSet::of(stays.map(|runs| runs + 1));
+    pub(crate) fn retain_running_dependencies(&mut self, candidates: &CandidateIndex<'_>) {
+        for (at, plugin) in candidates.plugins.iter().enumerate().filter(|(_, plugin)| plugin.requested_by.is_none()) {
+            let retained = plugin.running_release(candidates).filter(|&runs| self.can_stay(candidates, at, runs));
+            self.retained[at] = IndexSet::from_indexes(retained.map(|runs| runs + 1));
         }
     }
 
     /// Whether a release (given by position) may stay as it runs although no list names the Paper version. It may not
     /// if the server refuses to load it.
-    pub(crate) fn may_stay(&self, world: &CandidateIndex<'_>, at: usize, release: usize) -> bool {
-        let mut papers = self.papers.members(1, world.papers.len());
-        papers.all(|index| world.refuses(at, release, index - 1).is_none())
+    pub(crate) fn can_stay(&self, candidates: &CandidateIndex<'_>, at: usize, release: usize) -> bool {
+        let mut papers = self.papers.members(1, candidates.papers.len());
+        papers.all(|index| candidates.refusal(at, release, index - 1).is_none())
     }
 
     /// The same problem on these Paper versions.
-    pub(crate) fn on(&self, papers: IndexSet) -> Self {
+    pub(crate) fn with_papers(&self, papers: IndexSet) -> Self {
         Self { papers, ..self.clone() }
     }
 
     /// The same problem on one Paper version (given by position), as if that version were usable.
-    pub(crate) fn as_if_usable(&self, paper: usize) -> Self {
-        Self { any_paper: true, ..self.on(IndexSet::of([paper + 1])) }
+    pub(crate) fn assuming_usable(&self, paper: usize) -> Self {
+        Self { any_paper: true, ..self.with_papers(IndexSet::from_indexes([paper + 1])) }
     }
 
     /// The same problem with only these plugins mandatory. Pins of the others are ignored.
-    pub(crate) fn only(&self, keep: impl Fn(usize) -> bool) -> Self {
-        let root = self.root.iter().enumerate().map(|(at, set)| if keep(at) { set.clone() } else { IndexSet::full() });
+    pub(crate) fn with_mandatory(&self, is_mandatory: impl Fn(usize) -> bool) -> Self {
+        let root =
+            self.root.iter().enumerate().map(|(at, set)| if is_mandatory(at) { set.clone() } else { IndexSet::full() });
         Self { root: root.collect(), ..self.clone() }
     }
 
     /// Whether the plugin is mandatory.
-    pub(crate) fn insists(&self, at: usize) -> bool {
+    pub(crate) fn is_mandatory(&self, at: usize) -> bool {
         !self.root[at].has(0)
     }
 
     /// The mandatory plugins.
-    pub(crate) fn insisted(&self) -> Vec<usize> {
-        (0..self.root.len()).filter(|&shelf| self.insists(shelf)).collect()
+    pub(crate) fn mandatory_plugins(&self) -> Vec<usize> {
+        (0..self.root.len()).filter(|&plugin| self.is_mandatory(plugin)).collect()
     }
 }
 
@@ -137,9 +144,13 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// A Paper version (given by position) with the releases that the group decision chose for a server, per plugin.
-    pub(crate) fn of(world: &CandidateIndex<'_>, paper: usize, releases: &[Option<&Release>]) -> Self {
-        let releases = world.shelves.iter().zip(releases);
-        Self { paper, releases: releases.map(|(shelf, release)| shelf.place_of((*release)?)).collect() }
+    pub(crate) fn from_group_choice(
+        candidates: &CandidateIndex<'_>,
+        paper: usize,
+        releases: &[Option<&Release>],
+    ) -> Self {
+        let releases = candidates.plugins.iter().zip(releases);
+        Self { paper, releases: releases.map(|(plugin, release)| plugin.position_of((*release)?)).collect() }
     }
 }
 
@@ -150,46 +161,47 @@ pub(crate) type Proof = pubgrub::DerivationTree<Package, IndexSet, DebugUnusable
 #[derive(Debug)]
 pub(crate) enum SolverFailure {
     /// There is no solution, with the proof.
-    None(Box<Proof>),
+    NoSolution(Box<Proof>),
     /// The search stopped at its budget.
     GaveUp(BudgetExceeded),
 }
 
 struct Provider<'x, 'a> {
-    world: &'x CandidateIndex<'a>,
-    question: &'x SolverProblem,
+    candidates: &'x CandidateIndex<'a>,
+    problem: &'x SolverProblem,
     meter: &'x BudgetMeter,
-    clashes: Clashes,
+    conflicts: Clashes,
 }
 
 /// The best solution of a problem, if there is one. Same result as [`solve`], but without a proof if there is none.
-pub(crate) fn find(
-    world: &CandidateIndex<'_>,
-    question: &SolverProblem,
+pub(crate) fn find_solution(
+    candidates: &CandidateIndex<'_>,
+    problem: &SolverProblem,
     meter: &BudgetMeter,
 ) -> Result<Option<Chosen>, BudgetExceeded> {
-    let best_case = BestCase::of(world, question);
-    let papers = best_case.papers();
-    let Some(newest) = papers.highest(world.papers.len()) else { return Ok(None) };
-    if let Some(chosen) = best_case.on(newest - 1) {
+    let best_case = BestCase::new(candidates, problem);
+    let papers = best_case.open_papers();
+    let Some(newest) = papers.highest(candidates.papers.len()) else { return Ok(None) };
+    if let Some(chosen) = best_case.newest_on(newest - 1) {
         return Ok(Some(chosen));
     }
-    match solve(world, &question.on(papers), meter) {
+    match solve(candidates, &problem.with_papers(papers), meter) {
         Ok(chosen) => Ok(Some(chosen)),
-        Err(SolverFailure::None(_)) => Ok(None),
+        Err(SolverFailure::NoSolution(_)) => Ok(None),
         Err(SolverFailure::GaveUp(gave_up)) => Err(gave_up),
     }
 }
 
 /// The proof that a problem has no solution, after [`find`] found none.
-pub(crate) fn prove(
-    world: &CandidateIndex<'_>,
-    question: &SolverProblem,
+pub(crate) fn prove_unsolvable(
+    candidates: &CandidateIndex<'_>,
+    problem: &SolverProblem,
     meter: &BudgetMeter,
 ) -> Result<Box<Proof>, BudgetExceeded> {
-    match solve(world, question, meter).expect_err("there is no answer on a Paper that is open, nor on one that is not")
+    match solve(candidates, problem, meter)
+        .expect_err("there is no answer on a Paper that is open, nor on one that is not")
     {
-        SolverFailure::None(proof) => Ok(proof),
+        SolverFailure::NoSolution(proof) => Ok(proof),
         SolverFailure::GaveUp(gave_up) => Err(gave_up),
     }
 }
@@ -197,49 +209,49 @@ pub(crate) fn prove(
 /// Searches for the solution of a problem among all of its Paper versions, so that a proof gives a reason for each of
 /// them.
 pub(crate) fn solve(
-    world: &CandidateIndex<'_>,
-    question: &SolverProblem,
+    candidates: &CandidateIndex<'_>,
+    problem: &SolverProblem,
     meter: &BudgetMeter,
 ) -> Result<Chosen, SolverFailure> {
-    let provider = Provider { world, question, meter, clashes: Clashes::none(world.shelves.len()) };
+    let provider = Provider { candidates, problem, meter, conflicts: Clashes::new(candidates.plugins.len()) };
     let found = pubgrub::resolve(&provider, Package::Root, Index::One(1));
-    meter.keep(&provider.clashes, |shelf| world.shelves[shelf].name());
+    meter.record_conflicts(&provider.conflicts, |plugin| candidates.plugins[plugin].name());
     let selected = match found {
         Ok(selected) => selected,
-        Err(PubGrubError::NoSolution(proof)) => return Err(SolverFailure::None(Box::new(proof))),
+        Err(PubGrubError::NoSolution(proof)) => return Err(SolverFailure::NoSolution(Box::new(proof))),
         Err(
             PubGrubError::ErrorRetrievingDependencies { .. }
             | PubGrubError::ErrorChoosingVersion { .. }
             | PubGrubError::ErrorInShouldCancel(_),
-        ) => return Err(SolverFailure::GaveUp(meter.gave_up())),
+        ) => return Err(SolverFailure::GaveUp(meter.exceeded())),
     };
-    let place = |package| match selected.get(&package) {
+    let position = |package| match selected.get(&package) {
         Some(Index::One(index)) => usize::from(*index).checked_sub(1),
         Some(Index::Bulk(_)) | None => None,
     };
     Ok(Chosen {
-        paper: place(Package::Paper).expect("the root demands a Paper, and its indexes start at 1"),
-        releases: (0..world.shelves.len()).map(|shelf| place(Package::Plugin(shelf))).collect(),
+        paper: position(Package::Paper).expect("the root demands a Paper, and its indexes start at 1"),
+        releases: (0..candidates.plugins.len()).map(|plugin| position(Package::Plugin(plugin))).collect(),
     })
 }
 
 impl Provider<'_, '_> {
     /// The releases of a plugin that are compatible with one Paper version.
-    fn on_paper(&self, at: usize, paper: usize) -> IndexSet {
-        let supports = &self.world.shelves[at].supports[paper];
-        let absent = if self.question.insists(at) { IndexSet::empty() } else { IndexSet::absent() };
-        let further = self.question.stays[at].union(&absent);
+    fn releases_on_paper(&self, at: usize, paper: usize) -> IndexSet {
+        let supports = &self.candidates.plugins[at].supports[paper];
+        let absent = if self.problem.is_mandatory(at) { IndexSet::empty() } else { IndexSet::absent() };
+        let further = self.problem.retained[at].union(&absent);
         if further == IndexSet::empty() { supports.clone() } else { supports.union(&further) }
     }
 
     fn root(&self) -> impl Iterator<Item = (Package, IndexSet)> + '_ {
-        let plugins = self.question.root.iter().enumerate().map(|(at, set)| (Package::Plugin(at), set.clone()));
-        std::iter::once((Package::Paper, self.question.papers.clone())).chain(plugins)
+        let plugins = self.problem.root.iter().enumerate().map(|(at, set)| (Package::Plugin(at), set.clone()));
+        std::iter::once((Package::Paper, self.problem.papers.clone())).chain(plugins)
     }
 
     /// The unusable Paper versions, by reason. Empty if usability does not count.
     fn paper_classes(&self) -> &[UnusableClass] {
-        if self.question.any_paper { &[] } else { &self.world.paper_classes }
+        if self.problem.any_paper { &[] } else { &self.candidates.paper_classes }
     }
 
     fn best(classes: &[UnusableClass], highest: Option<usize>) -> Option<Index> {
@@ -262,7 +274,7 @@ impl DependencyProvider for Provider<'_, '_> {
     /// A constant rank: a rank that depends on the course of the search would lose the best solution.
     fn prioritize(&self, package: &Package, _: &IndexSet, statistics: &PackageResolutionStatistics) -> u32 {
         if let Package::Plugin(at) = package {
-            self.clashes.saw(*at, statistics);
+            self.conflicts.record(*at, statistics);
         }
         match package {
             Package::Root => u32::MAX,
@@ -275,12 +287,12 @@ impl DependencyProvider for Provider<'_, '_> {
         self.meter.step()?;
         Ok(match package {
             Package::Root => Some(Index::One(1)),
-            Package::Paper => Self::best(self.paper_classes(), range.highest(self.world.papers.len())),
+            Package::Paper => Self::best(self.paper_classes(), range.highest(self.candidates.papers.len())),
             // "Not installed" is in the range of an optional plugin as long as no other plugin needs it.
             Package::Plugin(_) if range.has(0) => Some(Index::One(0)),
             Package::Plugin(at) => {
-                let stock = &self.world.shelves[*at];
-                Self::best(&stock.classes, range.highest(stock.releases.len()))
+                let plugin = &self.candidates.plugins[*at];
+                Self::best(&plugin.classes, range.highest(plugin.releases.len()))
             }
         })
     }
@@ -294,7 +306,7 @@ impl DependencyProvider for Provider<'_, '_> {
         let classes = match package {
             Package::Root => return Ok(Dependencies::Available(self.root().collect())),
             Package::Paper => self.paper_classes(),
-            Package::Plugin(at) => &self.world.shelves[*at].classes,
+            Package::Plugin(at) => &self.candidates.plugins[*at].classes,
         };
         let index = match version {
             Index::One(index) => usize::from(*index),
@@ -307,13 +319,13 @@ impl DependencyProvider for Provider<'_, '_> {
         Ok(Dependencies::Available(match package {
             Package::Root => self.root().collect(),
             Package::Paper => {
-                let shelves = 0..self.world.shelves.len();
-                shelves.map(|shelf| (Package::Plugin(shelf), self.on_paper(shelf, index - 1))).collect()
+                let plugins = 0..self.candidates.plugins.len();
+                plugins.map(|plugin| (Package::Plugin(plugin), self.releases_on_paper(plugin, index - 1))).collect()
             }
             Package::Plugin(_) if index == 0 => std::iter::empty().collect(),
             Package::Plugin(at) => {
-                let links = &self.world.shelves[*at].links[index - 1];
-                links.iter().map(|link| (Package::Plugin(link.to), link.set.clone())).collect()
+                let edges = &self.candidates.plugins[*at].edges[index - 1];
+                edges.iter().map(|edge| (Package::Plugin(edge.to), edge.set.clone())).collect()
             }
         }))
     }

@@ -7,12 +7,12 @@ use super::*;
 use crate::explain::text;
 
 mod changed;
-pub(super) mod small;
+pub(super) mod small_fleets;
 
-use small::{Problem, best, problems};
+use small_fleets::{Problem, best, problems};
 
 /// For tests that are not about the budget, in a build without optimisation on any machine.
-const ENDLESS: Budget = Budget { steps: u64::MAX, words: u64::MAX, time: Duration::MAX };
+const UNLIMITED: Budget = Budget { steps: u64::MAX, words: u64::MAX, time: Duration::MAX };
 
 fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
     resolve(&problem.catalog, &problem.request, problem.now)
@@ -20,16 +20,16 @@ fn solved(problem: &Problem) -> Result<Resolution, Unsolvable> {
 
 #[test]
 fn group_budget_grows_with_each_further_server() {
-    let alone = Budget::default();
-    assert_eq!(alone.of_a_group(1), alone);
-    assert_eq!(alone.of_a_group(11), Budget { steps: 220_000, words: 8_160_000, time: Duration::from_millis(2200) });
+    let single = Budget::default();
+    assert_eq!(single.for_group(1), single);
+    assert_eq!(single.for_group(11), Budget { steps: 220_000, words: 8_160_000, time: Duration::from_millis(2200) });
 }
 
 proptest! {
     #[test]
     fn resolution_matches_brute_force(problem in problems()) {
         let found = match solved(&problem) {
-            Ok(resolution) => Some(small::named(&resolution.lock)),
+            Ok(resolution) => Some(small_fleets::named(&resolution.lock)),
             Err(Unsolvable::NoSolution(impossible)) => {
                 prop_assert!(!impossible.reasons.is_empty(), "a no without a reason");
                 None
@@ -53,7 +53,7 @@ proptest! {
     fn lock_satisfies_its_request_and_facts(problem in problems()) {
         if let Ok(resolution) = solved(&problem) {
             let Problem { catalog, request, now } = &problem;
-            prop_assert_eq!(crate::lock_check::broken_facts(&resolution.lock, catalog, *now), Vec::new());
+            prop_assert_eq!(crate::lock_check::stale_file_facts(&resolution.lock, catalog, *now), Vec::new());
             prop_assert_eq!(crate::lock_check::unmet(&resolution.lock, catalog, request, *now), Ok(Vec::new()));
         }
     }
@@ -68,37 +68,37 @@ proptest! {
         if lock.plugins.is_empty() {
             return Ok(());
         }
-        let place = which.index(lock.plugins.len());
-        let locked = &mut lock.plugins[place];
+        let position = which.index(lock.plugins.len());
+        let locked = &mut lock.plugins[position];
         let project = problem.catalog.projects.iter().find(|project| project.id == locked.project_id).unwrap();
         let release = &project.releases[other.index(project.releases.len())];
         locked.release_id.clone_from(&release.id);
         locked.version.clone_from(&release.version);
         let unmet = crate::lock_check::unmet(&lock, &problem.catalog, &problem.request, problem.now).unwrap();
         // An index that contains only the locked releases has a solution exactly if they are compatible.
-        let mut only = problem.clone();
-        only.request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
-        for project in &mut only.catalog.projects {
+        let mut pinned_problem = problem.clone();
+        pinned_problem.request.paper = PaperRequest::Pin { version: lock.minecraft.clone() };
+        for project in &mut pinned_problem.catalog.projects {
             let mine = lock.plugins.iter().find(|locked| locked.project_id == project.id);
             project.releases.retain(|release| mine.is_some_and(|locked| locked.release_id == release.id));
         }
-        let goes = solved(&only).is_ok_and(|resolution| small::named(&resolution.lock) == small::named(&lock));
+        let is_same = solved(&pinned_problem).is_ok_and(|resolution| small_fleets::named(&resolution.lock) == small_fleets::named(&lock));
         if unmet.is_empty() && !matches!(problem.request.paper, PaperRequest::Latest) {
-            prop_assert!(goes, "{:?}", lock.plugins);
+            prop_assert!(is_same, "{:?}", lock.plugins);
         }
     }
 
     #[test]
-    fn solver_fast_path_matches_search(problem in problems(), kept in any::<u8>()) {
+    fn solver_fast_path_matches_search(problem in problems(), mask in any::<u8>()) {
         let Problem { catalog, request, now } = &problem;
-        let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let candidates = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
         let meter = BudgetMeter::new(Budget::default());
-        let whole = SolverProblem::whole(&world, papers(&world));
-        let some = whole.only(|shelf| kept >> (shelf % 8) & 1 == 1);
-        let alone = (1..=world.papers.len()).map(|paper| whole.on(IndexSet::of([paper])));
-        for question in [whole.clone(), some].into_iter().chain(alone) {
-            let searched = provider::solve(&world, &question, &meter).ok();
-            prop_assert_eq!(find(&world, &question, &meter), Ok(searched), "{:?}", question);
+        let whole = SolverProblem::new(&candidates, allowed_papers(&candidates));
+        let some = whole.with_mandatory(|plugin| mask >> (plugin % 8) & 1 == 1);
+        let per_paper = (1..=candidates.papers.len()).map(|paper| whole.with_papers(IndexSet::from_indexes([paper])));
+        for solver_problem in [whole.clone(), some].into_iter().chain(per_paper) {
+            let searched = provider::solve(&candidates, &solver_problem, &meter).ok();
+            prop_assert_eq!(find_solution(&candidates, &solver_problem, &meter), Ok(searched), "{:?}", solver_problem);
         }
     }
 
@@ -107,12 +107,12 @@ proptest! {
         problem in problems(), change in 0..changed::CHANGES.len(), which in any::<proptest::sample::Index>(),
     ) {
         let Problem { catalog, request, now } = &problem;
-        let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let candidates = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
         let mut other = problem.clone();
         if !request.plugins.is_empty() {
             changed::CHANGES[change](&mut other, which.index(request.plugins.len()));
         }
-        let changed = world.changed(&other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
+        let changed = candidates.with_request(&other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
         let anew = CandidateIndex::build(catalog, &other.request, other.now).unwrap_or_else(|gap| panic!("{gap:?}"));
         changed::assert_same(&changed, &anew);
     }
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn lock_is_independent_of_unrelated_project(problem in problems()) {
         let mut more = problem.clone();
-        more.catalog.projects.push(small::unrelated());
+        more.catalog.projects.push(small_fleets::unrelated());
         let lock = |problem: &Problem| solved(problem).ok().map(|resolution| resolution.lock.to_json());
         prop_assert_eq!(lock(&problem), lock(&more));
     }
@@ -162,28 +162,28 @@ proptest! {
         let Ok(first) = solved(&problem) else { return Ok(()) };
         let mut after = problem.clone();
         after.request.paper = PaperRequest::Pin { version: first.lock.minecraft.clone() };
-        let holds = |at: usize| held >> (at % 8) & 1 == 1;
-        for (at, wish) in after.request.plugins.iter_mut().enumerate() {
-            wish.hold = holds(at).then_some(crate::request::Hold::Plugin);
+        let is_selected = |at: usize| held >> (at % 8) & 1 == 1;
+        for (at, plugin_request) in after.request.plugins.iter_mut().enumerate() {
+            plugin_request.hold = is_selected(at).then_some(crate::request::Hold::Plugin);
         }
-        let wishes: Vec<_> = after.request.plugins.iter().filter(|wish| wish.hold.is_some()).cloned().collect();
-        let is_held = |locked: &&crate::lock::LockedPlugin| wishes.iter().any(|wish| wish.key == locked.key);
-        let kept: Vec<_> = first.lock.plugins.iter().filter(is_held).collect();
+        let plugin_requests: Vec<_> = after.request.plugins.iter().filter(|plugin_request| plugin_request.hold.is_some()).cloned().collect();
+        let is_held = |locked: &&crate::lock::LockedPlugin| plugin_requests.iter().any(|plugin_request| plugin_request.key == locked.key);
+        let held_plugins: Vec<_> = first.lock.plugins.iter().filter(is_held).collect();
         for project in &mut after.catalog.projects {
-            project.releases.retain(|release| kept.iter().all(|locked| locked.release_id != release.id));
+            project.releases.retain(|release| held_plugins.iter().all(|locked| locked.release_id != release.id));
         }
-        let running = crate::request::Running::of(&first.lock).with_lost(&first.lock, &after.catalog);
-        prop_assert_eq!(running.lost.len(), kept.len());
+        let running = crate::request::Running::from_lock(&first.lock).with_delisted(&first.lock, &after.catalog);
+        prop_assert_eq!(running.lost.len(), held_plugins.len());
         let another = Problem { request: Request { running: None, ..after.request.clone() }, ..after.clone() };
         after.request.running = Some(running);
         // The running releases are compatible, so there is a solution.
         let lock = solved(&after).unwrap().lock;
-        for locked in kept {
+        for locked in held_plugins {
             prop_assert_eq!(lock.plugins.iter().find(|other| other.key == locked.key), Some(locked));
         }
         prop_assert_eq!(crate::lock_check::unmet(&lock, &after.catalog, &after.request, after.now), Ok(Vec::new()));
         if let Ok(Resolution { lock, .. }) = solved(&another) {
-            prop_assert_eq!(crate::lock_check::broken_facts(&lock, &after.catalog, after.now), Vec::new());
+            prop_assert_eq!(crate::lock_check::stale_file_facts(&lock, &after.catalog, after.now), Vec::new());
         }
     }
 
@@ -193,7 +193,7 @@ proptest! {
             Ok(resolution) => text::render(&resolution.explanation, problem.now),
             Err(unsolvable) => text::render(&unsolvable.explanation(), problem.now),
         };
-        for word in ["Root", "Plugin(", "incompatib", "derivation", "IndexSet", "Bulk", "satisf", "version set"] {
+        for word in ["Root", "Plugin(", "derivation", "IndexSet", "Bulk", "satisf", "version set"] {
             prop_assert!(!text.contains(word), "{word} in:\n{text}");
         }
         prop_assert!(text.lines().count() < 60, "{text}");
@@ -205,12 +205,12 @@ fn unusable_releases_form_one_fact_of_derivation() {
     // Guards the encoding of `index_set::Index::Bulk`. If pubgrub stopped building custom facts with `singleton`, a
     // reason would cover one release only. The search would continue with the next release, and this test would count
     // them.
-    let problem = small::many_betas(500);
-    let world =
+    let problem = small_fleets::many_betas(500);
+    let candidates =
         CandidateIndex::build(&problem.catalog, &problem.request, problem.now).unwrap_or_else(|gap| panic!("{gap:?}"));
-    let meter = BudgetMeter::new(Budget { steps: 200, ..ENDLESS });
-    let question = SolverProblem::whole(&world, papers(&world));
-    let Err(SolverFailure::None(proof)) = provider::solve(&world, &question, &meter) else {
+    let meter = BudgetMeter::new(Budget { steps: 200, ..UNLIMITED });
+    let solver_problem = SolverProblem::new(&candidates, allowed_papers(&candidates));
+    let Err(SolverFailure::NoSolution(proof)) = provider::solve(&candidates, &solver_problem, &meter) else {
         panic!("500 betas and one release for another Paper: nothing to choose, and cheap to prove");
     };
     let mut facts = Vec::new();
@@ -231,20 +231,20 @@ fn unusable_releases_form_one_fact_of_derivation() {
 
 #[test]
 fn changed_candidate_index_reuses_unchanged_parts() {
-    let problem = small::strangers();
+    let problem = small_fleets::independent_plugins();
     let Problem { catalog, request, now } = &problem;
-    let world = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let candidates = CandidateIndex::build(catalog, request, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
     let mut other = request.clone();
     other.plugins[0].delay = jiff::SignedDuration::ZERO;
-    let changed = world.changed(&other, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
-    let taken_over = |at: usize| std::rc::Rc::ptr_eq(&world.shelves[at], &changed.shelves[at]);
+    let changed = candidates.with_request(&other, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
+    let taken_over = |at: usize| std::rc::Rc::ptr_eq(&candidates.plugins[at], &changed.plugins[at]);
     assert_eq!([taken_over(0), taken_over(1)], [false, true]);
 }
 
 #[test]
 fn search_beyond_step_budget_reports_exceeded_budget() {
-    let problem = small::many_betas(5);
-    let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..ENDLESS });
+    let problem = small_fleets::many_betas(5);
+    let answer = resolve_within(&problem.catalog, &problem.request, problem.now, Budget { steps: 3, ..UNLIMITED });
     // Too early for a conflict.
     let gave_up = BudgetExceeded { steps: 3, limit: Limit::Steps, clashing: Vec::new() };
     assert_eq!(answer.unwrap_err(), Unsolvable::GaveUp(gave_up));
@@ -252,12 +252,12 @@ fn search_beyond_step_budget_reports_exceeded_budget() {
 
 #[test]
 fn search_beyond_memory_budget_stops_after_few_steps() {
-    let problem = small::ladder(60);
-    let answer = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
-    let plenty = ENDLESS;
-    assert!(matches!(answer(plenty), Err(Unsolvable::NoSolution(_))));
+    let problem = small_fleets::ladder(60);
+    let resolve_with = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
+    let plenty = UNLIMITED;
+    assert!(matches!(resolve_with(plenty), Err(Unsolvable::NoSolution(_))));
     let Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit: Limit::Memory, .. })) =
-        answer(Budget { words: 100, ..plenty })
+        resolve_with(Budget { words: 100, ..plenty })
     else {
         panic!("60 releases on each side of a ladder take more than 100 words");
     };
@@ -266,16 +266,18 @@ fn search_beyond_memory_budget_stops_after_few_steps() {
 
 #[test]
 fn search_beyond_time_budget_reports_exceeded_budget() {
-    let problem = small::ladder(60);
-    let answer = |time| resolve_within(&problem.catalog, &problem.request, problem.now, Budget { time, ..ENDLESS });
-    assert!(matches!(answer(ENDLESS.time), Err(Unsolvable::NoSolution(_))));
-    let Err(Unsolvable::GaveUp(BudgetExceeded { steps: 0, limit: Limit::Time, clashing })) = answer(Duration::ZERO)
+    let problem = small_fleets::ladder(60);
+    let resolve_with =
+        |time| resolve_within(&problem.catalog, &problem.request, problem.now, Budget { time, ..UNLIMITED });
+    assert!(matches!(resolve_with(UNLIMITED.time), Err(Unsolvable::NoSolution(_))));
+    let Err(Unsolvable::GaveUp(BudgetExceeded { steps: 0, limit: Limit::Time, clashing })) =
+        resolve_with(Duration::ZERO)
     else {
         panic!("no time is no step");
     };
     assert_eq!(clashing, [""; 0]);
     // The search has begun as soon as there is time for a first step.
-    let more = (0..20).map(|power| answer(Duration::from_micros(100 << power)));
+    let more = (0..20).map(|power| resolve_with(Duration::from_micros(100 << power)));
     let begun =
         more.map(Result::unwrap_err).find(|why| !matches!(why, Unsolvable::GaveUp(BudgetExceeded { steps: 0, .. })));
     let Some(Unsolvable::GaveUp(BudgetExceeded { steps: 1.., limit: Limit::Time, .. })) = begun else {
@@ -285,9 +287,9 @@ fn search_beyond_time_budget_reports_exceeded_budget() {
 
 #[test]
 fn exceeded_budget_names_most_frequent_clashes() {
-    let problem = small::ladder(60);
+    let problem = small_fleets::ladder(60);
     for steps in [200, 500] {
-        let budget = Budget { steps, ..ENDLESS };
+        let budget = Budget { steps, ..UNLIMITED };
         let Err(Unsolvable::GaveUp(mut gave_up)) =
             resolve_within(&problem.catalog, &problem.request, problem.now, budget)
         else {

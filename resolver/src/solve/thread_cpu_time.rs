@@ -8,7 +8,7 @@ use rustix::time::{ClockId, clock_gettime};
 ///
 /// The time of day continues while other processes use the CPU: the same request would be solved on an idle machine and
 /// given up on a busy one.
-pub(super) fn computed() -> Duration {
+pub(super) fn thread_cpu_time() -> Duration {
     #[expect(clippy::disallowed_methods, reason = "it is no time of day, and ends nothing but a search (ADR 7)")]
     let time = clock_gettime(ClockId::ThreadCPUTime);
     // Both values are never negative or out of range, so the conversion loses no information.

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::page_cache::CachedPage;
 use super::project_page::ProjectListing;
-use super::{FetchError, in_words};
+use super::{FetchError, format_chain};
 use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
 use crate::software::Software;
 use crate::version::Minecraft;
@@ -37,13 +37,13 @@ pub struct ReadError {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // A file's subject is its URL with its hash, and the error names that already.
-        if self.error.is_about_a_file() {
-            return f.write_str(&in_words(&self.error));
+        if self.error.concerns_file() {
+            return f.write_str(&format_chain(&self.error));
         }
-        write!(f, "{}: {}", self.subject, in_words(&self.error))?;
+        write!(f, "{}: {}", self.subject, format_chain(&self.error))?;
         match self.cached_since {
-            Some(since) => write!(f, "; what was read at {since} is used"),
-            None => f.write_str("; nothing was read before"),
+            Some(since) => write!(f, ", and data that was read at {since} is used"),
+            None => f.write_str(", and there is no earlier data"),
         }
     }
 }
@@ -75,23 +75,23 @@ pub(super) type FoundProject = (ProjectKey, Result<CachedPage<ProjectListing>, A
 
 impl CatalogBuild {
     pub(super) fn empty(now: Timestamp) -> Self {
-        Self { catalog: Catalog::unread_at(now), problems: Vec::new() }
+        Self { catalog: Catalog::empty(now), problems: Vec::new() }
     }
 
     /// Sorts projects and errors, so that the catalog does not depend on the order in which responses arrived.
-    pub(super) fn in_order(mut self) -> Self {
+    pub(super) fn sorted(mut self) -> Self {
         self.catalog.projects.sort_by(|a, b| (a.key.source, &a.id).cmp(&(b.key.source, &b.id)));
         self.problems.sort_by(|a, b| a.subject.cmp(&b.subject));
         self
     }
 
     /// Records a read failure. Offline, the age of cached data is expected and not recorded.
-    pub(super) fn note(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
+    pub(super) fn record_error(&mut self, subject: String, error: Arc<FetchError>, cached_since: Option<Timestamp>) {
         if matches!((&*error, cached_since), (FetchError::Offline { .. }, Some(_))) {
             return;
         }
         if cached_since.is_none() {
-            self.catalog.unread.insert(subject.clone(), in_words(&error));
+            self.catalog.unread.insert(subject.clone(), format_chain(&error));
         }
         self.problems.push(ReadError { subject, error, cached_since });
     }
@@ -105,15 +105,15 @@ impl CatalogBuild {
             }
         }
         for ReadFailure { minecraft, error, cached_since } in unread {
-            let list = software.list();
+            let list = software.list_name();
             let subject = minecraft.map_or_else(|| list.clone(), |minecraft| format!("{list}/{minecraft}"));
-            self.note(subject, error, cached_since);
+            self.record_error(subject, error, cached_since);
         }
     }
 
     /// Copies the Java requirement of Paper to Purpur of the same Minecraft. PurpurMC publishes no requirement, and
     /// Purpur is Paper with patches.
-    pub(super) fn lend_java(&mut self) {
+    pub(super) fn copy_java_to_purpur(&mut self) {
         let Catalog { paper, others, .. } = &mut self.catalog;
         let purpur = others.get_mut(&Software::Purpur).map(|purpur| &mut purpur.versions);
         for version in purpur.into_iter().flatten() {
@@ -125,20 +125,20 @@ impl CatalogBuild {
     pub(super) fn add_images(&mut self, images: Option<Images>) {
         let Some(Images { subject, found }) = images else { return };
         match found {
-            Ok(CachedPage { held, stale }) => {
+            Ok(CachedPage { stored: held, stale }) => {
                 self.catalog.images.clone_from(&held.body);
                 if let Some(error) = stale {
-                    self.note(subject, error, Some(held.stamp.checked_at));
+                    self.record_error(subject, error, Some(held.stamp.checked_at));
                 }
             }
-            Err(error) => self.note(subject, error, None),
+            Err(error) => self.record_error(subject, error, None),
         }
     }
 
     pub(super) fn add_projects(&mut self, read: Vec<FoundProject>) {
         for (key, found) in read {
             match found {
-                Ok(CachedPage { held, stale }) => {
+                Ok(CachedPage { stored: held, stale }) => {
                     let since = held.stamp.checked_at;
                     let listing = Arc::unwrap_or_clone(held.body);
                     let mut project = Project { read_at: since, ..listing.project };
@@ -149,17 +149,17 @@ impl CatalogBuild {
                         .all(|other| (other.key.source, &other.id) != (key.source, &project.id))
                     {
                         // A renamed project keeps the name that it was requested with.
-                        let known = [&project.id, &project.key.project, &project.name];
-                        if !known.iter().any(|known| known.eq_ignore_ascii_case(&key.project)) {
+                        let names = [&project.id, &project.key.project, &project.name];
+                        if !names.iter().any(|names| names.eq_ignore_ascii_case(&key.project)) {
                             project.key.project.clone_from(&key.project);
                         }
                         self.catalog.projects.push(project);
                     }
                     if let Some(error) = stale {
-                        self.note(key.to_string(), error, Some(since));
+                        self.record_error(key.to_string(), error, Some(since));
                     }
                 }
-                Err(error) => self.note(key.to_string(), error, None),
+                Err(error) => self.record_error(key.to_string(), error, None),
             }
         }
     }

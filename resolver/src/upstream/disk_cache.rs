@@ -22,10 +22,10 @@ use super::StartError;
 const FORMAT: u32 = 4;
 
 /// Extension of the files.
-const ENDING: &str = ".msgpack";
+const EXTENSION: &str = ".msgpack";
 
 /// File systems allow 255 bytes a name. The extension and the temporary name need some of them.
-const LONGEST_NAME: usize = 200;
+const MAX_NAME_LENGTH: usize = 200;
 
 /// Source and age of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +82,7 @@ impl DiskStore {
     }
 
     /// A store that is only read. The directory need not exist.
-    pub(super) fn existing(dir: &Path) -> Self {
+    pub(super) fn open_existing(dir: &Path) -> Self {
         Self { dir: dir.to_owned() }
     }
 
@@ -102,9 +102,9 @@ impl DiskStore {
 
     /// Writes the page over an older one. Blocks. A failure costs one request after the next restart, so it is only
     /// logged.
-    pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, held: &StoredPage<T>) {
+    pub(super) fn write<T: Serialize>(&self, folder: &str, name: &str, page: &StoredPage<T>) {
         let path = self.path(folder, name);
-        if let Err(error) = write(&path, held) {
+        if let Err(error) = write(&path, page) {
             tracing::warn!(path = %path.display(), %error, "a page could not be stored");
         }
     }
@@ -113,22 +113,22 @@ impl DiskStore {
     pub(super) fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.dir.join(folder)).into_iter().flatten().flatten();
         let mut names: Vec<String> =
-            entries.filter_map(|entry| name_of(entry.file_name().to_str()?.strip_suffix(ENDING)?)).collect();
+            entries.filter_map(|entry| decode_name(entry.file_name().to_str()?.strip_suffix(EXTENSION)?)).collect();
         names.sort();
         names
     }
 
     fn path(&self, folder: &str, name: &str) -> PathBuf {
-        self.dir.join(folder).join(format!("{}{ENDING}", file_name(name)))
+        self.dir.join(folder).join(format!("{}{EXTENSION}", encode_name(name)))
     }
 }
 
-fn write<T: Serialize>(path: &Path, held: &StoredPage<T>) -> std::io::Result<()> {
+fn write<T: Serialize>(path: &Path, page: &StoredPage<T>) -> std::io::Result<()> {
     let dir = path.parent().expect("a folder and a file were joined");
     fs::create_dir_all(dir)?;
     let mut file = tempfile::NamedTempFile::new_in(dir)?;
     // Named fields, as in JSON, because fields that hold no value are left out.
-    let bytes = rmp_serde::to_vec_named(&FileRef { format: FORMAT, stamp: &held.stamp, body: held.body.as_ref() });
+    let bytes = rmp_serde::to_vec_named(&FileRef { format: FORMAT, stamp: &page.stamp, body: page.body.as_ref() });
     file.write_all(&bytes.map_err(std::io::Error::other)?)?;
     file.persist(path)?;
     Ok(())
@@ -136,7 +136,7 @@ fn write<T: Serialize>(path: &Path, held: &StoredPage<T>) -> std::io::Result<()>
 
 /// Encodes a name as a file name. Capitals and other characters are escaped, so that two names never share a file, not
 /// even where the file system ignores case.
-fn file_name(name: &str) -> String {
+fn encode_name(name: &str) -> String {
     let mut escaped = String::new();
     for byte in name.bytes() {
         let plain = byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'_');
@@ -148,11 +148,11 @@ fn file_name(name: &str) -> String {
             escaped.push_str(&hex::encode([byte]));
         }
     }
-    if escaped.len() > LONGEST_NAME { hex::encode(Sha256::digest(name)) } else { escaped }
+    if escaped.len() > MAX_NAME_LENGTH { hex::encode(Sha256::digest(name)) } else { escaped }
 }
 
 /// Decodes a name that [`file_name`] escaped. `None` means that the file was not written by this module.
-fn name_of(escaped: &str) -> Option<String> {
+fn decode_name(escaped: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = escaped;
     while let Some(at) = rest.find('%') {
@@ -168,7 +168,7 @@ fn name_of(escaped: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn held(body: &str) -> StoredPage<String> {
+    fn page(body: &str) -> StoredPage<String> {
         let at = "2026-01-21T12:00:00Z".parse().unwrap();
         let stamp =
             PageOrigin { url: "http://x/y".to_owned(), etag: Some("\"e\"".to_owned()), fetched_at: at, checked_at: at };
@@ -180,10 +180,10 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
         assert!(store.read::<String>("names", "a").is_none());
-        store.write("names", "a", &held("one"));
-        store.write("names", "a", &held("two"));
+        store.write("names", "a", &page("one"));
+        store.write("names", "a", &page("two"));
         let read = store.read::<String>("names", "a").unwrap();
-        assert_eq!((read.body.as_str(), &read.stamp), ("two", &held("").stamp));
+        assert_eq!((read.body.as_str(), &read.stamp), ("two", &page("").stamp));
         assert_eq!(fs::read_dir(dir.path().join("names")).unwrap().count(), 1, "no temporary file is left");
     }
 
@@ -191,7 +191,7 @@ mod tests {
     fn disk_cache_damaged_page_is_a_miss() {
         let dir = tempfile::tempdir().unwrap();
         let store = DiskStore::open(dir.path()).unwrap();
-        store.write("names", "a", &held("one"));
+        store.write("names", "a", &page("one"));
         let path = store.path("names", "a");
         let whole = fs::read(&path).unwrap();
         for damaged in [&b""[..], b"{}", b"\0\0\0\0", b"\xdd\xff\xff\xff\xff", &whole[..whole.len() - 3]] {
@@ -209,12 +209,12 @@ mod tests {
 
     #[test]
     fn disk_cache_names_stay_in_folder_and_distinct() {
-        assert_eq!(file_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
-        assert_ne!(file_name("P1OZGk5p"), file_name("p1ozgk5p"));
-        assert_eq!(file_name(&"!".repeat(300)).len(), 64);
+        assert_eq!(encode_name("../../etc/passwd"), "%2e.%2f..%2fetc%2fpasswd");
+        assert_ne!(encode_name("P1OZGk5p"), encode_name("p1ozgk5p"));
+        assert_eq!(encode_name(&"!".repeat(300)).len(), 64);
         for name in ["modrinth/ViaVersion", "../../etc/passwd", "a_b-c", "é"] {
-            assert_eq!(name_of(&file_name(name)).as_deref(), Some(name));
+            assert_eq!(decode_name(&encode_name(name)).as_deref(), Some(name));
         }
-        assert_eq!(name_of("50%"), None);
+        assert_eq!(decode_name("50%"), None);
     }
 }

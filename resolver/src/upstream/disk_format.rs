@@ -35,21 +35,21 @@ struct DiskFile(String, String, Option<u64>, Option<String>);
 /// A table under construction. Lists are compared by their text, so that each is restored exactly as it was written.
 struct InternTable<T> {
     rows: Vec<T>,
-    places: BTreeMap<String, usize>,
+    positions: BTreeMap<String, usize>,
 }
 
 impl<T: Clone + Serialize> InternTable<T> {
     fn new() -> Self {
-        Self { rows: Vec::new(), places: BTreeMap::new() }
+        Self { rows: Vec::new(), positions: BTreeMap::new() }
     }
 
-    fn place(&mut self, row: &T) -> Result<usize, serde_json::Error> {
+    fn intern(&mut self, row: &T) -> Result<usize, serde_json::Error> {
         let next = self.rows.len();
-        let place = *self.places.entry(serde_json::to_string(row)?).or_insert(next);
-        if place == next {
+        let position = *self.positions.entry(serde_json::to_string(row)?).or_insert(next);
+        if position == next {
             self.rows.push(row.clone());
         }
-        Ok(place)
+        Ok(position)
     }
 }
 
@@ -65,9 +65,9 @@ pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Resu
             release.version.clone(),
             release.published,
             release.channel,
-            minecraft.place(&release.minecraft).map_err(serde::ser::Error::custom)?,
-            loaders.place(&release.loaders).map_err(serde::ser::Error::custom)?,
-            dependencies.place(&release.dependencies).map_err(serde::ser::Error::custom)?,
+            minecraft.intern(&release.minecraft).map_err(serde::ser::Error::custom)?,
+            loaders.intern(&release.loaders).map_err(serde::ser::Error::custom)?,
+            dependencies.intern(&release.dependencies).map_err(serde::ser::Error::custom)?,
             release.file.clone().map(file),
             release.further.iter().map(|further| file(further.file.clone())).collect(),
         ));
@@ -89,7 +89,7 @@ pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Resu
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Project, D::Error> {
     let Compact { key, id, name, read_at, minecraft, loaders, dependencies, releases } =
         Compact::deserialize(deserializer)?;
-    let out_of_table = || D::Error::custom("a place outside its table");
+    let out_of_range = || D::Error::custom("a place outside its table");
     let artifact = |DiskFile(name, url, size, hash)| Artifact { name, url, size, hash };
     let releases = releases
         .into_iter()
@@ -106,9 +106,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                     java: None,
                     folia: None,
                     declared: None,
-                    minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_table)?.clone(),
-                    loaders: loaders.get(in_loaders).ok_or_else(out_of_table)?.clone(),
-                    dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_table)?.clone(),
+                    minecraft: minecraft.get(in_minecraft).ok_or_else(out_of_range)?.clone(),
+                    loaders: loaders.get(in_loaders).ok_or_else(out_of_range)?.clone(),
+                    dependencies: dependencies.get(in_dependencies).ok_or_else(out_of_range)?.clone(),
                     file: file.map(artifact),
                     further: further.map(FurtherJar::unread).collect(),
                 })

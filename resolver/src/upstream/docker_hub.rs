@@ -11,11 +11,11 @@ use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::ImageTag;
 
 /// The documented maximum for one page.
-const PAGE: &str = "100";
+const PAGE_SIZE: &str = "100";
 
 /// Only the newest pages are read: Docker Hub refuses deep anonymous paging, and older tags are cached already or not
 /// needed.
-const PAGES: u32 = 3;
+const MAX_PAGES: u32 = 3;
 
 /// A repository on Docker Hub.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,12 +45,12 @@ impl DockerHubRepository {
     }
 
     /// Name with its registry, as it is written to the pod.
-    pub(super) fn full(&self) -> String {
+    pub(super) fn full_name(&self) -> String {
         format!("docker.io/{}/{}", self.namespace, self.name)
     }
 
     pub(super) fn url(&self, upstreams: &Upstreams) -> reqwest::Url {
-        upstreams.at(Upstream::DockerHub, &["namespaces", &self.namespace, "repositories", &self.name, "tags"], &[])
+        upstreams.url(Upstream::DockerHub, &["namespaces", &self.namespace, "repositories", &self.name, "tags"], &[])
     }
 }
 
@@ -59,28 +59,28 @@ pub(super) async fn fetch_tags(
     http: &Http,
     url: &reqwest::Url,
     repository: &DockerHubRepository,
-    held: Option<StoredPage<Vec<ImageTag>>>,
+    stored: Option<StoredPage<Vec<ImageTag>>>,
     now: Timestamp,
 ) -> Result<Fetched<Vec<ImageTag>>, FetchError> {
-    let held = held.map_or_else(Vec::new, |held| held.body.as_ref().clone());
-    let mut tags: BTreeMap<String, ImageTag> = held.into_iter().map(|tag| (tag.tag.clone(), tag)).collect();
-    for number in 1..=PAGES {
+    let stored = stored.map_or_else(Vec::new, |stored| stored.body.as_ref().clone());
+    let mut tags: BTreeMap<String, ImageTag> = stored.into_iter().map(|tag| (tag.tag.clone(), tag)).collect();
+    for number in 1..=MAX_PAGES {
         let mut url = url.clone();
         url.query_pairs_mut()
-            .append_pair("page_size", PAGE)
+            .append_pair("page_size", PAGE_SIZE)
             .append_pair("page", &number.to_string())
             .append_pair("ordering", "last_updated");
         let body = match http.get(Upstream::DockerHub, &url, None, now).await {
             Ok(HttpResponse::New { body, etag: _ }) => body,
-            Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
+            Ok(HttpResponse::NotModified) => unreachable!("the request was not conditional"),
             // The limit of anonymous paging, or a page past the end.
             Err(FetchError::Status { status: 403 | 404, .. }) if number > 1 => break,
             Err(error) => return Err(error),
         };
-        let (page, is_last) = page_of(&url, &body, repository)?;
+        let (page, is_last) = parse_page(&url, &body, repository)?;
         let mut new = 0;
         for tag in page {
-            if tags.get(&tag.tag).is_none_or(|known| known.digest != tag.digest) {
+            if tags.get(&tag.tag).is_none_or(|cached| cached.digest != tag.digest) {
                 new += 1;
                 tags.insert(tag.tag.clone(), tag);
             }
@@ -95,7 +95,7 @@ pub(super) async fn fetch_tags(
 }
 
 /// The release tags of a page, and whether it is the last one.
-pub(super) fn page_of(
+pub(super) fn parse_page(
     url: &reqwest::Url,
     body: &[u8],
     repository: &DockerHubRepository,
@@ -106,9 +106,14 @@ pub(super) fn page_of(
 
 /// `None` for a moving tag, another variant, or a tag without an index digest, because it could not be pinned.
 fn read_tag(repository: &DockerHubRepository, tag: wire::DockerHubTag) -> Option<ImageTag> {
-    let digest = super::project_page::hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
+    let digest = super::project_page::format_hash("sha256", 32, tag.digest?.strip_prefix("sha256:"))?;
     is_release(&tag.name).then_some(())?;
-    Some(ImageTag { repository: repository.full(), tag: tag.name, digest, pushed: tag.pushed.or(tag.last_updated)? })
+    Some(ImageTag {
+        repository: repository.full_name(),
+        tag: tag.name,
+        digest,
+        pushed: tag.pushed.or(tag.last_updated)?,
+    })
 }
 
 /// Accepts `2026.8.1-java21`: exactly a release and a plain Java version.
@@ -158,10 +163,10 @@ mod tests {
 
     #[test]
     fn docker_hub_repository_refuses_other_registries() {
-        let full = |text| DockerHubRepository::parse(text).map(|repository| repository.full());
-        let ours = Some("docker.io/itzg/minecraft-server".to_owned());
-        assert_eq!(full("itzg/minecraft-server"), ours);
-        assert_eq!(full("docker.io/itzg/minecraft-server"), ours);
+        let full = |text| DockerHubRepository::parse(text).map(|repository| repository.full_name());
+        let expected = Some("docker.io/itzg/minecraft-server".to_owned());
+        assert_eq!(full("itzg/minecraft-server"), expected);
+        assert_eq!(full("docker.io/itzg/minecraft-server"), expected);
         assert_eq!(full("nginx"), Some("docker.io/library/nginx".to_owned()));
         for other in
             ["ghcr.io/itzg/minecraft-server", "localhost:5000/x", "ghcr.io/x", "a/../b", "", "a/b/c", "../x", "A/b"]

@@ -24,8 +24,10 @@ pub enum FetchError {
         project: String,
     },
     /// The text cannot be a slug or an id, so no request was sent.
-    #[error("`{project}` can be no project of {upstream}: write its slug, the last part of the project page's address")]
-    NotAName {
+    #[error(
+        "`{project}` is not a valid project of {upstream}: write its slug, the last part of the project page's address"
+    )]
+    InvalidName {
         /// The upstream that would have been read.
         upstream: Upstream,
         /// The text as the user wrote it.
@@ -43,7 +45,7 @@ pub enum FetchError {
         source: reqwest::Error,
     },
     /// A status that is not success, after all retries.
-    #[error("{upstream} answered {status} at {url}: {said}")]
+    #[error("{upstream} answered {status} at {url}: {excerpt}")]
     Status {
         /// The upstream that was read.
         upstream: Upstream,
@@ -52,11 +54,11 @@ pub enum FetchError {
         /// The HTTP status.
         status: u16,
         /// The beginning of the body.
-        said: String,
+        excerpt: String,
     },
     /// The upstream demanded a pause (429, `Retry-After`) that is longer than one pass waits.
-    #[error("{upstream} has asked us to stay away until {until}")]
-    Resting {
+    #[error("{upstream} asked for no requests until {until}")]
+    Paused {
         /// The upstream that demanded it.
         upstream: Upstream,
         /// When requests are allowed again.
@@ -73,21 +75,21 @@ pub enum FetchError {
         limit: u64,
     },
     /// The body is not what the API documents, for example an HTML page of a proxy.
-    #[error("{upstream} sent something that is not its API's answer at {url}: {said}")]
+    #[error("{upstream} sent an unreadable API response at {url}: {excerpt}")]
     Unreadable {
         /// The upstream that was read.
         upstream: Upstream,
         /// The URL.
         url: String,
         /// The beginning of the body.
-        said: String,
+        excerpt: String,
         /// Error of the parser.
         #[source]
         source: serde_json::Error,
     },
     /// JSON of the right shape without a usable entry.
-    #[error("{upstream} sent {rows} entries at {url}, and none has all that is needed")]
-    Hollow {
+    #[error("{upstream} sent {rows} entries at {url}, and none is complete")]
+    NoUsableEntry {
         /// The upstream that was read.
         upstream: Upstream,
         /// The URL.
@@ -96,7 +98,7 @@ pub enum FetchError {
         rows: usize,
     },
     /// The command is offline and the page is not cached.
-    #[error("nothing is stored of {upstream} at {url}; fetch the catalog once with a network")]
+    #[error("there is no stored data of {upstream} at {url}: fetch the catalog once with network access")]
     Offline {
         /// The upstream that would have been read.
         upstream: Upstream,
@@ -104,8 +106,8 @@ pub enum FetchError {
         url: String,
     },
     /// The key of a file lacks a URL or a hash.
-    #[error("`{project}` names no file: it has to be an https address with `#sha256=` and 64 hex digits")]
-    NotAFile {
+    #[error("`{project}` names no file: it must be an https address with `#sha256=` and 64 hex digits")]
+    InvalidFileKey {
         /// The text.
         project: String,
     },
@@ -113,7 +115,7 @@ pub enum FetchError {
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The downloaded file is not a readable plugin. A retry downloads the same bytes.
-    #[error("`{url}` is no plugin that can be read")]
+    #[error("`{url}` is not a readable plugin")]
     NotAPlugin {
         /// The URL.
         url: String,
@@ -122,14 +124,14 @@ pub enum FetchError {
         source: FactsError,
     },
     /// Downloads are not allowed and the file is not stored.
-    #[error("nothing is stored of `{url}`; fetch the catalog once with a network")]
+    #[error("there is no stored data of `{url}`: fetch the catalog once with network access")]
     FileOffline {
         /// The URL.
         url: String,
     },
     /// The image's registry has no list of tags in a format that is supported.
     #[error(
-        "the tags of `{repository}` cannot be listed: only repositories on Docker Hub can; pin `spec.image` by digest instead"
+        "the tags of `{repository}` cannot be listed, because it is not on Docker Hub: pin `spec.image` by digest instead"
     )]
     NotOnDockerHub {
         /// The repository as configured.
@@ -142,15 +144,15 @@ impl FetchError {
     pub fn category(&self) -> &'static str {
         match self {
             Self::NotFound { .. } => "not-found",
-            Self::NotAName { .. } => "not-a-name",
+            Self::InvalidName { .. } => "not-a-name",
             Self::Unreachable { .. } => "unreachable",
             Self::Status { .. } => "status",
-            Self::Resting { .. } => "resting",
+            Self::Paused { .. } => "resting",
             Self::TooLarge { .. } => "too-large",
             Self::Unreadable { .. } => "unreadable",
-            Self::Hollow { .. } => "hollow",
+            Self::NoUsableEntry { .. } => "hollow",
             Self::Offline { .. } | Self::FileOffline { .. } => "offline",
-            Self::NotAFile { .. } => "not-a-file",
+            Self::InvalidFileKey { .. } => "not-a-file",
             Self::Download(error) => error.category(),
             Self::NotAPlugin { .. } => "not-a-plugin",
             Self::NotOnDockerHub { .. } => "not-on-docker-hub",
@@ -158,23 +160,26 @@ impl FetchError {
     }
 
     /// Whether the error concerns a file that is named by its URL. The error text then contains that URL.
-    pub(super) fn is_about_a_file(&self) -> bool {
-        matches!(self, Self::NotAFile { .. } | Self::Download(_) | Self::NotAPlugin { .. } | Self::FileOffline { .. })
+    pub(super) fn concerns_file(&self) -> bool {
+        matches!(
+            self,
+            Self::InvalidFileKey { .. } | Self::Download(_) | Self::NotAPlugin { .. } | Self::FileOffline { .. }
+        )
     }
 
     /// The party that can resolve the error.
     pub fn blame(&self) -> Blame {
         match self {
             Self::NotFound { .. }
-            | Self::NotAName { .. }
+            | Self::InvalidName { .. }
             | Self::Offline { .. }
-            | Self::NotAFile { .. }
+            | Self::InvalidFileKey { .. }
             | Self::NotAPlugin { .. }
             | Self::FileOffline { .. }
             | Self::NotOnDockerHub { .. } => Blame::User,
             Self::Download(DownloadError::Disk(_)) => Blame::Cluster,
             Self::Download(error) => {
-                if error.may_pass() {
+                if error.is_transient() {
                     Blame::Upstream
                 } else {
                     Blame::User
@@ -182,10 +187,10 @@ impl FetchError {
             }
             Self::Unreachable { .. }
             | Self::Status { .. }
-            | Self::Resting { .. }
+            | Self::Paused { .. }
             | Self::TooLarge { .. }
             | Self::Unreadable { .. }
-            | Self::Hollow { .. } => Blame::Upstream,
+            | Self::NoUsableEntry { .. } => Blame::Upstream,
         }
     }
 }
@@ -227,20 +232,20 @@ impl StartError {
 
 /// Maximum length of one cause, in characters. Some causes repeat an input of a megabyte, and all are stored in a
 /// status.
-const LONGEST: usize = 500;
+const MAX_CAUSE_LENGTH: usize = 500;
 
 /// Formats an error and its causes in one line.
-pub fn in_words(error: &dyn Error) -> String {
-    let mut words = shortened(&error.to_string(), LONGEST).into_owned();
+pub fn format_chain(error: &dyn Error) -> String {
+    let mut text_chain = shortened(&error.to_string(), MAX_CAUSE_LENGTH).into_owned();
     let mut cause = error.source();
     while let Some(inner) = cause {
         // Some causes repeat the text of the layer above.
         let text = inner.to_string();
-        let text = shortened(&text, LONGEST);
-        if !words.contains(&*text) {
-            let _ = write!(words, ": {text}");
+        let text = shortened(&text, MAX_CAUSE_LENGTH);
+        if !text_chain.contains(&*text) {
+            let _ = write!(text_chain, ": {text}");
         }
         cause = inner.source();
     }
-    words
+    text_chain
 }

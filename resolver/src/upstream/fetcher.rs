@@ -13,8 +13,8 @@ use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 use super::docker_hub::{self, DockerHubRepository};
 use super::fill::{FillBuilds, Listed};
 use super::http::{Http, RetryPolicy};
-use super::page_cache::{CachedPage, Pages, Reads, younger};
-use super::project_page::{Name, ProjectListing, can_be_a_name};
+use super::page_cache::{CachedPage, Pages, Reads, is_younger};
+use super::project_page::{Name, ProjectListing, is_valid_name};
 use super::url::Files;
 use super::{FetchError, StartError, Upstream, Upstreams, fill, hangar, modrinth, purpur};
 use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
@@ -29,15 +29,15 @@ mod hash_lookup;
 mod verify_builds;
 
 /// Pages that are read at the same time.
-const AT_ONCE: usize = 8;
+const MAX_CONCURRENT: usize = 8;
 
 /// The builds of this many Paper versions, newest first, are read as often as the list of versions, because their
 /// builds change channel.
-const LIVELY: usize = 3;
+const FRESH_VERSIONS: usize = 3;
 
 /// Limit of the rounds in which the catalog names further projects. Real chains of dependencies have two or three
 /// links.
-const ROUNDS: usize = 16;
+const MAX_ROUNDS: usize = 16;
 
 /// How long cached data counts as fresh.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -80,10 +80,10 @@ pub struct Settings {
     /// How long cached data counts as fresh.
     pub ttl: Ttl,
     /// How failed requests are retried.
-    pub patience: RetryPolicy,
+    pub retry_policy: RetryPolicy,
     /// Whether pages stay in memory. Set it to false in a process that reads one catalog and exits, because it would
     /// hold all pages twice.
-    pub remembers: bool,
+    pub keeps_in_memory: bool,
 }
 
 impl Settings {
@@ -92,12 +92,12 @@ impl Settings {
         let store = store.into();
         Self {
             upstreams: Upstreams::default(),
-            files: files_in(&store),
+            files: files_dir(&store),
             store,
             contact: None,
             ttl: Ttl::default(),
-            patience: RetryPolicy::default(),
-            remembers: true,
+            retry_policy: RetryPolicy::default(),
+            keeps_in_memory: true,
         }
     }
 }
@@ -113,9 +113,9 @@ pub struct CatalogQuery<'a> {
     pub images: Option<&'a str>,
     /// Builds that a version set would contain and whose hash must be known. A build that is not verified yet is
     /// downloaded.
-    pub see: &'a [PaperName],
+    pub builds_to_verify: &'a [PaperName],
     /// Unmanaged JARs. Their projects are looked up by hash and read too.
-    pub own: &'a [UnmanagedJar],
+    pub unmanaged: &'a [UnmanagedJar],
     /// The oldest Minecraft that any server can run (the lowest floor or pin of all servers). Builds of older versions
     /// are not read: those versions are in the catalog without builds. `None` means that the builds of all versions are
     /// read, once. For a proxy all builds are always read.
@@ -125,7 +125,14 @@ pub struct CatalogQuery<'a> {
 impl Default for CatalogQuery<'_> {
     /// All versions of Paper.
     fn default() -> Self {
-        Self { software: &[Software::Paper], projects: &[], images: None, see: &[], own: &[], oldest: None }
+        Self {
+            software: &[Software::Paper],
+            projects: &[],
+            images: None,
+            builds_to_verify: &[],
+            unmanaged: &[],
+            oldest: None,
+        }
     }
 }
 
@@ -142,7 +149,7 @@ pub struct Fetcher {
     /// Owner of a file, by its sha256.
     owners: Pages<Option<Owner>>,
     /// Verified builds of a source that publishes only an md5, by version, number and md5. Entries do not expire.
-    seen: Pages<VerifiedBuild>,
+    verified: Pages<VerifiedBuild>,
     files: Files,
 }
 
@@ -155,25 +162,33 @@ impl fmt::Debug for Fetcher {
 impl Fetcher {
     /// Creates a fetcher that reads the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { upstreams, store, files, contact, ttl, patience, remembers } = settings;
+        let Settings { upstreams, store, files, contact, ttl, retry_policy: patience, keeps_in_memory: remembers } =
+            settings;
         let store = DiskStore::open(&store)?;
         let http = Http::new(contact.as_deref(), patience);
         let files = Files::new(&files, &upstreams, contact.as_deref(), &store);
-        Ok(Self::with(upstreams, ttl, http, files, &store, remembers))
+        Ok(Self::from_parts(upstreams, ttl, http, files, &store, remembers))
     }
 
     /// Creates a fetcher that uses no network. It reads the pages that another fetcher stored in this directory,
     /// however old, and reads them again on each call.
     pub fn offline(store: &Path) -> Self {
-        let pages = DiskStore::existing(store);
-        let files = Files::offline(&files_in(store), &pages);
-        Self::with(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages, false)
+        let pages = DiskStore::open_existing(store);
+        let files = Files::offline(&files_dir(store), &pages);
+        Self::from_parts(Upstreams::default(), Ttl::default(), Http::offline(), files, &pages, false)
     }
 
-    fn with(upstreams: Upstreams, ttl: Ttl, http: Http, files: Files, store: &DiskStore, remembers: bool) -> Self {
+    fn from_parts(
+        upstreams: Upstreams,
+        ttl: Ttl,
+        http: Http,
+        files: Files,
+        store: &DiskStore,
+        remembers: bool,
+    ) -> Self {
         let offline = http.is_offline();
         let most = |pages: u64| if remembers { pages } else { 0 };
-        let small = if remembers { Reads::Aside } else { Reads::Here };
+        let small = if remembers { Reads::BlockingThread } else { Reads::CallerThread };
         Self {
             upstreams,
             ttl,
@@ -182,10 +197,10 @@ impl Fetcher {
             builds: Pages::new("builds", most(300), store, small, offline),
             names: Pages::new("names", most(4_000), store, small, offline),
             // A large listing takes 4 MB in memory, a typical one 50 KB.
-            listings: Pages::new("releases", most(1_000), store, Reads::Aside, offline),
+            listings: Pages::new("releases", most(1_000), store, Reads::BlockingThread, offline),
             tags: Pages::new("images", most(20), store, small, offline),
             owners: Pages::new("owners", most(10_000), store, small, offline),
-            seen: Pages::new("seen", most(1_000), store, small, offline),
+            verified: Pages::new("seen", most(1_000), store, small, offline),
             files,
         }
     }
@@ -206,7 +221,7 @@ impl Fetcher {
     }
 
     /// Reads all data of `wanted`, as fresh as the TTLs demand. `missing` receives the catalog so far and returns the
-    /// projects that it still lacks ([`needed_projects`](crate::needed_projects) for each request), until it returns
+    /// projects that it still lacks ([`missing_projects`](crate::missing_projects) for each request), until it returns
     /// none.
     ///
     /// It never fails as a whole. A page that cannot be read is replaced by its cached form, and listed in `unread` if
@@ -218,33 +233,33 @@ impl Fetcher {
         now: Timestamp,
     ) -> CatalogBuild {
         let mut reading = CatalogBuild::empty(now);
-        reading.catalog.owners = self.owners(wanted.own, now).await;
+        reading.catalog.owners = self.owners(wanted.unmanaged, now).await;
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
-        let mut asked: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
+        let mut requested_keys: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
         // Projects are first: their large pages are read on other threads while this thread reads those of Paper.
         let (projects, software, tags) = futures::join!(
-            self.projects(asked.iter().cloned().collect(), now),
+            self.projects(requested_keys.iter().cloned().collect(), now),
             self.software(wanted.software, wanted.oldest, now),
             self.images(wanted.images, now)
         );
         for paper in software {
             reading.add_paper(paper);
         }
-        reading.lend_java();
-        self.see(&mut reading, wanted.see, now).await;
+        reading.copy_java_to_purpur();
+        self.verify_builds(&mut reading, wanted.builds_to_verify, now).await;
         reading.add_images(tags);
         reading.add_projects(projects);
-        self.files.teach(&mut reading.catalog, now).await;
-        for _ in 0..ROUNDS {
+        self.files.add_metadata(&mut reading.catalog, now).await;
+        for _ in 0..MAX_ROUNDS {
             let more: Vec<ProjectKey> =
-                missing(&reading.catalog).into_iter().filter(|key| asked.insert(key.clone())).collect();
+                missing(&reading.catalog).into_iter().filter(|key| requested_keys.insert(key.clone())).collect();
             if more.is_empty() {
                 break;
             }
             reading.add_projects(self.projects(more, now).await);
-            self.files.teach(&mut reading.catalog, now).await;
+            self.files.add_metadata(&mut reading.catalog, now).await;
         }
-        reading.in_order()
+        reading.sorted()
     }
 
     /// Reads one software after the other. Nearly always there is one, and all its versions are requested at once.
@@ -257,46 +272,46 @@ impl Fetcher {
     }
 
     async fn paper(&self, software: Software, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
-        let upstream = Upstream::of_builds(software);
+        let upstream = Upstream::for_builds(software);
         let (url, read): (_, fn(&_, &[u8]) -> _) = match software {
-            Software::Purpur => (purpur::versions_url(&self.upstreams), purpur::versions_of),
+            Software::Purpur => (purpur::versions_url(&self.upstreams), purpur::parse_versions),
             Software::Paper | Software::Folia | Software::Velocity => {
-                (fill::versions_url(&self.upstreams, software), fill::versions_of)
+                (fill::versions_url(&self.upstreams, software), fill::parse_versions)
             }
         };
-        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.paper, now);
-        let fetch = |held| self.http.renew(upstream, &url, held, now, |body| read(&url, body));
-        let list = match self.versions.get(&page_of(software, "versions"), &url, now, fresh, fetch).await {
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.paper, now);
+        let fetch = |held| self.http.refresh(upstream, &url, held, now, |body| read(&url, body));
+        let list = match self.versions.get(&builds_page_name(software, "versions"), &url, now, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
                 let unread = vec![ReadFailure { minecraft: None, error, cached_since: None }];
                 return Paper { software, read_at: now, versions: Vec::new(), unread };
             }
         };
-        let read_at = list.held.stamp.checked_at;
-        let count = list.held.body.len();
+        let read_at = list.stored.stamp.checked_at;
+        let count = list.stored.body.len();
         // Created before they are streamed: a closure in a stream that borrows its items keeps the future from being
         // spawned.
-        let reads: Vec<_> = (list.held.body.iter().enumerate())
-            .map(|(place, listed)| async move {
+        let reads: Vec<_> = (list.stored.body.iter().enumerate())
+            .map(|(position, listed)| async move {
                 let has_builds = listed.builds.as_ref().is_none_or(|builds| !builds.is_empty());
                 let wanted = has_builds && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
                 let found = if wanted {
-                    Some(self.builds_of(software, listed, place + LIVELY >= count, now).await)
+                    Some(self.builds_of(software, listed, position + FRESH_VERSIONS >= count, now).await)
                 } else {
                     None
                 };
                 (listed, found)
             })
             .collect();
-        let read = stream::iter(reads).buffered(AT_ONCE).collect::<Vec<_>>().await;
+        let read = stream::iter(reads).buffered(MAX_CONCURRENT).collect::<Vec<_>>().await;
         let list_unread = list.stale.map(|error| ReadFailure { minecraft: None, error, cached_since: Some(read_at) });
         let (versions, unread) = (Vec::with_capacity(count), Vec::from_iter(list_unread));
         let mut paper = Paper { software, read_at, versions, unread };
         for (listed, found) in read {
             let (builds, error, cached_since) = match found {
                 None => (Vec::new(), None, None),
-                Some(Ok(CachedPage { held, stale })) => {
+                Some(Ok(CachedPage { stored: held, stale })) => {
                     (Arc::unwrap_or_clone(held.body).builds, stale, Some(held.stamp.checked_at))
                 }
                 Some(Err(error)) => (Vec::new(), Some(error), None),
@@ -327,16 +342,16 @@ impl Fetcher {
         let fresh = |held: &StoredPage<FillBuilds>| {
             // Two caches in front of Fill may disagree for a while, so builds are never read more often than the list
             // itself.
-            let confirmed = younger(&held.stamp, self.ttl.paper, now);
+            let confirmed = is_younger(&held.stamp, self.ttl.paper, now);
             let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
-            confirmed || (as_listed && younger(&held.stamp, ttl, now))
+            confirmed || (as_listed && is_younger(&held.stamp, ttl, now))
         };
         let read = |body: &[u8]| match software {
-            Software::Purpur => purpur::builds_of(&url, &self.upstreams, version, body),
-            Software::Paper | Software::Folia | Software::Velocity => fill::builds_of(&url, body),
+            Software::Purpur => purpur::parse_builds(&url, &self.upstreams, version, body),
+            Software::Paper | Software::Folia | Software::Velocity => fill::parse_builds(&url, body),
         };
-        let fetch = |held| self.http.renew(Upstream::of_builds(software), &url, held, now, read);
-        self.builds.get(&page_of(software, version.as_str()), &url, now, fresh, fetch).await
+        let fetch = |held| self.http.refresh(Upstream::for_builds(software), &url, held, now, read);
+        self.builds.get(&builds_page_name(software, version.as_str()), &url, now, fresh, fetch).await
     }
 
     async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
@@ -346,8 +361,8 @@ impl Fetcher {
             return Some(Images { subject: written.to_owned(), found: Err(error) });
         };
         let url = repository.url(&self.upstreams);
-        let subject = repository.full();
-        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.images, now);
+        let subject = repository.full_name();
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.images, now);
         let fetch = |held| docker_hub::fetch_tags(&self.http, &url, &repository, held, now);
         let found = self.tags.get(&subject, &url, now, fresh, fetch).await;
         Some(Images { subject, found })
@@ -363,7 +378,7 @@ impl Fetcher {
                 };
                 (key, found)
             })
-            .buffered(AT_ONCE)
+            .buffered(MAX_CONCURRENT)
             .collect()
             .await
     }
@@ -374,22 +389,22 @@ impl Fetcher {
         project: &str,
         now: Timestamp,
     ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
-        if !can_be_a_name(project) {
-            return Err(Arc::new(FetchError::NotAName { upstream: site.upstream(), project: project.to_owned() }));
+        if !is_valid_name(project) {
+            return Err(Arc::new(FetchError::InvalidName { upstream: site.upstream(), project: project.to_owned() }));
         }
         let name = self.name(site, project, now).await?;
-        let id = name.held.body.id.as_str();
+        let id = name.stored.body.id.as_str();
         let url = match site {
             Site::Hangar => hangar::list_url(&self.upstreams, id),
             Site::Modrinth => modrinth::list_url(&self.upstreams, id),
         };
-        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.releases, now);
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.releases, now);
         let fetch = |held| async {
             match site {
                 Site::Hangar => {
-                    hangar::fetch_list(&self.http, &url, &name.held.body, held, self.ttl.project, now).await
+                    hangar::fetch_list(&self.http, &url, &name.stored.body, held, self.ttl.project, now).await
                 }
-                Site::Modrinth => modrinth::fetch_list(&self.http, &url, &name.held.body, held, now).await,
+                Site::Modrinth => modrinth::fetch_list(&self.http, &url, &name.stored.body, held, now).await,
             }
             .map_err(|error| not_found(error, project))
         };
@@ -401,12 +416,12 @@ impl Fetcher {
     /// Resolves a slug or id to a project. The result is stored by slug and by id, so that a dependency on a project
     /// that a user named by its slug costs no request, online and offline.
     async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<CachedPage<Name>, Arc<FetchError>> {
-        let url_of = |asked: &str| match site {
-            Site::Hangar => hangar::name_url(&self.upstreams, asked),
-            Site::Modrinth => modrinth::name_url(&self.upstreams, asked),
+        let url_of = |name: &str| match site {
+            Site::Hangar => hangar::name_url(&self.upstreams, name),
+            Site::Modrinth => modrinth::name_url(&self.upstreams, name),
         };
         let url = url_of(project);
-        let fresh = |held: &StoredPage<_>| younger(&held.stamp, self.ttl.project, now);
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.project, now);
         let fetch = |held| async {
             match site {
                 Site::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
@@ -416,11 +431,11 @@ impl Fetcher {
         };
         let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
         // A page from the disk was stored under all its names when it was fetched.
-        let came_now = found.held.stamp.checked_at == now;
-        for other in [&found.held.body.id, &found.held.body.slug] {
-            if came_now && other != project {
-                let stamp = PageOrigin { url: url_of(other).to_string(), etag: None, ..found.held.stamp.clone() };
-                let held = StoredPage { stamp, body: Arc::clone(&found.held.body) };
+        let is_fresh = found.stored.stamp.checked_at == now;
+        for other in [&found.stored.body.id, &found.stored.body.slug] {
+            if is_fresh && other != project {
+                let stamp = PageOrigin { url: url_of(other).to_string(), etag: None, ..found.stored.stamp.clone() };
+                let held = StoredPage { stamp, body: Arc::clone(&found.stored.body) };
                 self.names.add(&format!("{site}/{other}"), &held).await;
             }
         }
@@ -429,13 +444,13 @@ impl Fetcher {
 }
 
 /// Name of a page of builds in the store. Pages of Paper have no prefix.
-fn page_of(software: Software, about: &str) -> String {
+fn builds_page_name(software: Software, about: &str) -> String {
     if software.is_paper() { about.to_owned() } else { format!("{}/{about}", software.project()) }
 }
 
 /// Converts the upstream's 404 to an error that names the project as the user wrote it.
 fn not_found(error: FetchError, project: &str) -> FetchError {
-    if let FetchError::Status { upstream, url, status: 404, said: _ } = error {
+    if let FetchError::Status { upstream, url, status: 404, excerpt: _ } = error {
         FetchError::NotFound { upstream, url, project: project.to_owned() }
     } else {
         error
@@ -466,6 +481,6 @@ impl fmt::Display for Site {
 }
 
 /// The directory of files below the cache directory.
-fn files_in(store: &Path) -> PathBuf {
+fn files_dir(store: &Path) -> PathBuf {
     store.join("files")
 }

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::http::parse;
-use super::project_page::hash;
+use super::project_page::format_hash;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::software::Software;
@@ -31,25 +31,25 @@ pub(super) struct FillBuilds {
 }
 
 pub(super) fn versions_url(upstreams: &Upstreams, software: Software) -> reqwest::Url {
-    upstreams.at(Upstream::Fill, &["projects", software.project(), "versions"], &[])
+    upstreams.url(Upstream::Fill, &["projects", software.project(), "versions"], &[])
 }
 
 pub(super) fn builds_url(upstreams: &Upstreams, software: Software, version: &Minecraft) -> reqwest::Url {
-    upstreams.at(Upstream::Fill, &["projects", software.project(), "versions", version.as_str(), "builds"], &[])
+    upstreams.url(Upstream::Fill, &["projects", software.project(), "versions", version.as_str(), "builds"], &[])
 }
 
 /// The versions in a response, oldest first, at least one.
-pub(super) fn versions_of(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
+pub(super) fn parse_versions(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
     let listed = read_versions(parse(Upstream::Fill, url, body)?);
     if listed.is_empty() {
         // Every software has at least one version. An empty list would remove the version of every server.
-        return Err(FetchError::Hollow { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
+        return Err(FetchError::NoUsableEntry { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
     }
     Ok(listed)
 }
 
 /// The builds in a response.
-pub(super) fn builds_of(url: &reqwest::Url, body: &[u8]) -> Result<FillBuilds, FetchError> {
+pub(super) fn parse_builds(url: &reqwest::Url, body: &[u8]) -> Result<FillBuilds, FetchError> {
     Ok(read_builds(parse(Upstream::Fill, url, body)?))
 }
 
@@ -100,7 +100,7 @@ fn read_build(build: wire::FillBuild) -> Option<Build> {
             _ => BuildChannel::Alpha,
         },
         file: Artifact {
-            hash: hash("sha256", 32, file.checksums.sha256.as_deref()),
+            hash: format_hash("sha256", 32, file.checksums.sha256.as_deref()),
             name: file.name,
             url: file.url,
             size: file.size,
@@ -198,10 +198,10 @@ mod tests {
             {"version":{"id":"1.21.9-rc1","support":{"status":"UNSUPPORTED","end":"2025-09-29"}},"builds":[]},
             {"version":{"id":"1.8.8","support":{"status":"WHATEVER"}},"builds":[1]}]}"#;
         let listed = read_versions(serde_json::from_str(text).unwrap());
-        let seen: Vec<_> =
+        let parsed: Vec<_> =
             listed.iter().map(|l| (l.minecraft.as_str(), l.java, l.unsupported, l.builds.clone())).collect();
         assert_eq!(
-            seen,
+            parsed,
             [
                 ("1.8.8", None, false, Some(vec![1])),
                 ("1.21.9-rc1", None, true, Some(vec![])),

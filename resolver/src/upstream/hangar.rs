@@ -9,22 +9,22 @@ use serde::{Deserialize, Serialize};
 use super::disk_cache::StoredPage;
 use super::http::{Http, HttpResponse, parse};
 use super::page_cache::Fetched;
-use super::project_page::{Name, ProjectListing, hash};
+use super::project_page::{Name, ProjectListing, format_hash};
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
 /// Hangar's largest page. Hangar silently reduces a larger one to it.
-const PAGE: usize = 25;
+const PAGE_SIZE: usize = 25;
 
 /// Maximum number of pages in one scan, also where Hangar's pages are smaller than requested. At Hangar's rate limit
 /// this takes a minute.
-const PAGES: usize = MOST / PAGE;
+const MAX_PAGES: usize = MAX_VERSIONS / PAGE_SIZE;
 
 /// Pages that a scan requests at the same time.
-const PAGES_AT_ONCE: usize = 3;
+const CONCURRENT_PAGES: usize = 3;
 
 /// Maximum number of versions in one scan. Hangar itself ends its lists at 5,000.
-const MOST: usize = 5_000;
+const MAX_VERSIONS: usize = 5_000;
 
 /// State of the last scan of all pages. With it, the first page is enough for later updates.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,26 +37,26 @@ pub(super) struct PageScan {
     others: BTreeSet<String>,
 }
 
-pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
-    upstreams.at(Upstream::Hangar, &["projects", asked], &[])
+pub(super) fn name_url(upstreams: &Upstreams, name: &str) -> reqwest::Url {
+    upstreams.url(Upstream::Hangar, &["projects", name], &[])
 }
 
 pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
-    upstreams.at(Upstream::Hangar, &["projects", id, "versions"], &[])
+    upstreams.url(Upstream::Hangar, &["projects", id, "versions"], &[])
 }
 
 /// Resolves a slug or id to a project.
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
-    held: Option<StoredPage<Name>>,
+    stored: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    http.renew(Upstream::Hangar, url, held, now, |body| name_of(url, body)).await
+    http.refresh(Upstream::Hangar, url, stored, now, |body| parse_name(url, body)).await
 }
 
 /// The project in a response.
-pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
+pub(super) fn parse_name(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
     let project: wire::HangarProject = parse(Upstream::Hangar, url, body)?;
     Ok(Name { id: project.id.to_string(), slug: project.namespace.slug, title: project.name })
 }
@@ -67,26 +67,26 @@ pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,
     name: &Name,
-    held: Option<StoredPage<ProjectListing>>,
-    walk_every: SignedDuration,
+    stored: Option<StoredPage<ProjectListing>>,
+    scan_interval: SignedDuration,
     now: Timestamp,
 ) -> Result<Fetched<ProjectListing>, FetchError> {
-    let first = page(http, url, 0, now).await?;
-    let known = held.and_then(|held| {
-        let walk = held.body.walk.clone()?;
-        (now.duration_since(walk.at) < walk_every).then(|| (held.body.project.releases.clone(), walk))
+    let first = fetch_page(http, url, 0, now).await?;
+    let cached = stored.and_then(|stored| {
+        let scan = stored.body.walk.clone()?;
+        (now.duration_since(scan.at) < scan_interval).then(|| (stored.body.project.releases.clone(), scan))
     });
-    let merged = known.and_then(|(releases, walk)| merge(&first, releases, walk));
-    let (releases, walk) = match merged {
+    let merged = cached.and_then(|(releases, scan)| merge(&first, releases, scan));
+    let (releases, scan) = match merged {
         Some(merged) => merged,
-        None => walk(http, url, first, now).await?,
+        None => scan(http, url, first, now).await?,
     };
-    Ok(Fetched::New { body: listing(name, releases, walk, now), etag: None })
+    Ok(Fetched::New { body: build_listing(name, releases, scan, now), etag: None })
 }
 
 /// The listing of these releases, sorted.
-pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: PageScan, now: Timestamp) -> ProjectListing {
-    ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(walk) }
+pub(super) fn build_listing(name: &Name, releases: Vec<Release>, scan: PageScan, now: Timestamp) -> ProjectListing {
+    ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(scan) }
 }
 
 /// Merges the first page into the cached list. `None` means that more may have changed than the page shows: a version
@@ -94,27 +94,28 @@ pub(super) fn listing(name: &Name, releases: Vec<Release>, walk: PageScan, now: 
 pub(super) fn merge(
     first: &HangarPage,
     mut releases: Vec<Release>,
-    mut walk: PageScan,
+    mut scan: PageScan,
 ) -> Option<(Vec<Release>, PageScan)> {
-    let known: BTreeSet<&str> = releases.iter().map(version_of).chain(walk.others.iter().map(String::as_str)).collect();
-    let new = first.ids().filter(|id| !known.contains(id)).count();
+    let known_ids: BTreeSet<&str> =
+        releases.iter().map(version_of).chain(scan.others.iter().map(String::as_str)).collect();
+    let new = first.ids().filter(|id| !known_ids.contains(id)).count();
     let reaches = new < first.rows.len() || first.rows.is_empty() || first.is_last();
-    if !reaches || first.count.checked_sub(new) != Some(walk.count) {
+    if !reaches || first.count.checked_sub(new) != Some(scan.count) {
         return None;
     }
     let shown: BTreeSet<&str> = first.ids().collect();
     releases.retain(|release| !shown.contains(version_of(release)));
-    walk.others.retain(|id| !shown.contains(id.as_str()));
-    walk.count = first.count;
+    scan.others.retain(|id| !shown.contains(id.as_str()));
+    scan.count = first.count;
     for row in &first.rows {
-        row.clone().put(&mut releases, &mut walk.others);
+        row.clone().add_to(&mut releases, &mut scan.others);
     }
-    Some((releases, walk))
+    Some((releases, scan))
 }
 
 /// Reads all pages, and the first one again at the end, because a version that is published meanwhile shifts all
 /// others.
-async fn walk(
+async fn scan(
     http: &Http,
     url: &reqwest::Url,
     first: HangarPage,
@@ -122,24 +123,24 @@ async fn walk(
 ) -> Result<(Vec<Release>, PageScan), FetchError> {
     let mut pages = Vec::new();
     if !first.is_last() {
-        pages = stream::iter(first.further())
-            .map(|offset| page(http, url, offset, now))
-            .buffered(PAGES_AT_ONCE)
+        pages = stream::iter(first.further_offsets())
+            .map(|offset| fetch_page(http, url, offset, now))
+            .buffered(CONCURRENT_PAGES)
             .try_collect::<Vec<_>>()
             .await?;
-        pages.insert(0, page(http, url, 0, now).await?);
+        pages.insert(0, fetch_page(http, url, 0, now).await?);
     }
     pages.push(first);
-    Ok(together(pages, now))
+    Ok(join_pages(pages, now))
 }
 
 /// Joins the pages, newest first, to one list.
-pub(super) fn together(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>, PageScan) {
+pub(super) fn join_pages(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>, PageScan) {
     let count = pages[0].count;
     let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for row in pages.into_iter().flat_map(|page| page.rows) {
         if seen.insert(row.id.clone()) {
-            row.put(&mut releases, &mut others);
+            row.add_to(&mut releases, &mut others);
         }
     }
     (releases, PageScan { at: now, count, others })
@@ -164,7 +165,7 @@ struct HangarRow {
 }
 
 impl HangarRow {
-    fn put(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
+    fn add_to(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
         if self.releases.is_empty() {
             others.insert(self.id);
         }
@@ -174,11 +175,11 @@ impl HangarRow {
 
 /// Suffix of the id of a version's release for Velocity, which has its own file, list and dependencies. Ids and names
 /// of Hangar contain no `@`.
-const FOR_VELOCITY: &str = "@velocity";
+const VELOCITY_SUFFIX: &str = "@velocity";
 
 /// The id of the version that a release belongs to.
 fn version_of(release: &Release) -> &str {
-    release.id.strip_suffix(FOR_VELOCITY).unwrap_or(&release.id)
+    release.id.strip_suffix(VELOCITY_SUFFIX).unwrap_or(&release.id)
 }
 
 impl HangarPage {
@@ -187,8 +188,8 @@ impl HangarPage {
     }
 
     /// Offsets of the pages after the first one.
-    pub(super) fn further(&self) -> impl Iterator<Item = usize> + use<> {
-        (self.limit..self.count.min(MOST)).step_by(self.limit).take(PAGES - 1)
+    pub(super) fn further_offsets(&self) -> impl Iterator<Item = usize> + use<> {
+        (self.limit..self.count.min(MAX_VERSIONS)).step_by(self.limit).take(MAX_PAGES - 1)
     }
 
     /// Whether this is the last page. Decided by the count and not by the page's length, because hidden channels make
@@ -198,22 +199,22 @@ impl HangarPage {
     }
 }
 
-async fn page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<HangarPage, FetchError> {
+async fn fetch_page(http: &Http, url: &reqwest::Url, offset: usize, now: Timestamp) -> Result<HangarPage, FetchError> {
     let mut url = url.clone();
-    url.query_pairs_mut().append_pair("limit", &PAGE.to_string()).append_pair("offset", &offset.to_string());
+    url.query_pairs_mut().append_pair("limit", &PAGE_SIZE.to_string()).append_pair("offset", &offset.to_string());
     // Without an ETag: Hangar sends none.
     let HttpResponse::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
-        unreachable!("nothing conditional was asked");
+        unreachable!("the request was not conditional");
     };
-    page_of(&url, &body, offset)
+    parse_page(&url, &body, offset)
 }
 
 /// Parses a page.
-pub(super) fn page_of(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<HangarPage, FetchError> {
+pub(super) fn parse_page(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<HangarPage, FetchError> {
     let answer: wire::HangarVersions = parse(Upstream::Hangar, url, body)?;
     let rows = answer.result.into_iter().map(read_version).collect();
     let wire::Pagination { limit, count } = answer.pagination;
-    Ok(HangarPage { rows, offset, limit: limit.clamp(1, PAGE), count })
+    Ok(HangarPage { rows, offset, limit: limit.clamp(1, PAGE_SIZE), count })
 }
 
 fn read_version(mut version: wire::HangarVersion) -> HangarRow {
@@ -223,7 +224,7 @@ fn read_version(mut version: wire::HangarVersion) -> HangarRow {
     // The Velocity download becomes a separate release.
     loaders.retain(|platform| !platform.eq_ignore_ascii_case(VELOCITY));
     let paper = read_platform(&mut version, PAPER, id.clone(), loaders);
-    let velocity = read_platform(&mut version, VELOCITY, format!("{id}{FOR_VELOCITY}"), vec!["velocity".to_owned()]);
+    let velocity = read_platform(&mut version, VELOCITY, format!("{id}{VELOCITY_SUFFIX}"), vec!["velocity".to_owned()]);
     HangarRow { id, releases: paper.into_iter().chain(velocity).collect() }
 }
 
@@ -278,7 +279,7 @@ fn read_channel(channel: &wire::HangarChannel) -> Channel {
 /// than a JAR.
 fn read_file(download: wire::HangarDownload) -> Option<Artifact> {
     let (file, url) = (download.file_info?, download.download_url?);
-    let checked = hash("sha256", 32, file.sha256_hash.as_deref());
+    let checked = format_hash("sha256", 32, file.sha256_hash.as_deref());
     Some(Artifact { name: file.name, url, size: file.size_bytes, hash: checked })
 }
 

@@ -17,7 +17,7 @@ use super::rate_limit::RateLimiter;
 use super::{FetchError, StartError, Upstream};
 
 /// The largest body that is read: forty times the largest known list (`ViaVersion`'s with change logs, 1.5 MB).
-const LARGEST_BODY: u64 = 64 << 20;
+const MAX_BODY_SIZE: u64 = 64 << 20;
 
 /// Timeout of the connection setup.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -26,10 +26,10 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Maximum number of redirects. The APIs use none, but a mirror may.
-const REDIRECTS: usize = 5;
+const MAX_REDIRECTS: usize = 5;
 
 /// Bytes of an unexpected body that go into an error.
-const EXCERPT: usize = 160;
+const EXCERPT_LENGTH: usize = 160;
 
 /// How often and after which pauses a failed request is retried.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -72,7 +72,7 @@ impl RetryPolicy {
 /// Response of an upstream.
 pub(super) enum HttpResponse {
     /// 304: the cached page is unchanged.
-    Same,
+    NotModified,
     /// A body.
     New {
         /// Its bytes.
@@ -87,15 +87,15 @@ enum HttpRequest<'a> {
     /// A page, with the `ETag` of the cached page, if there is one.
     Page { etag: Option<&'a str> },
     /// A JSON body.
-    Posted { body: Vec<u8> },
+    Post { body: Vec<u8> },
 }
 
 /// The HTTP client with the state of each upstream.
 pub(super) struct Http {
     /// `None` means offline: no request is ever sent.
-    caller: Option<HttpClient>,
-    patience: RetryPolicy,
-    sides: BTreeMap<Upstream, HostState>,
+    client: Option<HttpClient>,
+    retry_policy: RetryPolicy,
+    hosts: BTreeMap<Upstream, HostState>,
 }
 
 /// Creates the HTTP client for the first request, because reading the CA certificates takes longer than an answer from
@@ -117,7 +117,11 @@ impl HttpClient {
                 .redirect(Policy::custom(|attempt| {
                     let downgraded = attempt.url().scheme() == "http"
                         && attempt.previous().iter().any(|previous| previous.scheme() == "https");
-                    if attempt.previous().len() > REDIRECTS || downgraded { attempt.stop() } else { attempt.follow() }
+                    if attempt.previous().len() > MAX_REDIRECTS || downgraded {
+                        attempt.stop()
+                    } else {
+                        attempt.follow()
+                    }
                 }))
         })?;
         Ok(self.client.get_or_init(|| made))
@@ -126,29 +130,29 @@ impl HttpClient {
 
 /// State of one upstream.
 struct HostState {
-    pace: RateLimiter,
+    rate_limiter: RateLimiter,
     requests: AtomicU64,
-    rest_until: Mutex<Option<Timestamp>>,
+    paused_until: Mutex<Option<Timestamp>>,
 }
 
 impl Http {
     pub(super) fn new(contact: Option<&str>, patience: RetryPolicy) -> Self {
-        let caller = HttpClient { contact: contact.map(str::to_owned), client: OnceLock::new() };
-        Self { caller: Some(caller), patience, sides: sides() }
+        let http_client = HttpClient { contact: contact.map(str::to_owned), client: OnceLock::new() };
+        Self { client: Some(http_client), retry_policy: patience, hosts: host_states() }
     }
 
     /// A client that sends no requests.
     pub(super) fn offline() -> Self {
-        Self { caller: None, patience: RetryPolicy::default(), sides: sides() }
+        Self { client: None, retry_policy: RetryPolicy::default(), hosts: host_states() }
     }
 
     pub(super) fn is_offline(&self) -> bool {
-        self.caller.is_none()
+        self.client.is_none()
     }
 
     /// Requests sent so far, retries included.
     pub(super) fn requests(&self) -> BTreeMap<Upstream, u64> {
-        self.sides.iter().map(|(upstream, side)| (*upstream, side.requests.load(Ordering::Relaxed))).collect()
+        self.hosts.iter().map(|(upstream, host)| (*upstream, host.requests.load(Ordering::Relaxed))).collect()
     }
 
     /// Reads one page. `etag` is that of the cached page, if there is one.
@@ -159,21 +163,21 @@ impl Http {
         etag: Option<&str>,
         now: Timestamp,
     ) -> Result<HttpResponse, FetchError> {
-        self.ask(upstream, url, HttpRequest::Page { etag }, now).await
+        self.send(upstream, url, HttpRequest::Page { etag }, now).await
     }
 
     /// Reads one page again, unless it is unchanged.
-    pub(super) async fn renew<T>(
+    pub(super) async fn refresh<T>(
         &self,
         upstream: Upstream,
         url: &Url,
-        held: Option<StoredPage<T>>,
+        stored: Option<StoredPage<T>>,
         now: Timestamp,
         read: impl FnOnce(&[u8]) -> Result<T, FetchError>,
     ) -> Result<Fetched<T>, FetchError> {
-        let etag = held.as_ref().and_then(|held| held.stamp.etag.as_deref());
+        let etag = stored.as_ref().and_then(|stored| stored.stamp.etag.as_deref());
         match self.get(upstream, url, etag, now).await? {
-            HttpResponse::Same => Ok(Fetched::Same),
+            HttpResponse::NotModified => Ok(Fetched::NotModified),
             HttpResponse::New { body, etag } => Ok(Fetched::New { body: read(&body)?, etag }),
         }
     }
@@ -186,74 +190,74 @@ impl Http {
         body: Vec<u8>,
         now: Timestamp,
     ) -> Result<Vec<u8>, FetchError> {
-        match self.ask(upstream, url, HttpRequest::Posted { body }, now).await? {
+        match self.send(upstream, url, HttpRequest::Post { body }, now).await? {
             HttpResponse::New { body, etag: _ } => Ok(body),
-            HttpResponse::Same => unreachable!("nothing conditional was asked"),
+            HttpResponse::NotModified => unreachable!("the request was not conditional"),
         }
     }
 
-    async fn ask(
+    async fn send(
         &self,
         upstream: Upstream,
         url: &Url,
-        question: HttpRequest<'_>,
+        query: HttpRequest<'_>,
         now: Timestamp,
     ) -> Result<HttpResponse, FetchError> {
-        let Some(caller) = &self.caller else {
+        let Some(http_client) = &self.client else {
             return Err(FetchError::Offline { upstream, url: url.to_string() });
         };
         let unreachable = |source| FetchError::Unreachable { upstream, url: url.to_string(), source };
-        let client = caller.client().map_err(unreachable)?;
-        let side = self.sides.get(&upstream).expect("built from all upstreams");
+        let client = http_client.client().map_err(unreachable)?;
+        let host = self.hosts.get(&upstream).expect("built from all upstreams");
         let mut tried = 0;
         loop {
-            if let Some(until) = side.resting(now) {
-                return Err(FetchError::Resting { upstream, until });
+            if let Some(until) = host.active_pause(now) {
+                return Err(FetchError::Paused { upstream, until });
             }
-            side.pace.wait().await;
-            let draw = side.requests.fetch_add(1, Ordering::Relaxed);
+            host.rate_limiter.wait().await;
+            let draw = host.requests.fetch_add(1, Ordering::Relaxed);
             tried += 1;
-            let failed = match once(client, upstream, url, &question).await {
+            let failed = match send_once(client, upstream, url, &query).await {
                 Ok(answer) => return Ok(answer),
                 Err(failed) => failed,
             };
-            let asked = failed.wait.map(|wait| wait.from(now)).filter(|wait| !wait.is_zero());
-            if let Some(wait) = asked
-                && wait > self.patience.longest_pause
+            let requested_pause = failed.wait.map(|wait| wait.from(now)).filter(|wait| !wait.is_zero());
+            if let Some(wait) = requested_pause
+                && wait > self.retry_policy.longest_pause
             {
                 let until =
                     now.saturating_add(SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX)).unwrap_or(now);
                 tracing::info!(%upstream, %until, "the upstream asked for a pause");
-                side.rest(until);
+                host.pause_until(until);
                 return Err(failed.error);
             }
-            if !failed.again || tried >= self.patience.tries {
+            if !failed.retryable || tried >= self.retry_policy.tries {
                 return Err(failed.error);
             }
-            let pause = self.patience.pause(tried + 1, draw).max(asked.unwrap_or_default());
-            tracing::debug!(%upstream, %url, ?pause, error = %super::in_words(&failed.error), "trying again");
+            let pause = self.retry_policy.pause(tried + 1, draw).max(requested_pause.unwrap_or_default());
+            tracing::debug!(%upstream, %url, ?pause, error = %super::format_chain(&failed.error), "trying again");
             tokio::time::sleep(pause).await;
         }
     }
 }
 
 impl HostState {
-    fn resting(&self, now: Timestamp) -> Option<Timestamp> {
-        self.rest_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| now < *until)
+    fn active_pause(&self, now: Timestamp) -> Option<Timestamp> {
+        self.paused_until.lock().unwrap_or_else(PoisonError::into_inner).filter(|until| now < *until)
     }
 
-    fn rest(&self, until: Timestamp) {
-        *self.rest_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
+    fn pause_until(&self, until: Timestamp) {
+        *self.paused_until.lock().unwrap_or_else(PoisonError::into_inner) = Some(until);
     }
 }
 
-fn sides() -> BTreeMap<Upstream, HostState> {
-    let side = |upstream| HostState {
-        pace: RateLimiter::of(upstream),
+fn host_states() -> BTreeMap<Upstream, HostState> {
+    let host = |upstream| HostState {
+        rate_limiter: RateLimiter::new(upstream),
         requests: AtomicU64::new(0),
-        rest_until: Mutex::new(None),
+        paused_until: Mutex::new(None),
     };
-    Upstream::ALL.into_iter().map(|upstream| (upstream, side(upstream))).collect()
+    Upstream::ALL.into_iter().map(|upstream| (upstream, host(upstream))).collect()
 }
 
 /// Creates a client with our `User-Agent` (`contact`: a mail address or page of the admin), configured further by
@@ -269,7 +273,7 @@ fn make_client(contact: Option<&str>, more: impl Fn(ClientBuilder) -> ClientBuil
     builder().build().or_else(|error| {
         // The usual cause is an image without CA certificates. A mirror over http works without them, and https fails
         // with a clear error.
-        tracing::warn!(error = %super::in_words(&error), "no CA certificates: https upstreams will fail");
+        tracing::warn!(error = %super::format_chain(&error), "no CA certificates: https upstreams will fail");
         builder().tls_certs_only([]).build()
     })
 }
@@ -286,7 +290,7 @@ fn user_agent(contact: Option<&str>) -> String {
 struct FailedRequest {
     error: FetchError,
     /// Whether the same request may succeed a moment later.
-    again: bool,
+    retryable: bool,
     /// The pause that the upstream demands.
     wait: Option<RetryWait>,
 }
@@ -320,47 +324,47 @@ impl RetryWait {
     }
 }
 
-async fn once(
+async fn send_once(
     client: &Client,
     upstream: Upstream,
     url: &Url,
-    question: &HttpRequest<'_>,
+    query: &HttpRequest<'_>,
 ) -> Result<HttpResponse, FailedRequest> {
     let broken = |source: reqwest::Error| FailedRequest {
         // The error contains the URL already.
         error: FetchError::Unreachable { upstream, url: url.to_string(), source: source.without_url() },
-        again: true,
+        retryable: true,
         wait: None,
     };
-    let (request, conditional) = match question {
+    let (request, conditional) = match query {
         HttpRequest::Page { etag: None } => (client.get(url.clone()), false),
         HttpRequest::Page { etag: Some(etag) } => (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true),
-        HttpRequest::Posted { body } => {
+        HttpRequest::Post { body } => {
             (client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.clone()), false)
         }
     };
     let mut response = request.send().await.map_err(broken)?;
     let status = response.status();
     if status == StatusCode::NOT_MODIFIED && conditional {
-        return Ok(HttpResponse::Same);
+        return Ok(HttpResponse::NotModified);
     }
     let wait = RetryWait::read(response.headers());
     let etag = response.headers().get(ETAG).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let too_large = || FailedRequest {
-        error: FetchError::TooLarge { upstream, url: url.to_string(), limit: LARGEST_BODY },
-        again: false,
+        error: FetchError::TooLarge { upstream, url: url.to_string(), limit: MAX_BODY_SIZE },
+        retryable: false,
         wait: None,
     };
-    if response.content_length().is_some_and(|length| length > LARGEST_BODY) {
+    if response.content_length().is_some_and(|length| length > MAX_BODY_SIZE) {
         return Err(too_large());
     }
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(broken)? {
-        if (body.len() + chunk.len()) as u64 > LARGEST_BODY {
+        if (body.len() + chunk.len()) as u64 > MAX_BODY_SIZE {
             return Err(too_large());
         }
         body.extend_from_slice(&chunk);
-        if !status.is_success() && body.len() > EXCERPT {
+        if !status.is_success() && body.len() > EXCERPT_LENGTH {
             break;
         }
     }
@@ -369,10 +373,10 @@ async fn once(
     }
     let again =
         status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT;
-    let said = excerpt(&body);
+    let excerpt = excerpt(&body);
     Err(FailedRequest {
-        error: FetchError::Status { upstream, url: url.to_string(), status: status.as_u16(), said },
-        again,
+        error: FetchError::Status { upstream, url: url.to_string(), status: status.as_u16(), excerpt },
+        retryable: again,
         wait,
     })
 }
@@ -380,12 +384,12 @@ async fn once(
 /// The beginning of a body, on one line. An HTML page, for example of a proxy, is replaced by a description.
 fn excerpt(body: &[u8]) -> String {
     if body.trim_ascii_start().starts_with(b"<") {
-        return "a page for browsers, as of a proxy in front of it".to_owned();
+        return "an HTML page, as from a proxy in front of it".to_owned();
     }
-    let start = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
-    let line = start.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|c| !c.is_control()).collect();
-    if line.is_empty() { "an empty body".to_owned() } else { line }
+    let start = String::from_utf8_lossy(&body[..body.len().min(EXCERPT_LENGTH)]);
+    let text = start.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text: String = text.chars().filter(|c| !c.is_control()).collect();
+    if text.is_empty() { "an empty body".to_owned() } else { text }
 }
 
 /// Parses a body as a response of the API.
@@ -393,7 +397,7 @@ pub(super) fn parse<T: DeserializeOwned>(upstream: Upstream, url: &Url, body: &[
     serde_json::from_slice(body).map_err(|source| FetchError::Unreadable {
         upstream,
         url: url.to_string(),
-        said: excerpt(body),
+        excerpt: excerpt(body),
         source,
     })
 }
@@ -456,22 +460,22 @@ mod tests {
     #[test]
     fn http_client_is_created_on_first_request() {
         let http = Http::new(None, RetryPolicy::default());
-        let caller = http.caller.as_ref().unwrap();
-        assert!(caller.client.get().is_none());
-        let made: *const Client = caller.client().unwrap();
-        assert!(std::ptr::eq(made, caller.client().unwrap()), "one for all questions");
+        let http_client = http.client.as_ref().unwrap();
+        assert!(http_client.client.get().is_none());
+        let made: *const Client = http_client.client().unwrap();
+        assert!(std::ptr::eq(made, http_client.client().unwrap()), "one for all questions");
     }
 
     #[test]
     fn error_excerpt_is_one_short_line() {
         assert_eq!(excerpt(b"rate limit\n  of \x07blocked"), "rate limit of blocked");
-        let page = "a page for browsers, as of a proxy in front of it";
+        let page = "an HTML page, as from a proxy in front of it";
         assert_eq!(
             excerpt(b"\n <!DOCTYPE html><h1>Checking your browser</h1>"),
             page,
             "its markup tells nobody anything"
         );
         assert_eq!(excerpt(b""), "an empty body");
-        assert!(excerpt(&[b'x'; 5000]).len() <= EXCERPT);
+        assert!(excerpt(&[b'x'; 5000]).len() <= EXCERPT_LENGTH);
     }
 }

@@ -5,28 +5,28 @@ use jiff::Timestamp;
 use super::disk_cache::StoredPage;
 use super::http::{Http, parse};
 use super::page_cache::Fetched;
-use super::project_page::{Name, ProjectListing, hash};
+use super::project_page::{Name, ProjectListing, format_hash};
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 
-pub(super) fn name_url(upstreams: &Upstreams, asked: &str) -> reqwest::Url {
-    upstreams.at(Upstream::Modrinth, &["project", asked], &[])
+pub(super) fn name_url(upstreams: &Upstreams, name: &str) -> reqwest::Url {
+    upstreams.url(Upstream::Modrinth, &["project", name], &[])
 }
 
 /// All versions in one response. Without a loader filter: Modrinth silently ignores a filter that it cannot parse, and
 /// one version may be plugin and mod at once. Without the change logs the response is a third of the size.
 pub(super) fn list_url(upstreams: &Upstreams, id: &str) -> reqwest::Url {
-    upstreams.at(Upstream::Modrinth, &["project", id, "version"], &[("include_changelog", "false")])
+    upstreams.url(Upstream::Modrinth, &["project", id, "version"], &[("include_changelog", "false")])
 }
 
 /// Resolves a slug or id to a project.
 pub(super) async fn fetch_name(
     http: &Http,
     url: &reqwest::Url,
-    held: Option<StoredPage<Name>>,
+    stored: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    http.renew(Upstream::Modrinth, url, held, now, |body| name_of(url, body)).await
+    http.refresh(Upstream::Modrinth, url, stored, now, |body| parse_name(url, body)).await
 }
 
 /// All releases of a project.
@@ -34,21 +34,21 @@ pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,
     name: &Name,
-    held: Option<StoredPage<ProjectListing>>,
+    stored: Option<StoredPage<ProjectListing>>,
     now: Timestamp,
 ) -> Result<Fetched<ProjectListing>, FetchError> {
-    http.renew(Upstream::Modrinth, url, held, now, |body| list_of(url, body, name, now)).await
+    http.refresh(Upstream::Modrinth, url, stored, now, |body| parse_listing(url, body, name, now)).await
 }
 
 /// The project in a response.
-pub(super) fn name_of(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
+pub(super) fn parse_name(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchError> {
     let wire::ModrinthProject { id, slug, title } = parse(Upstream::Modrinth, url, body)?;
     let slug = slug.filter(|slug| !slug.is_empty()).unwrap_or_else(|| id.clone());
     Ok(Name { id, slug, title })
 }
 
 /// The releases in a response.
-pub(super) fn list_of(
+pub(super) fn parse_listing(
     url: &reqwest::Url,
     body: &[u8],
     name: &Name,
@@ -109,7 +109,7 @@ fn read_files(mut files: Vec<wire::ModrinthFile>) -> (Option<Artifact>, Vec<Furt
 
 fn read_file(file: wire::ModrinthFile) -> Artifact {
     Artifact {
-        hash: hash("sha512", 64, file.hashes.sha512.as_deref()),
+        hash: format_hash("sha512", 64, file.hashes.sha512.as_deref()),
         name: file.filename,
         url: file.url,
         size: file.size,

@@ -16,15 +16,15 @@ use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(1);
 
 /// How long a failure is cached, so that a thousand servers do not each wait for the same unavailable upstream.
-const REMEMBER_FAILURE: SignedDuration = SignedDuration::from_secs(30);
+const FAILURE_TTL: SignedDuration = SignedDuration::from_secs(30);
 
 /// How long "no such project" is cached.
-const REMEMBER_NOT_FOUND: SignedDuration = SignedDuration::from_mins(10);
+const NOT_FOUND_TTL: SignedDuration = SignedDuration::from_mins(10);
 
 /// Result of reading an upstream.
 pub(super) enum Fetched<T> {
     /// 304, or an unchanged page.
-    Same,
+    NotModified,
     /// A changed page.
     New { body: T, etag: Option<String> },
 }
@@ -32,35 +32,35 @@ pub(super) enum Fetched<T> {
 /// A page that can be used.
 #[derive(Debug)]
 pub(super) struct CachedPage<T> {
-    pub(super) held: StoredPage<T>,
+    pub(super) stored: StoredPage<T>,
     /// The error because of which the page is older than it should be.
     pub(super) stale: Option<Arc<FetchError>>,
 }
 
 /// Cached state of one page.
 struct CacheEntry<T> {
-    held: Option<StoredPage<T>>,
+    stored: Option<StoredPage<T>>,
     failure: Option<ReadFailed>,
 }
 
 struct ReadFailed {
     error: Arc<FetchError>,
-    again_at: Timestamp,
+    retry_at: Timestamp,
 }
 
 impl<T> Clone for CacheEntry<T> {
     fn clone(&self) -> Self {
-        let failure = self.failure.as_ref().map(|f| ReadFailed { error: Arc::clone(&f.error), again_at: f.again_at });
-        Self { held: self.held.clone(), failure }
+        let failure = self.failure.as_ref().map(|f| ReadFailed { error: Arc::clone(&f.error), retry_at: f.retry_at });
+        Self { stored: self.stored.clone(), failure }
     }
 }
 
 impl<T> CacheEntry<T> {
     /// Whether the entry is used as it is. A failure is final for its time, even if an old page exists.
-    fn stands(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, now: Timestamp) -> bool {
-        match (&self.failure, &self.held) {
-            (Some(failure), _) => now < failure.again_at && failure.again_at <= now + REMEMBER_NOT_FOUND + CLOCK_SLACK,
-            (None, Some(held)) => fresh(held),
+    fn is_usable(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, now: Timestamp) -> bool {
+        match (&self.failure, &self.stored) {
+            (Some(failure), _) => now < failure.retry_at && failure.retry_at <= now + NOT_FOUND_TTL + CLOCK_SLACK,
+            (None, Some(stored)) => fresh(stored),
             (None, None) => false,
         }
     }
@@ -70,10 +70,10 @@ impl<T> CacheEntry<T> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Reads {
     /// A blocking thread.
-    Aside,
+    BlockingThread,
     /// The caller's thread: for small pages, in a process without other work. Handing one over takes longer than
     /// reading it.
-    Here,
+    CallerThread,
 }
 
 /// All pages of one kind.
@@ -115,28 +115,29 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                 Some(memory) => memory.get(name).await,
                 None => None,
             };
-            let known = match remembered {
-                Some(known) => known,
-                None => CacheEntry { held: self.stored(name, url).await, failure: None },
+            let entry = match remembered {
+                Some(entry) => entry,
+                None => CacheEntry { stored: self.read_stored(name, url).await, failure: None },
             };
-            if known.stands(&fresh, now) {
-                return known;
+            if entry.is_usable(&fresh, now) {
+                return entry;
             }
-            self.fetched(name, url, now, known.held, fetch).await
+            self.refresh(name, url, now, entry.stored, fetch).await
         };
-        let known = match &self.memory {
+        let entry = match &self.memory {
             Some(memory) => {
-                let entry = memory.entry_by_ref(name).or_insert_with_if(init, |known| !known.stands(&fresh, now)).await;
+                let entry =
+                    memory.entry_by_ref(name).or_insert_with_if(init, |entry| !entry.is_usable(&fresh, now)).await;
                 entry.into_value()
             }
             None => init.await,
         };
-        match known {
-            CacheEntry { held: Some(held), failure } => {
-                Ok(CachedPage { held, stale: failure.map(|failure| failure.error) })
+        match entry {
+            CacheEntry { stored: Some(stored), failure } => {
+                Ok(CachedPage { stored, stale: failure.map(|failure| failure.error) })
             }
-            CacheEntry { held: None, failure: Some(failure) } => Err(failure.error),
-            CacheEntry { held: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
+            CacheEntry { stored: None, failure: Some(failure) } => Err(failure.error),
+            CacheEntry { stored: None, failure: None } => unreachable!("a fetch ends with a page or a failure"),
         }
     }
 
@@ -146,70 +147,70 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
     }
 
     /// Adds a page that another request returned, if none is in memory under this name.
-    pub(super) async fn add(&self, name: &str, held: &StoredPage<T>) {
+    pub(super) async fn add(&self, name: &str, stored: &StoredPage<T>) {
         if self.memory.as_ref().is_some_and(|memory| memory.contains_key(name)) {
             return;
         }
-        self.write(name, held).await;
+        self.write(name, stored).await;
         if let Some(memory) = &self.memory {
-            memory.insert(name.to_owned(), CacheEntry { held: Some(held.clone()), failure: None }).await;
+            memory.insert(name.to_owned(), CacheEntry { stored: Some(stored.clone()), failure: None }).await;
         }
     }
 
-    async fn fetched<F>(
+    async fn refresh<F>(
         &self,
         name: &str,
         url: &Url,
         now: Timestamp,
-        held: Option<StoredPage<T>>,
+        stored: Option<StoredPage<T>>,
         fetch: impl FnOnce(Option<StoredPage<T>>) -> F,
     ) -> CacheEntry<T>
     where
         F: Future<Output = Result<Fetched<T>, FetchError>>,
     {
-        match fetch(held.clone()).await {
+        match fetch(stored.clone()).await {
             Err(error) => {
                 let missing = matches!(
                     error,
-                    FetchError::NotFound { .. } | FetchError::NotAName { .. } | FetchError::NotAPlugin { .. }
+                    FetchError::NotFound { .. } | FetchError::InvalidName { .. } | FetchError::NotAPlugin { .. }
                 );
-                let again_at = now + if missing { REMEMBER_NOT_FOUND } else { REMEMBER_FAILURE };
-                CacheEntry { held, failure: Some(ReadFailed { error: Arc::new(error), again_at }) }
+                let retry_at = now + if missing { NOT_FOUND_TTL } else { FAILURE_TTL };
+                CacheEntry { stored, failure: Some(ReadFailed { error: Arc::new(error), retry_at }) }
             }
             Ok(fetched) => {
-                let (body, etag, fetched_at) = match (fetched, held) {
+                let (body, etag, fetched_at) = match (fetched, stored) {
                     (Fetched::New { body, etag }, _) => (Arc::new(body), etag, now),
-                    (Fetched::Same, Some(held)) => (held.body, held.stamp.etag, held.stamp.fetched_at),
-                    (Fetched::Same, None) => unreachable!("304 needs an etag, and that needs a page"),
+                    (Fetched::NotModified, Some(stored)) => (stored.body, stored.stamp.etag, stored.stamp.fetched_at),
+                    (Fetched::NotModified, None) => unreachable!("304 needs an etag, and that needs a page"),
                 };
                 let stamp = PageOrigin { url: url.to_string(), etag, fetched_at, checked_at: now };
-                let held = StoredPage { stamp, body };
-                self.write(name, &held).await;
-                CacheEntry { held: Some(held), failure: None }
+                let stored = StoredPage { stamp, body };
+                self.write(name, &stored).await;
+                CacheEntry { stored: Some(stored), failure: None }
             }
         }
     }
 
-    async fn stored(&self, name: &str, url: &Url) -> Option<StoredPage<T>> {
-        let held = match self.reads {
-            Reads::Here => self.store.read::<T>(self.folder, name),
-            Reads::Aside => {
+    async fn read_stored(&self, name: &str, url: &Url) -> Option<StoredPage<T>> {
+        let stored = match self.reads {
+            Reads::CallerThread => self.store.read::<T>(self.folder, name),
+            Reads::BlockingThread => {
                 let (store, folder, name) = (self.store.clone(), self.folder, name.to_owned());
                 tokio::task::spawn_blocking(move || store.read::<T>(folder, &name)).await.ok().flatten()
             }
         }?;
-        (self.offline || held.stamp.url == url.as_str()).then_some(held)
+        (self.offline || stored.stamp.url == url.as_str()).then_some(stored)
     }
 
-    async fn write(&self, name: &str, held: &StoredPage<T>) {
-        let (store, folder, name, held) = (self.store.clone(), self.folder, name.to_owned(), held.clone());
+    async fn write(&self, name: &str, stored: &StoredPage<T>) {
+        let (store, folder, name, stored) = (self.store.clone(), self.folder, name.to_owned(), stored.clone());
         // It fails only if the task panicked or the runtime ends. The page is then fetched again later.
-        let _ = tokio::task::spawn_blocking(move || store.write(folder, &name, &held)).await;
+        let _ = tokio::task::spawn_blocking(move || store.write(folder, &name, &stored)).await;
     }
 }
 
 /// Whether a page was confirmed less than `ttl` ago.
-pub(super) fn younger(stamp: &PageOrigin, ttl: SignedDuration, now: Timestamp) -> bool {
+pub(super) fn is_younger(stamp: &PageOrigin, ttl: SignedDuration, now: Timestamp) -> bool {
     let age = now.duration_since(stamp.checked_at);
     age < ttl && age >= -CLOCK_SLACK
 }

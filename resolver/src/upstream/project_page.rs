@@ -23,7 +23,7 @@ pub(super) struct Name {
 impl Name {
     /// The project of this name with these releases, sorted.
     pub(super) fn project(&self, source: Source, mut releases: Vec<Release>, now: Timestamp) -> Project {
-        put_in_order(&mut releases);
+        sort_releases(&mut releases);
         let key = ProjectKey { source, project: self.slug.clone() };
         Project { key, id: self.id.clone(), name: self.title.clone(), read_at: now, releases }
     }
@@ -40,7 +40,7 @@ pub(super) struct ProjectListing {
 
 /// Sorts newest first: by publication, then by version, then by id, which makes the order total. Rows with the same id
 /// are one release, and the newest row wins, because a lock names releases by their ids.
-fn put_in_order(releases: &mut Vec<Release>) {
+fn sort_releases(releases: &mut Vec<Release>) {
     releases.sort_by(|a, b| {
         b.published
             .cmp(&a.published)
@@ -52,7 +52,7 @@ fn put_in_order(releases: &mut Vec<Release>) {
 }
 
 /// Whether the text can be a slug or an id. Both sources allow less. The rejected characters have a meaning in URLs.
-pub(super) fn can_be_a_name(text: &str) -> bool {
+pub(super) fn is_valid_name(text: &str) -> bool {
     !text.is_empty()
         && text.len() <= 64
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || b"!@$()`.+,_\"'-".contains(&b))
@@ -61,7 +61,7 @@ pub(super) fn can_be_a_name(text: &str) -> bool {
 
 /// Formats `<algorithm>:<hex>`. `None` unless the text is exactly this many bytes in hex, because such a hash cannot be
 /// checked.
-pub(super) fn hash(algorithm: &str, bytes: usize, text: Option<&str>) -> Option<String> {
+pub(super) fn format_hash(algorithm: &str, bytes: usize, text: Option<&str>) -> Option<String> {
     let text = text?.trim().to_ascii_lowercase();
     (text.len() == bytes * 2 && text.bytes().all(|b| b.is_ascii_hexdigit())).then(|| format!("{algorithm}:{text}"))
 }
@@ -73,19 +73,19 @@ mod tests {
     #[test]
     fn project_name_that_could_escape_url_path_is_refused() {
         for good in ["viaversion", "P1OZGk5p", "31", "essentials.x", "a+b", "it's"] {
-            assert!(can_be_a_name(good), "{good}");
+            assert!(is_valid_name(good), "{good}");
         }
         for bad in ["", ".", "..", "a/b", "a?b", "a#b", "a%2fb", "a b", "ä", "\n"] {
-            assert!(!can_be_a_name(bad), "{bad}");
+            assert!(!is_valid_name(bad), "{bad}");
         }
     }
 
     #[test]
     fn unverifiable_hash_is_ignored() {
         let sha = "AB".repeat(32);
-        assert_eq!(hash("sha256", 32, Some(&sha)), Some(format!("sha256:{}", "ab".repeat(32))));
-        assert_eq!(hash("sha256", 32, Some("d3bd99c2")), None);
-        assert_eq!(hash("sha256", 32, Some(&"xy".repeat(32))), None);
-        assert_eq!(hash("sha256", 32, None), None);
+        assert_eq!(format_hash("sha256", 32, Some(&sha)), Some(format!("sha256:{}", "ab".repeat(32))));
+        assert_eq!(format_hash("sha256", 32, Some("d3bd99c2")), None);
+        assert_eq!(format_hash("sha256", 32, Some(&"xy".repeat(32))), None);
+        assert_eq!(format_hash("sha256", 32, None), None);
     }
 }

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::fill::{FillBuilds, Listed};
 use super::http::parse;
-use super::project_page::hash;
+use super::project_page::format_hash;
 use super::{FetchError, Upstream, Upstreams};
 use crate::catalog::{Artifact, Build, BuildChannel};
 use crate::version::Minecraft;
@@ -17,22 +17,22 @@ use crate::version::Minecraft;
 const PROJECT: &str = "purpur";
 
 pub(super) fn versions_url(upstreams: &Upstreams) -> Url {
-    upstreams.at(Upstream::Purpur, &[PROJECT], &[])
+    upstreams.url(Upstream::Purpur, &[PROJECT], &[])
 }
 
 /// Without `detailed` the response contains only numbers, and each build would need a request.
 pub(super) fn builds_url(upstreams: &Upstreams, version: &Minecraft) -> Url {
-    upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str()], &[("detailed", "true")])
+    upstreams.url(Upstream::Purpur, &[PROJECT, version.as_str()], &[("detailed", "true")])
 }
 
 /// The versions in a response, oldest first, at least one. The response contains no Java version and no builds.
-pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
+pub(super) fn parse_versions(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
     let wire::PurpurProject { versions } = parse(Upstream::Purpur, url, body)?;
     let rows = versions.len();
     let mut versions: Vec<Minecraft> = versions.iter().filter_map(|version| version.parse().ok()).collect();
     if versions.is_empty() {
         // An empty list would remove the version of every server.
-        return Err(FetchError::Hollow { upstream: Upstream::Purpur, url: url.to_string(), rows });
+        return Err(FetchError::NoUsableEntry { upstream: Upstream::Purpur, url: url.to_string(), rows });
     }
     versions.sort();
     versions.dedup();
@@ -41,7 +41,7 @@ pub(super) fn versions_of(url: &Url, body: &[u8]) -> Result<Vec<Listed>, FetchEr
 }
 
 /// The builds in a response.
-pub(super) fn builds_of(
+pub(super) fn parse_builds(
     url: &Url,
     upstreams: &Upstreams,
     version: &Minecraft,
@@ -73,9 +73,9 @@ fn read_build(upstreams: &Upstreams, version: &Minecraft, build: wire::PurpurBui
         },
         file: Artifact {
             name: format!("{PROJECT}-{version}-{text}.jar"),
-            url: upstreams.at(Upstream::Purpur, &[PROJECT, version.as_str(), &text, "download"], &[]).into(),
+            url: upstreams.url(Upstream::Purpur, &[PROJECT, version.as_str(), &text, "download"], &[]).into(),
             size: None,
-            hash: hash("md5", 16, build.md5.as_deref()),
+            hash: format_hash("md5", 16, build.md5.as_deref()),
         },
     })
 }
@@ -124,13 +124,13 @@ mod tests {
     fn builds(all: &str) -> Result<FillBuilds, FetchError> {
         let (upstreams, version) = (Upstreams::default(), "26.2".parse().unwrap());
         let body = format!(r#"{{"project":"purpur","version":"26.2","builds":{{"latest":null,"all":{all}}}}}"#);
-        builds_of(&builds_url(&upstreams, &version), &upstreams, &version, body.as_bytes())
+        parse_builds(&builds_url(&upstreams, &version), &upstreams, &version, body.as_bytes())
     }
 
     #[test]
     fn purpur_versions_are_sorted_and_invalid_ones_skipped() {
         let url = versions_url(&Upstreams::default());
-        let read = |body: &str| versions_of(&url, body.as_bytes());
+        let read = |body: &str| parse_versions(&url, body.as_bytes());
         let listed = read(
             r#"{"project":"purpur","metadata":{"current":"26.2"},"versions":["1.15","1.14.1","26.2","26.2 ",""]}"#,
         );
@@ -154,8 +154,8 @@ mod tests {
         );
         let read = builds(&all).unwrap();
         assert_eq!(read.numbers, [2620, 2621, 2622]);
-        let seen: Vec<_> = read.builds.iter().map(|build| (build.number, build.file.hash.clone())).collect();
-        assert_eq!(seen, [(2620, None), (2621, Some(format!("md5:{}", md5.to_lowercase())))]);
+        let parsed: Vec<_> = read.builds.iter().map(|build| (build.number, build.file.hash.clone())).collect();
+        assert_eq!(parsed, [(2620, None), (2621, Some(format!("md5:{}", md5.to_lowercase())))]);
         let build = &read.builds[1];
         assert_eq!(build.published, "2025-10-09T08:53:20Z".parse().unwrap());
         assert_eq!(build.file.name, "purpur-26.2-2621.jar");

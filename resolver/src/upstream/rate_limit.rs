@@ -13,13 +13,13 @@ use super::Upstream;
 /// sent when that instant is at most a burst ahead.
 #[derive(Debug)]
 pub(super) struct RateLimiter {
-    every: Duration,
+    interval: Duration,
     burst: u32,
     used_until: Mutex<Option<Instant>>,
 }
 
 impl RateLimiter {
-    pub(super) fn of(upstream: Upstream) -> Self {
+    pub(super) fn new(upstream: Upstream) -> Self {
         // The upstreams' own limits: Hangar 100 at once, then 4/s. Modrinth 300 a minute. Fill, PurpurMC and Docker Hub
         // state none or only by header, and their values here are those of a polite client. All values stay below the
         // limits, because other clients may share the address.
@@ -31,23 +31,23 @@ impl RateLimiter {
             Upstream::Modrinth => (100, 4),
             Upstream::DockerHub => (10, 1),
         };
-        Self { every: Duration::from_secs(1) / per_second, burst, used_until: Mutex::new(None) }
+        Self { interval: Duration::from_secs(1) / per_second, burst, used_until: Mutex::new(None) }
     }
 
     /// Waits until one more request may be sent.
     pub(super) async fn wait(&self) {
-        let wait = self.take(Instant::now());
+        let wait = self.reserve(Instant::now());
         if !wait.is_zero() {
             tokio::time::sleep(wait).await;
         }
     }
 
     /// Reserves one request and returns how long it has to wait.
-    fn take(&self, now: Instant) -> Duration {
+    fn reserve(&self, now: Instant) -> Duration {
         let mut used_until = self.used_until.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = used_until.map_or(now, |until| until.max(now));
-        *used_until = Some(before + self.every);
-        (before + self.every).saturating_duration_since(now + self.every * self.burst)
+        *used_until = Some(before + self.interval);
+        (before + self.interval).saturating_duration_since(now + self.interval * self.burst)
     }
 }
 
@@ -57,9 +57,9 @@ mod tests {
 
     #[test]
     fn rate_limiter_allows_burst_then_spaces_requests() {
-        let pace = RateLimiter::of(Upstream::Hangar);
+        let limiter = RateLimiter::new(Upstream::Hangar);
         let now = Instant::now();
-        let waits: Vec<Duration> = (0..68).map(|_| pace.take(now)).collect();
+        let waits: Vec<Duration> = (0..68).map(|_| limiter.reserve(now)).collect();
         assert!(waits[..60].iter().all(Duration::is_zero));
         assert_eq!(waits[60], Duration::from_millis(250));
         assert_eq!(waits[67], Duration::from_secs(2));
@@ -67,13 +67,13 @@ mod tests {
 
     #[test]
     fn rate_limiter_restores_unused_capacity() {
-        let pace = RateLimiter::of(Upstream::DockerHub);
+        let limiter = RateLimiter::new(Upstream::DockerHub);
         let now = Instant::now();
         for _ in 0..10 {
-            pace.take(now);
+            limiter.reserve(now);
         }
         let later = now + Duration::from_secs(5);
-        let waits: Vec<bool> = (0..6).map(|_| pace.take(later).is_zero()).collect();
+        let waits: Vec<bool> = (0..6).map(|_| limiter.reserve(later).is_zero()).collect();
         assert_eq!(waits, [true, true, true, true, true, false]);
     }
 }

@@ -20,11 +20,11 @@ mod failures;
 mod files;
 mod fuzz;
 mod hangar_pages;
+mod hash_lookup;
 mod jars;
-mod owners;
+mod malformed;
 mod purpur;
 mod software;
-mod strange;
 
 /// The day after the last recorded response.
 const NOW: &str = "2026-01-22T00:00:00Z";
@@ -54,31 +54,31 @@ type Seen = (String, bool, u16);
 /// A server that records its requests: path with query, whether conditional, and the status of the response.
 struct Server {
     base: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
+    requests: Arc<Mutex<Vec<Seen>>>,
 }
 
 impl Server {
-    fn of(listener: tokio::net::TcpListener, router: Router) -> Self {
-        let seen: Arc<Mutex<Vec<Seen>>> = Arc::default();
+    fn start(listener: tokio::net::TcpListener, router: Router) -> Self {
+        let requests: Arc<Mutex<Vec<Seen>>> = Arc::default();
         let base = format!("http://{}", listener.local_addr().unwrap());
-        let writes = Arc::clone(&seen);
+        let writes = Arc::clone(&requests);
         let router = router.layer(middleware::from_fn(move |request: Request, next: Next| {
-            let seen = Arc::clone(&writes);
+            let requests = Arc::clone(&writes);
             async move {
                 let path = request.uri().path_and_query().unwrap().to_string();
                 let conditional = request.headers().contains_key("if-none-match");
                 let response = next.run(request).await;
-                seen.lock().unwrap().push((path, conditional, response.status().as_u16()));
+                requests.lock().unwrap().push((path, conditional, response.status().as_u16()));
                 response
             }
         }));
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { base, seen }
+        Self { base, requests }
     }
 
     /// All requests since the last call.
-    fn take(&self) -> Vec<Seen> {
-        std::mem::take(&mut self.seen.lock().unwrap())
+    fn take_requests(&self) -> Vec<Seen> {
+        std::mem::take(&mut self.requests.lock().unwrap())
     }
 }
 
@@ -93,7 +93,7 @@ impl Replay {
     async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let state = State::new(format!("http://{}", listener.local_addr().unwrap()), now());
-        let server = Server::of(listener, fixtures::upstream::router(state.clone()));
+        let server = Server::start(listener, fixtures::upstream::router(state.clone()));
         Self { server, state, dir: tempfile::tempdir().unwrap() }
     }
 
@@ -121,7 +121,7 @@ fn settings(store: &Path, base: &str) -> Settings {
         modrinth: url("modrinth/v2"),
         docker_hub: url("docker-hub/v2"),
     };
-    settings.patience = RetryPolicy { tries: 2, first_pause: Duration::from_millis(1), ..RetryPolicy::default() };
+    settings.retry_policy = RetryPolicy { tries: 2, first_pause: Duration::from_millis(1), ..RetryPolicy::default() };
     settings
 }
 

@@ -51,7 +51,11 @@ impl Files {
 
     /// Files that exist already.
     pub(super) fn offline(dir: &Path, store: &DiskStore) -> Self {
-        Self { dir: dir.to_owned(), downloads: None, read: Pages::new("jars", 1_000, store, Reads::Aside, false) }
+        Self {
+            dir: dir.to_owned(),
+            downloads: None,
+            read: Pages::new("jars", 1_000, store, Reads::BlockingThread, false),
+        }
     }
 
     /// The project of a file.
@@ -60,26 +64,26 @@ impl Files {
         key: &ProjectKey,
         now: Timestamp,
     ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
-        let not_a_file = || FetchError::NotAFile { project: key.project.clone() };
+        let not_a_file = || FetchError::InvalidFileKey { project: key.project.clone() };
         let (url, sha256) = key.file().ok_or_else(not_a_file)?;
-        let hash = Hash::of_parts("sha256", sha256).ok_or_else(not_a_file)?;
+        let hash = Hash::from_parts("sha256", sha256).ok_or_else(not_a_file)?;
         let page = Url::parse(url).map_err(|_| not_a_file())?;
-        let fetch = |_| async { self.bring(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
+        let fetch = |_| async { self.fetch(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
         // The URL is part of the name: another URL may have the right bytes where this one failed.
         let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
-        let StoredPage { stamp, body } = found.held;
+        let StoredPage { stamp, body } = found.stored;
         let project = project(key, url, &hash, &body, stamp.checked_at);
         let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None }) };
-        Ok(CachedPage { held, stale: None })
+        Ok(CachedPage { stored: held, stale: None })
     }
 
     /// Adds the metadata of the JARs in the directory to the catalog. They were staged or downloaded earlier, and
     /// upstream pages do not contain this metadata.
     ///
     /// Every JAR is read once. An unreadable JAR adds no metadata. The error is reported where the file is used.
-    pub(super) async fn teach(&self, catalog: &mut Catalog, now: Timestamp) {
-        let here = self.here().await;
-        if here.is_empty() {
+    pub(super) async fn add_metadata(&self, catalog: &mut Catalog, now: Timestamp) {
+        let stored = self.stored_hashes().await;
+        if stored.is_empty() {
             return;
         }
         let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
@@ -90,48 +94,48 @@ impl Files {
                 (&*file, api_version, java, folia, declared)
             });
             for (file, api_version, java, folia, declared) in main.into_iter().chain(further) {
-                if let Some(facts) = self.known(file, &here, now).await {
+                if let Some(facts) = self.jar_metadata(file, &stored, now).await {
                     *java = facts.java.map(u32::from);
                     *folia = Some(facts.folia);
                     *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
-                    *declared = Some(names(&facts));
+                    *declared = Some(declared_names(&facts));
                 }
             }
         }
     }
 
     /// Metadata of a JAR that is in `here`. `None` for any other.
-    async fn known(&self, file: &Artifact, here: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
-        let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| here.contains(hash))?;
+    async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
+        let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| stored.contains(hash))?;
         let page = Url::parse(&file.url).ok()?;
         let path = path_of(&self.dir, &hash);
         let read = |_| async {
-            if !is_there(&path, &hash).await {
+            if !is_intact(&path, &hash).await {
                 return Err(FetchError::FileOffline { url: file.url.clone() });
             }
             Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
         };
         let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
-        Some(found.held.body.facts.clone())
+        Some(found.stored.body.facts.clone())
     }
 
     /// Hashes of the files in the directory, by file name.
-    async fn here(&self) -> BTreeSet<Hash> {
+    async fn stored_hashes(&self) -> BTreeSet<Hash> {
         let dir = self.dir.clone();
         let listed = tokio::task::spawn_blocking(move || {
             let folders = [Algorithm::Sha256, Algorithm::Sha512].map(Algorithm::as_str);
             let files = folders.into_iter().flat_map(|folder| {
                 let entries = std::fs::read_dir(dir.join(folder)).into_iter().flatten().flatten();
-                entries.filter_map(move |entry| Hash::of_parts(folder, entry.file_name().to_str()?))
+                entries.filter_map(move |entry| Hash::from_parts(folder, entry.file_name().to_str()?))
             });
             files.collect()
         });
         listed.await.unwrap_or_default()
     }
 
-    async fn bring(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
+    async fn fetch(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
         let path = path_of(&self.dir, hash);
-        if !is_there(&path, hash).await {
+        if !is_intact(&path, hash).await {
             let size = self.downloads(url)?.get(url, None, hash).await?;
             tracing::info!(url, %hash, size, "downloaded a plugin to read it");
         }
@@ -139,9 +143,9 @@ impl Files {
     }
 
     /// Downloads a build for which only an md5 is published, and returns its sha256 and size.
-    pub(super) async fn see(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
-        let (hash, size) = self.downloads(url)?.see(url, md5).await?;
-        tracing::info!(url, %hash, size, "downloaded a build to see its bytes: they are trusted from now on");
+    pub(super) async fn fetch_unverified(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
+        let (hash, size) = self.downloads(url)?.fetch_unverified(url, md5).await?;
+        tracing::info!(url, %hash, size, "downloaded a build to compute its hash: its bytes are trusted from now on");
         Ok((hash, size))
     }
 
@@ -171,14 +175,14 @@ impl Files {
 }
 
 /// Whether the file exists with the right content. Otherwise it is downloaded again.
-async fn is_there(path: &Path, hash: &Hash) -> bool {
+async fn is_intact(path: &Path, hash: &Hash) -> bool {
     let (path, hash) = (path.to_owned(), hash.clone());
-    let same = tokio::task::spawn_blocking(move || hash.of_file(&path)).await;
+    let same = tokio::task::spawn_blocking(move || hash.matches_file(&path)).await;
     same.is_ok_and(|same| same.is_ok_and(|same| same))
 }
 
 /// Names that a JAR declares.
-fn names(facts: &PluginFacts) -> Declared {
+fn declared_names(facts: &PluginFacts) -> Declared {
     let PluginFacts { name, provides, depend, .. } = facts;
     Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
 }
@@ -206,7 +210,7 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             loaders: vec!["paper".to_owned()],
             folia: Some(facts.folia),
             java: facts.java.map(u32::from),
-            declared: Some(names(facts)),
+            declared: Some(declared_names(facts)),
             dependencies: Vec::new(),
             file: Some(Artifact {
                 // Named by its content: a URL may end in anything, for example `download?id=7`.

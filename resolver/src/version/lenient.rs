@@ -98,7 +98,7 @@ pub(super) fn is_preview_of(version: &str, bound: &str) -> bool {
 /// Whether the dotted numbers of `version` begin with those of `line`.
 pub(super) fn is_of_line(version: &str, line: &str) -> bool {
     let mut version = split(version).core.split('.');
-    split(line).core.split('.').all(|part| version.next().is_some_and(|own| token(own, part).is_eq()))
+    split(line).core.split('.').all(|part| version.next().is_some_and(|own_part| token(own_part, part).is_eq()))
 }
 
 /// Whether the string names a Minecraft snapshot (`4.10.0-24w05b-SNAPSHOT+210`). Such a release is built for that

@@ -37,55 +37,55 @@ enum Term {
 
 /// Text that is no range, and the position of the error.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{text}` is no version range: {fault}")]
+#[error("`{text}` is not a version range: {kind}")]
 pub struct NotARange {
     text: String,
     /// Index of the character, from 0.
     at: usize,
-    fault: RangeFault,
+    kind: RangeErrorKind,
 }
 
 /// The error in a range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum RangeFault {
+pub enum RangeErrorKind {
     /// A condition is missing.
-    #[error("a condition is missing; write one such as `>=7.4`")]
+    #[error("a condition is missing: write one such as `>=7.4`")]
     NoCondition,
     /// A comparison without a version.
     #[error("a version is missing after `{0}`")]
     NoVersion(&'static str),
     /// `^7.4`, `~7.4`, `!=7.4`, `>>7.4`
-    #[error("`{0}` begins neither a comparison nor a version; write `>=`, `>`, `<=`, `<`, `=` or a version")]
+    #[error("`{0}` begins neither a comparison nor a version: write `>=`, `>`, `<=`, `<`, `=` or a version")]
     NoComparison(char),
     /// `>=7.4 <7.5`
-    #[error("a version ends at the space; write a comma between two conditions")]
+    #[error("a version ends at the space: write a comma between two conditions")]
     NoComma,
     /// `7.4/2`
-    #[error("`{0}` stands in no version")]
+    #[error("`{0}` is not part of a version")]
     NoVersionText(char),
     /// `>=7.x`
-    #[error("`x` stands for any number, which cannot be compared; write `7.4.x` alone")]
+    #[error("`x` means any number, which cannot be compared: write `7.4.x` alone")]
     WildcardCompared,
     /// `>=7.5, <7.4`
-    #[error("no version meets this and what stands before it")]
-    Nothing,
+    #[error("no version meets this and the conditions before it")]
+    Empty,
     /// Longer than any real one.
-    #[error("it is longer than {MOST} characters")]
+    #[error("it is longer than {MAX_LENGTH} characters")]
     TooLong,
 }
 
 /// Limit of characters, because explanations contain ranges.
-const MOST: usize = 128;
+const MAX_LENGTH: usize = 128;
 
 impl NotARange {
     /// The error.
-    pub fn fault(&self) -> &RangeFault {
-        &self.fault
+    pub fn kind(&self) -> &RangeErrorKind {
+        &self.kind
     }
 
     /// The text, and below it a `^` at the position. Two lines.
-    pub fn pointed(&self) -> String {
-        let text: String = self.text.chars().take(MOST).collect();
+    pub fn with_marker(&self) -> String {
+        let text: String = self.text.chars().take(MAX_LENGTH).collect();
         format!("    {text}\n    {:1$}^", "", self.at)
     }
 }
@@ -107,19 +107,19 @@ impl Range {
     }
 
     /// Whether the range contains this version.
-    pub fn has(&self, version: &str) -> bool {
-        self.terms.iter().all(|term| term.has(version))
+    pub fn contains(&self, version: &str) -> bool {
+        self.terms.iter().all(|term| term.contains(version))
     }
 
     /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as [`Self::has`],
     /// without checking each element.
-    pub(crate) fn among<'s, 'v, T>(
+    pub(crate) fn filter_sorted<'s, 'v, T>(
         &self,
         sorted: &'s [T],
         version: impl Fn(&T) -> &'v str,
     ) -> impl Iterator<Item = &'s T> {
-        let below = |bound: &str| sorted.partition_point(|it| lenient::compare(version(it), bound).is_lt());
-        let up_to = |bound: &str| sorted.partition_point(|it| lenient::compare(version(it), bound).is_le());
+        let below = |bound: &str| sorted.partition_point(|item| lenient::compare(version(item), bound).is_lt());
+        let up_to = |bound: &str| sorted.partition_point(|item| lenient::compare(version(item), bound).is_le());
         let (mut from, mut to) = (0, sorted.len());
         for term in &self.terms {
             match term {
@@ -131,7 +131,7 @@ impl Range {
                 Term::Below(bound) => to = to.min(below(bound)),
             }
         }
-        sorted[from.min(to)..to].iter().filter(move |it| self.terms.iter().all(|term| term.has_within(version(it))))
+        sorted[from.min(to)..to].iter().filter(move |item| self.terms.iter().all(|term| term.has_within(version(item))))
     }
 
     /// The range as written.
@@ -147,7 +147,7 @@ impl Default for Range {
 }
 
 impl Term {
-    fn has(&self, version: &str) -> bool {
+    fn contains(&self, version: &str) -> bool {
         let compare = |bound: &str| lenient::compare(version, bound);
         match self {
             Self::Any => true,
@@ -206,18 +206,18 @@ impl FromStr for Range {
     fn from_str(text: &str) -> Result<Self, NotARange> {
         let letters: Vec<char> = text.chars().collect();
         let refused =
-            |at: usize, fault| Err(NotARange { text: letters.iter().copied().map(shown).collect(), at, fault });
-        if letters.len() > MOST {
-            return refused(MOST, RangeFault::TooLong);
+            |at: usize, kind| Err(NotARange { text: letters.iter().copied().map(printable).collect(), at, kind });
+        if letters.len() > MAX_LENGTH {
+            return refused(MAX_LENGTH, RangeErrorKind::TooLong);
         }
         let mut terms: Vec<Term> = Vec::new();
         let mut from = 0;
         for part in letters.split(|&letter| letter == ',') {
             let starts = from + part.iter().take_while(|letter| letter.is_whitespace()).count();
             match term(&letters[starts..from + part.len()]) {
-                Err((at, fault)) => return refused(starts + at, fault),
+                Err((at, kind)) => return refused(starts + at, kind),
                 Ok(term) if terms.iter().any(|before| before.excludes(&term)) => {
-                    return refused(starts, RangeFault::Nothing);
+                    return refused(starts, RangeErrorKind::Empty);
                 }
                 Ok(term) => terms.push(term),
             }
@@ -228,7 +228,7 @@ impl FromStr for Range {
 }
 
 /// A character for display: none that moves the cursor or ends the line.
-fn shown(letter: char) -> char {
+fn printable(letter: char) -> char {
     match letter {
         _ if !letter.is_control() => letter,
         _ if letter.is_whitespace() => ' ',
@@ -240,11 +240,11 @@ fn shown(letter: char) -> char {
 const COMPARISONS: [&str; 5] = [">=", "<=", ">", "<", "="];
 
 /// One condition, without leading space.
-fn term(letters: &[char]) -> Result<Term, (usize, RangeFault)> {
+fn term(letters: &[char]) -> Result<Term, (usize, RangeErrorKind)> {
     let text: String = letters.iter().collect();
     let text = text.trim_end();
     if text.is_empty() {
-        return Err((0, RangeFault::NoCondition));
+        return Err((0, RangeErrorKind::NoCondition));
     }
     if text == "*" {
         return Ok(Term::Any);
@@ -254,22 +254,22 @@ fn term(letters: &[char]) -> Result<Term, (usize, RangeFault)> {
     let version = rest.trim_start();
     let at = text.chars().count() - version.chars().count();
     if let (true, Some(comparison)) = (version.is_empty(), comparison) {
-        return Err((at, RangeFault::NoVersion(comparison)));
+        return Err((at, RangeErrorKind::NoVersion(comparison)));
     }
-    for (place, letter) in version.chars().enumerate() {
-        let fault = match letter {
+    for (position, letter) in version.chars().enumerate() {
+        let kind = match letter {
             _ if letter.is_ascii_alphanumeric() => continue,
-            '.' | '-' | '+' | '_' | '*' if place > 0 => continue,
-            _ if place == 0 => RangeFault::NoComparison(shown(letter)),
-            _ if letter.is_whitespace() => RangeFault::NoComma,
-            _ => RangeFault::NoVersionText(shown(letter)),
+            '.' | '-' | '+' | '_' | '*' if position > 0 => continue,
+            _ if position == 0 => RangeErrorKind::NoComparison(printable(letter)),
+            _ if letter.is_whitespace() => RangeErrorKind::NoComma,
+            _ => RangeErrorKind::NoVersionText(printable(letter)),
         };
-        return Err((at + place, fault));
+        return Err((at + position, kind));
     }
     let line = version.strip_suffix(".x").or_else(|| version.strip_suffix(".*"));
     let compared = |term: fn(String) -> Term| match version.find('*') {
         None if line.is_none() => Ok(term(version.to_owned())),
-        _ => Err((at, RangeFault::WildcardCompared)),
+        _ => Err((at, RangeErrorKind::WildcardCompared)),
     };
     match (comparison, line) {
         (None | Some("="), Some(line)) if !line.contains(['*', '-', '+', '_']) => Ok(Term::Line(line.to_owned())),
@@ -328,7 +328,7 @@ impl schemars::JsonSchema for Range {
     }
 
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "maxLength": MOST})
+        schemars::json_schema!({"type": "string", "maxLength": MAX_LENGTH})
     }
 }
 
@@ -337,10 +337,10 @@ mod tests {
     use super::*;
 
     /// Few numbers, so that many are equal, and each kind of preview and build.
-    const A_VERSION: &str = "v?[0-2](\\.[0-2]){0,2}(-(SNAPSHOT|beta\\.[01]|Release))?(\\+[01])?";
+    const VERSION_PATTERN: &str = "v?[0-2](\\.[0-2]){0,2}(-(SNAPSHOT|beta\\.[01]|Release))?(\\+[01])?";
 
     fn has(range: &str, version: &str) -> bool {
-        range.parse::<Range>().unwrap().has(version)
+        range.parse::<Range>().unwrap().contains(version)
     }
 
     #[test]
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn range_parse_error_points_at_position() {
-        for (text, at, says) in [
+        for (text, at, expected) in [
             ("", 0, "a condition is missing"),
             (">=7.4,", 6, "a condition is missing"),
             (">=7.4, , <8", 7, "a condition is missing"),
@@ -383,25 +383,25 @@ mod tests {
             (">=.5", 2, "`.` begins neither"),
             (">=7.4, <<7.5", 8, "`<` begins neither"),
             (">=7.4 <7.5", 5, "write a comma"),
-            (">=7.4/2", 5, "`/` stands in no version"),
+            (">=7.4/2", 5, "`/` is not part of a version"),
             (">=7.x", 2, "cannot be compared"),
             ("7.*.2", 0, "cannot be compared"),
             ("7-beta.x", 0, "cannot be compared"),
             (">=7.5, <7.4", 7, "no version meets this"),
             (">7.4, <=7.4", 6, "no version meets this"),
             ("ä", 0, "`ä` begins neither"),
-            (">=7.4\t<7.5", 5, "`>=7.4 <7.5` is no version range"),
-            (">=7.4\u{1b}[2J", 5, "`\u{fffd}` stands in no version"),
+            (">=7.4\t<7.5", 5, "`>=7.4 <7.5` is not a version range"),
+            (">=7.4\u{1b}[2J", 5, "`\u{fffd}` is not part of a version"),
         ] {
             let error = text.parse::<Range>().unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");
-            assert!(error.to_string().contains(says), "{error}");
-            let pointed = error.pointed();
+            assert!(error.to_string().contains(expected), "{error}");
+            let pointed = error.with_marker();
             let lines: Vec<&str> = pointed.lines().collect();
             assert_eq!(lines[1].chars().position(|c| c == '^'), Some(at + 4), "{pointed}");
         }
-        assert!("7".repeat(MOST).parse::<Range>().is_ok());
-        assert_eq!("7".repeat(MOST + 1).parse::<Range>().unwrap_err().fault, RangeFault::TooLong);
+        assert!("7".repeat(MAX_LENGTH).parse::<Range>().is_ok());
+        assert_eq!("7".repeat(MAX_LENGTH + 1).parse::<Range>().unwrap_err().kind, RangeErrorKind::TooLong);
     }
 
     #[test]
@@ -415,16 +415,16 @@ mod tests {
         #[test]
         fn range_parser_never_panics(text in "\\PC*", version in "\\PC*") {
             if let Ok(range) = text.parse::<Range>() {
-                let _ = range.has(&version);
+                let _ = range.contains(&version);
             } else if let Err(error) = text.parse::<Range>() {
-                let _ = error.pointed();
+                let _ = error.with_marker();
             }
         }
 
         #[test]
         fn range_finds_its_versions_among_many(
-            mut versions in proptest::collection::vec(A_VERSION, 0..30),
-            terms in proptest::collection::vec((0_usize..7, A_VERSION), 1..4),
+            mut versions in proptest::collection::vec(VERSION_PATTERN, 0..30),
+            terms in proptest::collection::vec((0_usize..7, VERSION_PATTERN), 1..4),
         ) {
             versions.sort_by(|one, other| lenient::compare(one, other));
             let written = |(comparison, version): (usize, String)| match comparison {
@@ -436,9 +436,9 @@ mod tests {
             // Conditions that exclude each other are refused.
             if let Ok(range) = range.parse::<Range>() {
                 let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
-                let found: Vec<&&str> = range.among(&versions, |version| *version).collect();
-                let asked: Vec<&&str> = versions.iter().filter(|version| range.has(version)).collect();
-                proptest::prop_assert_eq!(found, asked);
+                let found: Vec<&&str> = range.filter_sorted(&versions, |version| *version).collect();
+                let expected: Vec<&&str> = versions.iter().filter(|version| range.contains(version)).collect();
+                proptest::prop_assert_eq!(found, expected);
             }
         }
 

@@ -64,8 +64,8 @@ fn minecraft_version_prints_as_written_and_equals_longer_form() {
 
 #[test]
 fn malformed_versions_are_compared_by_text() {
-    for (other, known) in [("24w05B", "24w01a"), ("24x05b", "24w01a"), ("1.+21", "0.1"), ("1.-21", "0.1")] {
-        assert!(minecraft(other) < minecraft(known), "{other} follows no scheme");
+    for (other, ordinary) in [("24w05B", "24w01a"), ("24x05b", "24w01a"), ("1.+21", "0.1"), ("1.-21", "0.1")] {
+        assert!(minecraft(other) < minecraft(ordinary), "{other} follows no scheme");
         assert_eq!(minecraft(other), minecraft(other));
     }
     assert_ne!(minecraft("24x05b"), minecraft("24x06b"));
@@ -91,8 +91,8 @@ fn minecraft_version_has_48_characters_at_most() {
 /// `javaVersion.majorVersion` of Mojang's manifests.
 #[test]
 fn minecraft_java_matches_mojang_manifests() {
-    let known = [("26.1", 25), ("1.21.11", 21), ("1.20.5", 21), ("1.20.4", 17), ("1.18", 17), ("1.17.1", 16)];
-    for (version, java) in known.into_iter().chain([("1.17", 16), ("1.16.5", 8), ("26w05a", 25)]) {
+    let expected = [("26.1", 25), ("1.21.11", 21), ("1.20.5", 21), ("1.20.4", 17), ("1.18", 17), ("1.17.1", 16)];
+    for (version, java) in expected.into_iter().chain([("1.17", 16), ("1.16.5", 8), ("26w05a", 25)]) {
         assert_eq!(minecraft(version).vanilla_java(), java, "{version}");
     }
 }
@@ -120,13 +120,13 @@ fn hotfix_siblings_share_protocol_and_other_neighbours_do_not() {
         assert!(hotfix::siblings(&minecraft(a)).any(|sibling| *sibling == minecraft(b)), "{a}");
         assert!(hotfix::siblings(&minecraft(b)).any(|sibling| *sibling == minecraft(a)), "{b}");
     }
-    for alone in ["1.20.2", "1.21.4", "1.21.11", "26.2", "1.21.9-rc1"] {
-        assert_eq!(hotfix::siblings(&minecraft(alone)).next(), None, "{alone}");
+    for version in ["1.20.2", "1.21.4", "1.21.11", "26.2", "1.21.9-rc1"] {
+        assert_eq!(hotfix::siblings(&minecraft(version)).next(), None, "{version}");
     }
 }
 
 /// A page before this version lists all hotfixes, or was written before there were any.
-const FIRST_OF_THE_TABLE: &str = "1.16";
+const FIRST_IN_TABLE: &str = "1.16";
 
 #[test]
 fn hotfix_siblings_match_recorded_protocols() {
@@ -138,7 +138,7 @@ fn hotfix_siblings_match_recorded_protocols() {
     let recorded = include_str!("../../../fixtures/recorded/minecraft/protocols.json");
     let recorded: Vec<Recorded> = serde_json::from_str(recorded).unwrap();
     let mut siblings = 0;
-    for pair in recorded.windows(2).filter(|pair| pair[0].minecraft >= minecraft(FIRST_OF_THE_TABLE)) {
+    for pair in recorded.windows(2).filter(|pair| pair[0].minecraft >= minecraft(FIRST_IN_TABLE)) {
         let [older, newer] = pair else { unreachable!("windows of two") };
         let same = older.protocol == newer.protocol;
         let (a, b) = (&older.minecraft, &newer.minecraft);
@@ -146,8 +146,8 @@ fn hotfix_siblings_match_recorded_protocols() {
         assert_eq!(hotfix::siblings(b).any(|sibling| sibling == a), same, "{b} {a}");
         siblings += usize::from(same);
     }
-    let of_the_table: usize = recorded.iter().map(|one| hotfix::siblings(&one.minecraft).count()).sum();
-    assert_eq!(of_the_table, 2 * siblings, "a pair of the table is recorded, and each is said in both directions");
+    let sibling_count: usize = recorded.iter().map(|one| hotfix::siblings(&one.minecraft).count()).sum();
+    assert_eq!(sibling_count, 2 * siblings, "a pair of the table is recorded, and each is said in both directions");
     assert_eq!(siblings, 12);
 }
 

@@ -6,12 +6,12 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, ImageTag, Owner, PaperVersion, Project, Source};
 
 use super::problem::Problem;
-use super::projects::{link, project};
-use super::wishes::request;
-use super::{inside, jars, known, rarer, sites, software};
+use super::projects::{add_dependencies, project};
+use super::requests::request;
+use super::{identified_jars, jar_contents, jars, rare_features, software, sources};
 
 /// Paper versions of a problem, and further versions on lists.
-const LINES: [(&[&str], &[&str]); 5] = [
+const VERSION_CHOICES: [(&[&str], &[&str]); 5] = [
     // Without siblings and skipped versions.
     (&["1.21.4", "1.21.5", "1.21.6", "1.21.11"], &["1.20.6"]),
     // 1.20.3 was never built, and 1.20.5 and 1.20.6 are siblings.
@@ -26,9 +26,9 @@ const LINES: [(&[&str], &[&str]); 5] = [
 pub(crate) const NAMES: [&str; 4] = ["arena", "books", "crops", "doors"];
 
 /// A seeded random number generator (`SplitMix64`).
-pub(crate) struct Dice(u64);
+pub(crate) struct Rng(u64);
 
-impl Dice {
+impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
         // Mixed first, because adjacent seeds would otherwise make the same choices with an offset of one.
         Self(Self(seed).next())
@@ -51,12 +51,12 @@ impl Dice {
         self.below(100) < percent
     }
 
-    pub(crate) fn one<'x, T>(&mut self, of: &'x [T]) -> &'x T {
-        &of[self.below(of.len())]
+    pub(crate) fn choose<'x, T>(&mut self, items: &'x [T]) -> &'x T {
+        &items[self.below(items.len())]
     }
 
-    pub(crate) fn some<'x, T>(&mut self, of: &'x [T], percent: usize) -> Vec<&'x T> {
-        of.iter().filter(|_| self.chance(percent)).collect()
+    pub(crate) fn choose_some<'x, T>(&mut self, items: &'x [T], percent: usize) -> Vec<&'x T> {
+        items.iter().filter(|_| self.chance(percent)).collect()
     }
 
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
@@ -75,39 +75,39 @@ pub(super) fn hours_ago(hours: usize) -> Timestamp {
     now() - SignedDuration::from_hours(i64::try_from(hours).unwrap())
 }
 
-pub(crate) fn file(dice: &mut Dice, name: &str) -> Artifact {
-    let hash = match dice.below(40) {
+pub(crate) fn file(rng: &mut Rng, name: &str) -> Artifact {
+    let hash = match rng.below(40) {
         0 => None,
         1 => Some("md5:0123".to_owned()),
-        2 => Some(format!("sha512:{:0>128}", dice.below(1000))),
-        _ => Some(format!("sha256:{:A>64}", dice.below(1000))),
+        2 => Some(format!("sha512:{:0>128}", rng.below(1000))),
+        _ => Some(format!("sha256:{:A>64}", rng.below(1000))),
     };
     Artifact { name: format!("{name}.jar"), url: format!("https://files.example/{name}"), size: None, hash }
 }
 
 /// The problem of a seed.
 pub(crate) fn problem(seed: u64) -> Problem {
-    let mut dice = Dice::new(seed);
-    let (built, beside) = *dice.one(&LINES);
-    let mut versions: Vec<&str> = dice.some(built, 55).into_iter().copied().collect();
+    let mut rng = Rng::new(seed);
+    let (built, unbuilt) = *rng.choose(&VERSION_CHOICES);
+    let mut versions: Vec<&str> = rng.choose_some(built, 55).into_iter().copied().collect();
     if versions.is_empty() {
         versions.push(built[0]);
     }
-    let on_lists: Vec<&str> = built.iter().chain(beside).copied().collect();
-    let paper: Vec<PaperVersion> = versions.iter().map(|version| paper(&mut dice, version)).collect();
+    let on_lists: Vec<&str> = built.iter().chain(unbuilt).copied().collect();
+    let paper: Vec<PaperVersion> = versions.iter().map(|version| paper(&mut rng, version)).collect();
     let mut projects: Vec<Project> = Vec::new();
-    let mut names = names(&mut dice);
-    rarer::names(&mut Dice::new(seed ^ 0x0000_1A7E), &mut names);
+    let mut names = names(&mut rng);
+    rare_features::names(&mut Rng::new(seed ^ 0x0000_1A7E), &mut names);
     for name in &names {
-        let project = project(&mut dice, name, &on_lists);
+        let project = project(&mut rng, name, &on_lists);
         projects.push(project);
     }
-    sites::scatter(&mut dice, &mut projects);
+    sources::scatter(&mut rng, &mut projects);
     // A file has no page.
     for at in (0..projects.len()).filter(|at| projects[*at].key.source != Source::Url).collect::<Vec<_>>() {
-        link(&mut dice, &mut projects, at);
+        add_dependencies(&mut rng, &mut projects, at);
     }
-    let images = if dice.chance(15) { images(&mut dice) } else { Vec::new() };
+    let images = if rng.chance(15) { images(&mut rng) } else { Vec::new() };
     let catalog = Catalog {
         paper,
         paper_read_at: now(),
@@ -117,40 +117,40 @@ pub(crate) fn problem(seed: u64) -> Problem {
         unread: BTreeMap::from([("modrinth/ghost".to_owned(), "it answers 503".to_owned())]),
         owners: BTreeMap::new(),
     };
-    let request = request(&mut dice, &catalog, &on_lists);
+    let request = request(&mut rng, &catalog, &on_lists);
     let mut problem = Problem { catalog, request, now: now() };
-    jars::scatter(&mut Dice::new(!seed), &mut problem, &on_lists);
-    own(&mut Dice::new(seed.reverse_bits()), &mut problem);
-    inside::scatter(&mut Dice::new(seed ^ 0x0000_DEBE), &mut problem);
-    software::scatter(&mut Dice::new(seed ^ 0x00F0_11A0), &mut problem);
-    rarer::scatter(&mut Dice::new(seed ^ 0x0000_601D), &mut problem);
-    known::scatter(&mut Dice::new(seed ^ 0x0B35_1DE5), &mut problem);
+    jars::scatter(&mut Rng::new(!seed), &mut problem, &on_lists);
+    set_owners(&mut Rng::new(seed.reverse_bits()), &mut problem);
+    jar_contents::scatter(&mut Rng::new(seed ^ 0x0000_DEBE), &mut problem);
+    software::scatter(&mut Rng::new(seed ^ 0x00F0_11A0), &mut problem);
+    rare_features::scatter(&mut Rng::new(seed ^ 0x0000_601D), &mut problem);
+    identified_jars::scatter(&mut Rng::new(seed ^ 0x0B35_1DE5), &mut problem);
     problem
 }
 
-fn names(dice: &mut Dice) -> Vec<String> {
+fn names(rng: &mut Rng) -> Vec<String> {
     let mut names: Vec<String> = NAMES.iter().map(|&name| name.to_owned()).collect();
-    dice.shuffle(&mut names);
-    names.truncate(1 + dice.below(4));
-    if names.len() > 1 && dice.chance(15) {
+    rng.shuffle(&mut names);
+    names.truncate(1 + rng.below(4));
+    if names.len() > 1 && rng.chance(15) {
         "ViaBackwards".clone_into(&mut names[0]);
         "ViaVersion".clone_into(&mut names[1]);
     }
     names
 }
 
-fn paper(dice: &mut Dice, version: &str) -> PaperVersion {
-    let count = *dice.one(&[1, 1, 2, 3]);
+fn paper(rng: &mut Rng, version: &str) -> PaperVersion {
+    let count = *rng.choose(&[1, 1, 2, 3]);
     let builds = (0..count).map(|at| Build {
         number: u32::try_from(at * 3 + 5).unwrap(),
-        published: hours_ago(if dice.chance(90) { 24 + dice.below(240) } else { dice.below(24) }),
-        channel: match dice.below(12) {
+        published: hours_ago(if rng.chance(90) { 24 + rng.below(240) } else { rng.below(24) }),
+        channel: match rng.below(12) {
             0 => BuildChannel::Alpha,
             1 => BuildChannel::Beta,
             2 => BuildChannel::Recommended,
             _ => BuildChannel::Stable,
         },
-        file: file(dice, &format!("paper-{version}-{at}")),
+        file: file(rng, &format!("paper-{version}-{at}")),
     });
     PaperVersion {
         minecraft: version.parse().unwrap(),
@@ -161,29 +161,29 @@ fn paper(dice: &mut Dice, version: &str) -> PaperVersion {
     }
 }
 
-fn images(dice: &mut Dice) -> Vec<ImageTag> {
+fn images(rng: &mut Rng) -> Vec<ImageTag> {
     let tags = ["2026.8.1-java21", "2026.10.1-java21", "2026.8.1-java25", "2026.8.1-java17", "latest"];
-    let chosen = dice.some(&tags, 60);
+    let chosen = rng.choose_some(&tags, 60);
     let tag = |tag: &&str| ImageTag {
         repository: "docker.io/itzg/minecraft-server".to_owned(),
         tag: (*tag).to_owned(),
         digest: format!("sha256:{}", tag.len()),
-        pushed: hours_ago(dice.below(300)),
+        pushed: hours_ago(rng.below(300)),
     };
     chosen.into_iter().map(tag).collect()
 }
 
 /// Sets the owners of unmanaged JARs, usually to an existing release.
-fn own(dice: &mut Dice, problem: &mut Problem) {
+fn set_owners(rng: &mut Rng, problem: &mut Problem) {
     let Problem { catalog, request, now: _ } = problem;
     for jar in request.unmanaged.iter().filter_map(|jar| jar.sha256.clone()) {
-        if !dice.chance(50) {
+        if !rng.chance(50) {
             continue;
         }
-        let project = dice.one(&catalog.projects);
+        let project = rng.choose(&catalog.projects);
         let release = project.releases.iter().map(|release| release.id.clone()).collect::<Vec<_>>();
         let release =
-            if release.is_empty() || dice.chance(10) { "gone".to_owned() } else { dice.one(&release).clone() };
+            if release.is_empty() || rng.chance(10) { "gone".to_owned() } else { rng.choose(&release).clone() };
         let owner = Owner { project: project.key.clone(), release: Some(release) };
         catalog.owners.insert(jar, owner);
     }

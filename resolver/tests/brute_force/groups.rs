@@ -8,18 +8,18 @@ use resolver::explain::{Explanation, text};
 use resolver::request::{PaperRequest, Request};
 use resolver::{Budget, Fleet, Resolution, Unsolvable};
 
-use super::generate::Dice;
-use super::joint::{self, Pair};
+use super::generate::Rng;
+use super::group::{self, Pair};
 use super::problem::Problem;
-use super::properties::{shuffled, spoiled, with_an_unrelated_project};
-use super::{least_of, share_of};
+use super::properties::{check_text, shuffled, with_unrelated_project};
+use super::{required_count, scaled_to_run};
 
 /// Seeds of each property.
 const SEEDS: u64 = 300;
 
 /// A pair, or the same with a third server that shares the plugins of the second. It is pinned to an old Paper, so that
 /// it often conflicts with the others.
-fn group(pair: &Pair) -> Vec<Request> {
+fn group_requests(pair: &Pair) -> Vec<Request> {
     let mut requests = pair.requests.to_vec();
     let oldest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).min();
     if let Some(oldest) = oldest.filter(|_| pair.requests[0].plugins.len().is_multiple_of(2)) {
@@ -35,14 +35,14 @@ fn group(pair: &Pair) -> Vec<Request> {
 type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
 
 /// The answers by server, and the "why not" answers for the newest Paper.
-fn answers(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanation)>) {
+fn resolve_group(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanation)>) {
     let fleet = Fleet::read(&pair.catalog, requests, pair.now);
     let decided = fleet.decide(Budget::default());
-    let mut answers = decided.answers();
-    answers.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let mut results = decided.resolutions();
+    results.sort_by(|(one, _), (other, _)| one.cmp(other));
     let newest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).max();
-    let explained = answers.iter().flat_map(|(server, answer)| {
-        let explanation = match answer {
+    let explained = results.iter().flat_map(|(server, result)| {
+        let explanation = match result {
             Ok(resolution) => resolution.explanation.clone(),
             Err(unsolvable) => unsolvable.explanation(),
         };
@@ -51,57 +51,57 @@ fn answers(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Explanat
         [Some(explanation), why].into_iter().flatten().map(move |explanation| (server.clone(), explanation))
     });
     let explained = explained.collect();
-    (answers, explained)
+    (results, explained)
 }
 
 /// All output for all servers, as text.
-fn said(pair: &Pair, requests: &[Request]) -> String {
-    let (answers, explained) = answers(pair, requests);
-    let locks = answers.iter().map(|(server, answer)| {
-        let lock = answer.as_ref().map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
+fn output_text(pair: &Pair, requests: &[Request]) -> String {
+    let (results, explained) = resolve_group(pair, requests);
+    let locks = results.iter().map(|(server, result)| {
+        let lock = result.as_ref().map_or_else(|error| format!("{error:?}"), |resolution| resolution.lock.to_json());
         format!("{server}: {lock}")
     });
-    let words = explained.iter().map(|(server, explanation)| {
+    let explanation_texts = explained.iter().map(|(server, explanation)| {
         let json = serde_json::to_string_pretty(explanation).unwrap();
         format!("{server}: {json}\n{}", text::render(explanation, pair.now))
     });
-    locks.chain(words).collect::<Vec<_>>().join("\n")
+    locks.chain(explanation_texts).collect::<Vec<_>>().join("\n")
 }
 
-fn same(one: &str, other: &str, but: &str) -> Result<(), String> {
+fn check_same(one: &str, other: &str, but: &str) -> Result<(), String> {
     if one == other { Ok(()) } else { Err(format!("{one}\n-- and {but} --\n{other}")) }
 }
 
 #[test]
 fn group_answer_bytes_are_independent_of_input_order() {
-    joint::always(21_000_000..21_000_000 + share_of(SEEDS), |pair| {
-        let requests = group(pair);
+    group::for_all(21_000_000..21_000_000 + scaled_to_run(SEEDS), |pair| {
+        let requests = group_requests(pair);
         let mut others = requests.clone();
-        let mut dice = Dice::new(7);
-        dice.shuffle(&mut others);
+        let mut rng = Rng::new(7);
+        rng.shuffle(&mut others);
         let mut changed = pair.clone();
         for request in &mut others {
-            let alone = Problem { catalog: pair.catalog.clone(), request: request.clone(), now: pair.now };
-            let Problem { catalog, request: mixed, now: _ } = shuffled(&alone, 8);
+            let problem = Problem { catalog: pair.catalog.clone(), request: request.clone(), now: pair.now };
+            let Problem { catalog, request: mixed, now: _ } = shuffled(&problem, 8);
             (*request, changed.catalog) = (mixed, catalog);
         }
-        same(&said(pair, &requests), &said(&changed, &others), "in another order")
+        check_same(&output_text(pair, &requests), &output_text(&changed, &others), "in another order")
     });
 }
 
 #[test]
 fn group_answer_bytes_are_independent_of_unrelated_project() {
-    joint::always(22_000_000..22_000_000 + share_of(SEEDS), |pair| {
-        let more = Pair { catalog: with_an_unrelated_project(&pair.catalog), ..pair.clone() };
-        let requests = group(pair);
-        same(&said(pair, &requests), &said(&more, &requests), "with an unrelated project")
+    group::for_all(22_000_000..22_000_000 + scaled_to_run(SEEDS), |pair| {
+        let more = Pair { catalog: with_unrelated_project(&pair.catalog), ..pair.clone() };
+        let requests = group_requests(pair);
+        check_same(&output_text(pair, &requests), &output_text(&more, &requests), "with an unrelated project")
     });
 }
 
 #[test]
 fn group_answer_bytes_are_independent_of_other_namespaces() {
-    joint::always(23_000_000..23_000_000 + share_of(SEEDS), |pair| {
-        let requests = group(pair);
+    group::for_all(23_000_000..23_000_000 + scaled_to_run(SEEDS), |pair| {
+        let requests = group_requests(pair);
         let mut more = requests.clone();
         more.extend(requests.iter().map(|request| {
             let server = request.server.replace("games/", "shop/");
@@ -109,10 +109,13 @@ fn group_answer_bytes_are_independent_of_other_namespaces() {
         }));
         let fleet = Fleet::read(&pair.catalog, &more, pair.now);
         let decided = fleet.decide(Budget::default());
-        let (alone, _) = answers(pair, &requests);
-        for (server, answer) in alone {
-            if decided.answer(&server).as_ref() != Some(&answer) {
-                return Err(format!("{server}: {answer:?}\n-- and beside others --\n{:?}", decided.answer(&server)));
+        let (own_results, _) = resolve_group(pair, &requests);
+        for (server, result) in own_results {
+            if decided.resolution(&server).as_ref() != Some(&result) {
+                return Err(format!(
+                    "{server}: {result:?}\n-- and beside others --\n{:?}",
+                    decided.resolution(&server)
+                ));
             }
         }
         Ok(())
@@ -122,20 +125,23 @@ fn group_answer_bytes_are_independent_of_other_namespaces() {
 #[test]
 fn group_explanation_round_trips_through_json() {
     let (shared, held) = (Cell::new(0_u64), Cell::new(0_u64));
-    joint::always(24_000_000..24_000_000 + share_of(SEEDS), |pair| {
-        let (_, explained) = answers(pair, &group(pair));
+    group::for_all(24_000_000..24_000_000 + scaled_to_run(SEEDS), |pair| {
+        let (_, explained) = resolve_group(pair, &group_requests(pair));
         for (server, explanation) in explained {
             let text = serde_json::to_string(&explanation).unwrap();
-            let back: Explanation = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
-            if back != explanation {
+            let parsed: Explanation = serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))?;
+            if parsed != explanation {
                 return Err(format!("{server}: {text}"));
             }
-            spoiled(&text::render(&explanation, pair.now))?;
+            check_text(&text::render(&explanation, pair.now))?;
             shared.set(shared.get() + u64::from(text.contains("oneVersion")));
             held.set(held.get() + u64::from(text.contains("\"heldBy\":[{")));
         }
         Ok(())
     });
     let counts = [shared.get(), held.get()];
-    assert!(counts[0] > least_of(3) && counts[1] > least_of(10), "of one version, and of who holds: {counts:?}");
+    assert!(
+        counts[0] > required_count(3) && counts[1] > required_count(10),
+        "of one version, and of who holds: {counts:?}"
+    );
 }

@@ -3,35 +3,37 @@
 
 use resolver::catalog::{FurtherJar, Source};
 
-use super::generate::{Dice, file};
+use super::generate::{Rng, file};
 use super::problem::Problem;
 
 /// Adds further JARs to some Modrinth releases, and `jars` to some Plugins.
-pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem, named: &[&str]) {
+pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem, named: &[&str]) {
     let sites = problem.catalog.projects.iter_mut().filter(|project| project.key.source == Source::Modrinth);
     for project in sites {
         for (at, release) in project.releases.iter_mut().enumerate() {
-            if dice.chance(40) {
-                release.further = further(dice, &project.name, at, named);
+            if rng.chance(40) {
+                release.further = further_jars(rng, &project.name, at, named);
             }
         }
     }
-    for wish in problem.request.plugins.iter_mut().filter(|wish| wish.key.source == Source::Modrinth) {
-        if dice.chance(25) {
-            let found = problem.catalog.project(&wish.key);
-            wish.jars = found.map(|project| wanted(dice, &project.name)).unwrap_or_default();
+    for plugin_request in
+        problem.request.plugins.iter_mut().filter(|plugin_request| plugin_request.key.source == Source::Modrinth)
+    {
+        if rng.chance(25) {
+            let found = problem.catalog.project(&plugin_request.key);
+            plugin_request.jars = found.map(|project| jar_patterns(rng, &project.name)).unwrap_or_default();
         }
     }
 }
 
 /// Modules of a plugin.
-fn further(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Vec<FurtherJar> {
-    let called = [format!("{project}Chat-{at}"), format!("{project}_Spawn-v{at}.0"), format!("Chat-{at}")];
-    let called = dice.some(&called, 60);
-    let jars = called.into_iter().map(|name| FurtherJar {
-        file: file(dice, name),
-        api_version: dice.chance(12).then(|| dice.one(named).parse().unwrap()),
-        java: dice.chance(15).then(|| *dice.one(&[8, 21, 25])),
+fn further_jars(rng: &mut Rng, project: &str, at: usize, named: &[&str]) -> Vec<FurtherJar> {
+    let file_names = [format!("{project}Chat-{at}"), format!("{project}_Spawn-v{at}.0"), format!("Chat-{at}")];
+    let file_names = rng.choose_some(&file_names, 60);
+    let jars = file_names.into_iter().map(|name| FurtherJar {
+        file: file(rng, name),
+        api_version: rng.chance(12).then(|| rng.choose(named).parse().unwrap()),
+        java: rng.chance(15).then(|| *rng.choose(&[8, 21, 25])),
         folia: None,
         declared: None,
     });
@@ -39,9 +41,9 @@ fn further(dice: &mut Dice, project: &str, at: usize, named: &[&str]) -> Vec<Fur
 }
 
 /// Patterns that usually match a file of some release.
-fn wanted(dice: &mut Dice, project: &str) -> Vec<String> {
+fn jar_patterns(rng: &mut Rng, project: &str) -> Vec<String> {
     let plain = project.to_lowercase();
     let all =
         [project.to_owned(), format!("{plain}chat"), "*Chat".to_owned(), format!("{plain}?spawn"), "*_*".to_owned()];
-    dice.some(&all, 30).into_iter().cloned().collect()
+    rng.choose_some(&all, 30).into_iter().cloned().collect()
 }

@@ -6,7 +6,7 @@ use resolver::compatibility_facts::CompatibilityFacts;
 use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperRequest, Request, Unlisted, VersionRequest};
 use resolver::software::Software;
 
-use super::written;
+use super::to_scenario;
 
 /// A complete query.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,18 +66,18 @@ impl Problem {
             with(&|p| drop(p.catalog.unread.remove(name)));
         }
         for (at, project) in projects.iter().enumerate() {
-            for (place, release) in project.releases.iter().enumerate() {
-                with(&|p| drop(p.catalog.projects[at].releases.remove(place)));
-                with(&|p| p.catalog.projects[at].releases[place].minecraft.clear());
-                with(&|p| p.catalog.projects[at].releases[place].channel = Channel::Release);
-                with(&|p| p.catalog.projects[at].releases[place].java = None);
-                with(&|p| p.catalog.projects[at].releases[place].api_version = None);
+            for (release_index, release) in project.releases.iter().enumerate() {
+                with(&|p| drop(p.catalog.projects[at].releases.remove(release_index)));
+                with(&|p| p.catalog.projects[at].releases[release_index].minecraft.clear());
+                with(&|p| p.catalog.projects[at].releases[release_index].channel = Channel::Release);
+                with(&|p| p.catalog.projects[at].releases[release_index].java = None);
+                with(&|p| p.catalog.projects[at].releases[release_index].api_version = None);
                 for line in 0..release.minecraft.len() {
-                    with(&|p| drop(p.catalog.projects[at].releases[place].minecraft.remove(line)));
+                    with(&|p| drop(p.catalog.projects[at].releases[release_index].minecraft.remove(line)));
                 }
                 for line in 0..release.dependencies.len() {
-                    with(&|p| drop(p.catalog.projects[at].releases[place].dependencies.remove(line)));
-                    with(&|p| p.catalog.projects[at].releases[place].dependencies[line].version_id = None);
+                    with(&|p| drop(p.catalog.projects[at].releases[release_index].dependencies.remove(line)));
+                    with(&|p| p.catalog.projects[at].releases[release_index].dependencies[line].version_id = None);
                 }
             }
         }
@@ -117,6 +117,6 @@ impl Problem {
 
     /// The problem as a file for `tests/scenarios`.
     pub(crate) fn to_scenario(&self, name: &str) -> String {
-        written::scenario(name, &self.catalog, std::slice::from_ref(&self.request), self.now)
+        to_scenario::scenario(name, &self.catalog, std::slice::from_ref(&self.request), self.now)
     }
 }

@@ -6,63 +6,63 @@ use resolver::explain::PaperName;
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
-use super::generate::{Dice, now};
+use super::generate::{Rng, now};
 use super::problem::Problem;
 
 /// The hash of an unverified build.
-const UNSEEN: &str = "md5:0123456789abcdef0123456789abcdef";
+const UNVERIFIED_HASH: &str = "md5:0123456789abcdef0123456789abcdef";
 
 /// Converts a few of the servers to Purpur, Folia or a proxy, with their own builds and releases.
-pub(crate) fn scatter(dice: &mut Dice, problem: &mut Problem) {
-    if !dice.chance(18) {
+pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
+    if !rng.chance(18) {
         return;
     }
-    let software = *dice.one(&[Software::Purpur, Software::Folia, Software::Velocity]);
+    let software = *rng.choose(&[Software::Purpur, Software::Folia, Software::Velocity]);
     problem.request.software = software;
-    let mut versions: Vec<_> = dice.some(&problem.catalog.paper, 75).into_iter().cloned().collect();
+    let mut versions: Vec<_> = rng.choose_some(&problem.catalog.paper, 75).into_iter().cloned().collect();
     if versions.is_empty() {
         versions.push(problem.catalog.paper[0].clone());
     }
     if software == Software::Purpur {
         // Only builds that were downloaded before are verified.
-        for build in versions.iter_mut().flat_map(|version| &mut version.builds).filter(|_| dice.chance(80)) {
-            build.file.hash = build.file.hash.as_ref().map(|_| UNSEEN.to_owned());
+        for build in versions.iter_mut().flat_map(|version| &mut version.builds).filter(|_| rng.chance(80)) {
+            build.file.hash = build.file.hash.as_ref().map(|_| UNVERIFIED_HASH.to_owned());
         }
     }
     problem.catalog.others.insert(software, OtherSoftware { versions, read_at: now() });
     if let Some(running) = &mut problem.request.running {
-        running.software = if dice.chance(70) { software } else { Software::Paper };
+        running.software = if rng.chance(70) { software } else { Software::Paper };
     }
     for project in &mut problem.catalog.projects {
         let source = project.key.source;
         for release in &mut project.releases {
             match software {
                 Software::Paper => {}
-                Software::Purpur => for_purpur(dice, release),
-                Software::Folia => for_folia(dice, source, release),
-                Software::Velocity => for_velocity(dice, source, release),
+                Software::Purpur => adapt_for_purpur(rng, release),
+                Software::Folia => adapt_for_folia(rng, source, release),
+                Software::Velocity => adapt_for_velocity(rng, source, release),
             }
         }
     }
 }
 
 /// The catalog after this build is verified.
-pub(crate) fn seen(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> Catalog {
+pub(crate) fn with_verified_build(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> Catalog {
     let mut catalog = catalog.clone();
     let versions = &mut catalog.others.get_mut(software).unwrap().versions;
     let version = versions.iter_mut().find(|version| version.minecraft == *minecraft).unwrap();
     let build = version.builds.iter_mut().find(|other| other.number == *build).unwrap();
-    assert_eq!(build.file.hash.as_deref(), Some(UNSEEN), "only what nobody has seen is looked at");
+    assert_eq!(build.file.hash.as_deref(), Some(UNVERIFIED_HASH), "only what nobody has seen is looked at");
     build.file.hash = Some(sha256());
     catalog
 }
 
 /// Verifies every build.
-pub(crate) fn see_all(catalog: &mut Catalog) {
+pub(crate) fn verify_all_builds(catalog: &mut Catalog) {
     let versions = catalog.others.values_mut().flat_map(|other| &mut other.versions);
     let builds = versions.flat_map(|version| &mut version.builds);
     builds
-        .filter(|build| build.file.hash.as_deref() == Some(UNSEEN))
+        .filter(|build| build.file.hash.as_deref() == Some(UNVERIFIED_HASH))
         .for_each(|build| build.file.hash = Some(sha256()));
 }
 
@@ -71,28 +71,28 @@ pub(crate) fn sha256() -> String {
     format!("sha256:{:e<64}", "")
 }
 
-fn for_purpur(dice: &mut Dice, release: &mut Release) {
-    match dice.below(10) {
+fn adapt_for_purpur(rng: &mut Rng, release: &mut Release) {
+    match rng.below(10) {
         0 | 1 => release.loaders = vec!["purpur".to_owned()],
         2 | 3 => release.loaders.push("Purpur".to_owned()),
         _ => {}
     }
 }
 
-fn for_folia(dice: &mut Dice, source: Source, release: &mut Release) {
-    if source == Source::Modrinth && dice.chance(85) {
+fn adapt_for_folia(rng: &mut Rng, source: Source, release: &mut Release) {
+    if source == Source::Modrinth && rng.chance(85) {
         release.loaders.push("folia".to_owned());
     }
     // The JAR of a file was read. Other JARs are read only if they were downloaded.
-    let is_read = source == Source::Url || dice.chance(45);
-    release.folia = is_read.then(|| dice.chance(92));
+    let is_read = source == Source::Url || rng.chance(45);
+    release.folia = is_read.then(|| rng.chance(92));
     for jar in &mut release.further {
-        jar.folia = dice.chance(60).then(|| dice.chance(92));
+        jar.folia = rng.chance(60).then(|| rng.chance(92));
     }
 }
 
-fn for_velocity(dice: &mut Dice, source: Source, release: &mut Release) {
-    if dice.chance(92) {
+fn adapt_for_velocity(rng: &mut Rng, source: Source, release: &mut Release) {
+    if rng.chance(92) {
         release.loaders.push("velocity".to_owned());
     }
     if source == Source::Hangar {

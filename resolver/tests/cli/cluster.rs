@@ -14,39 +14,39 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 use super::facts::FACTS;
-use super::{Desk, WORLD, assert_shown, lobby, plugin, server, shown};
+use super::{REPLAY, Workspace, assert_snapshot, lobby, output_text, plugin, server};
 
 /// Objects per page, whatever the client requests. It is smaller than the number of objects.
-const PAGE: usize = 2;
+const PAGE_SIZE: usize = 2;
 
 /// State of the fake API server.
 #[derive(Clone, Default)]
 struct Objects {
     /// By plural.
-    of: Arc<BTreeMap<String, Vec<Value>>>,
+    by_plural: Arc<BTreeMap<String, Vec<Value>>>,
     /// Requested namespaces, `*` for all.
-    asked: Arc<Mutex<Vec<String>>>,
+    requested_namespaces: Arc<Mutex<Vec<String>>>,
 }
 
 /// A fake API server with the objects of these manifests.
 struct ApiServer {
     url: String,
-    asked: Arc<Mutex<Vec<String>>>,
+    requested_namespaces: Arc<Mutex<Vec<String>>>,
 }
 
 impl ApiServer {
-    fn with(manifests: &str) -> Self {
-        let mut of: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    fn start(manifests: &str) -> Self {
+        let mut by_plural: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for document in manifests.split("---\n").filter(|document| !document.trim().is_empty()) {
-            let mut object: Value = yaml(document);
+            let mut object: Value = parse_yaml(document);
             let plural = if object["kind"] == "Plugin" { "plugins" } else { "papermcservers" };
             // Fields of every object in a cluster.
             object["metadata"]["uid"] = json!("5a2c");
             object["metadata"]["resourceVersion"] = json!("7");
-            of.entry(plural.to_owned()).or_default().push(object);
+            by_plural.entry(plural.to_owned()).or_default().push(object);
         }
-        let objects = Objects { of: Arc::new(of), asked: Arc::default() };
-        let asked = objects.asked.clone();
+        let objects = Objects { by_plural: Arc::new(by_plural), requested_namespaces: Arc::default() };
+        let requested_namespaces = objects.requested_namespaces.clone();
         let base = "/apis/nightshift.dev/v1alpha1";
         let router = Router::new()
             .route(&format!("{base}/{{plural}}"), get(list_all))
@@ -54,15 +54,15 @@ impl ApiServer {
             // The API server's response for a missing CRD, which is not a Status object.
             .fallback(|| async { (StatusCode::NOT_FOUND, "404 page not found\n") })
             .with_state(objects);
-        let listener = WORLD.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
+        let listener = REPLAY.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        WORLD.runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, asked }
+        REPLAY.runtime.spawn(async move { axum::serve(listener, router).await });
+        Self { url, requested_namespaces }
     }
 
     /// A kubeconfig whose context `home` leads to this server, with `games` as its namespace. It has further contexts.
     fn kubeconfig(&self) -> String {
-        let Self { url, asked: _ } = self;
+        let Self { url, requested_namespaces: _ } = self;
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "home",
             "clusters": [
@@ -92,13 +92,13 @@ impl ApiServer {
     }
 
     /// A desk whose `KUBECONFIG` leads to this server.
-    fn desk(&self) -> ClusterDesk {
-        ClusterDesk(Desk::new(&[("kubeconfig", &self.kubeconfig())]))
+    fn workspace(&self) -> ClusterWorkspace {
+        ClusterWorkspace(Workspace::new(&[("kubeconfig", &self.kubeconfig())]))
     }
 }
 
 /// The object as the API server stores it.
-fn yaml(document: &str) -> Value {
+fn parse_yaml(document: &str) -> Value {
     serde_saphyr::from_str(document).unwrap()
 }
 
@@ -108,7 +108,7 @@ async fn list(
     Query(query): Query<BTreeMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&objects, Some(&namespace), &plural, &query, &headers)
+    respond(&objects, Some(&namespace), &plural, &query, &headers)
 }
 
 async fn list_all(
@@ -117,17 +117,17 @@ async fn list_all(
     Query(query): Query<BTreeMap<String, String>>,
     headers: HeaderMap,
 ) -> Response {
-    answer(&objects, None, &plural, &query, &headers)
+    respond(&objects, None, &plural, &query, &headers)
 }
 
-fn answer(
+fn respond(
     objects: &Objects,
     namespace: Option<&str>,
     plural: &str,
     query: &BTreeMap<String, String>,
     headers: &HeaderMap,
 ) -> Response {
-    let place =
+    let scope =
         namespace.map_or_else(|| "at the cluster scope".to_owned(), |name| format!("in the namespace \"{name}\""));
     let refused = |code: StatusCode, reason: &str, message: String| {
         let status = json!({
@@ -141,19 +141,19 @@ fn answer(
         Some("Bearer reader") if namespace == Some("games") && plural == "papermcservers" => {}
         Some("Bearer reader") => {
             let message = format!(
-                "{plural}.nightshift.dev is forbidden: User \"reader\" cannot list resource \"{plural}\" in API group \"nightshift.dev\" {place}"
+                "{plural}.nightshift.dev is forbidden: User \"reader\" cannot list resource \"{plural}\" in API group \"nightshift.dev\" {scope}"
             );
             return refused(StatusCode::FORBIDDEN, "Forbidden", message);
         }
         _ => return refused(StatusCode::UNAUTHORIZED, "Unauthorized", "Unauthorized".to_owned()),
     }
-    objects.asked.lock().unwrap().push(namespace.unwrap_or("*").to_owned());
-    let all = objects.of.get(plural).map_or(&[][..], Vec::as_slice);
+    objects.requested_namespaces.lock().unwrap().push(namespace.unwrap_or("*").to_owned());
+    let all = objects.by_plural.get(plural).map_or(&[][..], Vec::as_slice);
     let all: Vec<&Value> =
         all.iter().filter(|object| namespace.is_none_or(|name| object["metadata"]["namespace"] == name)).collect();
     let from: usize = query.get("continue").map_or(0, |token| token.parse().unwrap());
-    let next = (from + PAGE < all.len()).then(|| (from + PAGE).to_string());
-    let items: Vec<&Value> = all.into_iter().skip(from).take(PAGE).collect();
+    let next = (from + PAGE_SIZE < all.len()).then(|| (from + PAGE_SIZE).to_string());
+    let items: Vec<&Value> = all.into_iter().skip(from).take(PAGE_SIZE).collect();
     axum::Json(json!({
         "apiVersion": "nightshift.dev/v1alpha1", "kind": "List",
         "metadata": {"resourceVersion": "9", "continue": next}, "items": items,
@@ -161,9 +161,9 @@ fn answer(
     .into_response()
 }
 
-struct ClusterDesk(Desk);
+struct ClusterWorkspace(Workspace);
 
-impl ClusterDesk {
+impl ClusterWorkspace {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.0.command(arguments);
         command.env("KUBECONFIG", self.0.path().join("kubeconfig"));
@@ -171,7 +171,7 @@ impl ClusterDesk {
     }
 
     fn run(&self, arguments: &[&str]) -> String {
-        shown(&self.command(arguments).output().unwrap())
+        output_text(&self.command(arguments).output().unwrap())
     }
 }
 
@@ -186,24 +186,24 @@ pub(super) fn lobby_in_cluster() -> String {
         let (lobby, plugins) = all.split_once("---\n").unwrap();
         (lobby.to_owned(), plugins.to_owned())
     };
-    format!("{}{STATUS}---\n{plugins}", accepted(&lobby))
+    format!("{}{STATUS}---\n{plugins}", with_eula(&lobby))
 }
 
-fn accepted(server: &str) -> String {
+fn with_eula(server: &str) -> String {
     server.replace("spec:\n", "spec:\n  eula: Accepted\n")
 }
 
 fn arena() -> String {
-    accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n")).replace("name: lobby", "name: arena")
+    with_eula(&server("  updateStrategy: pin\n  version: 1.21.8\n")).replace("name: lobby", "name: arena")
 }
 
 #[test]
 fn cluster_server_answer_matches_its_objects_under_any_name() {
     let manifests = lobby_in_cluster();
-    let api = ApiServer::with(&manifests);
-    let desk = api.desk();
-    let answer = desk.run(&["explain", "server/lobby", "-n", "games"]);
-    assert_shown("cluster", &answer);
+    let api = ApiServer::start(&manifests);
+    let workspace = api.workspace();
+    let output = workspace.run(&["explain", "server/lobby", "-n", "games"]);
+    assert_snapshot("cluster", &output);
     let arguments: [&[&str]; 6] = [
         &["explain", "lobby"],
         &["explain", "pmc/lobby"],
@@ -213,73 +213,76 @@ fn cluster_server_answer_matches_its_objects_under_any_name() {
         &["explain", "--kubeconfig", "kubeconfig"],
     ];
     for arguments in arguments {
-        assert_eq!(desk.run(arguments), answer, "{arguments:?}");
+        assert_eq!(workspace.run(arguments), output, "{arguments:?}");
     }
     // The output of `kubectl get -o yaml` is the same query.
-    assert_eq!(desk.0.run_with_stdin(&["explain", "-f", "-"], &manifests), answer);
+    assert_eq!(workspace.0.run_with_stdin(&["explain", "-f", "-"], &manifests), output);
     // Without --namespace, the namespace of the context is used.
-    let asked = api.asked.lock().unwrap();
-    assert!(asked.iter().all(|namespace| namespace == "games" || namespace == "*"), "{asked:?}");
+    let requested_namespaces = api.requested_namespaces.lock().unwrap();
+    assert!(
+        requested_namespaces.iter().all(|namespace| namespace == "games" || namespace == "*"),
+        "{requested_namespaces:?}"
+    );
 }
 
 #[test]
 fn cluster_server_accepts_facts() {
     let manifests = lobby_in_cluster();
-    let desk = ApiServer::with(&manifests).desk();
-    fs::write(desk.0.path().join("facts.yaml"), FACTS).unwrap();
-    let answer = desk.run(&["explain", "lobby", "--facts", "facts.yaml"]);
-    assert!(answer.contains("the staff channel"), "{answer}");
-    assert_eq!(desk.0.run_with_stdin(&["explain", "-f", "-", "--facts", "facts.yaml"], &manifests), answer);
+    let workspace = ApiServer::start(&manifests).workspace();
+    fs::write(workspace.0.path().join("facts.yaml"), FACTS).unwrap();
+    let output = workspace.run(&["explain", "lobby", "--facts", "facts.yaml"]);
+    assert!(output.contains("the staff channel"), "{output}");
+    assert_eq!(workspace.0.run_with_stdin(&["explain", "-f", "-", "--facts", "facts.yaml"], &manifests), output);
 }
 
 #[test]
 fn cluster_status_is_part_of_query() {
     // Without its basis the server has no world and no running version, so a pin below is allowed.
     let pinned = |status: &str| {
-        let server = accepted(&server("  updateStrategy: pin\n  version: 1.21.8\n"));
-        ApiServer::with(&format!("{server}{status}")).desk().run(&["explain", "lobby"])
+        let server = with_eula(&server("  updateStrategy: pin\n  version: 1.21.8\n"));
+        ApiServer::start(&format!("{server}{status}")).workspace().run(&["explain", "lobby"])
     };
     assert!(pinned("").starts_with("exit 0\n"), "{}", pinned(""));
-    assert_shown("cluster-floor", &pinned(STATUS));
+    assert_snapshot("cluster-floor", &pinned(STATUS));
 }
 
 #[test]
 fn cluster_servers_sharing_plugin_are_resolved_jointly() {
-    let shared = |eula: &str| {
+    let shared_manifests = |eula: &str| {
         let arena = arena().replace("1.21.8", "1.20.4").replace("  eula: Accepted\n", eula);
-        format!("{}---\n{arena}", accepted(&lobby()))
+        format!("{}---\n{arena}", with_eula(&lobby()))
     };
-    let api = ApiServer::with(&shared("  eula: Accepted\n"));
-    let answer = api.desk().run(&["explain", "lobby"]);
-    assert_shown("cluster-shared", &answer);
+    let api = ApiServer::start(&shared_manifests("  eula: Accepted\n"));
+    let output = api.workspace().run(&["explain", "lobby"]);
+    assert_snapshot("cluster-shared", &output);
     // The saved query gives the same answer.
-    let desk = api.desk();
-    assert_eq!(desk.run(&["explain", "lobby", "--save-problem", "problem.json"]), answer);
-    assert_eq!(desk.run(&["explain", "--problem", "problem.json"]), answer);
+    let workspace = api.workspace();
+    assert_eq!(workspace.run(&["explain", "lobby", "--save-problem", "problem.json"]), output);
+    assert_eq!(workspace.run(&["explain", "--problem", "problem.json"]), output);
     // A server that may not be started does not count.
-    let alone = ApiServer::with(&accepted(&lobby())).desk().run(&["explain", "lobby"]);
-    assert_ne!(answer, alone);
-    assert_eq!(ApiServer::with(&shared("")).desk().run(&["explain", "lobby"]), alone);
+    let single = ApiServer::start(&with_eula(&lobby())).workspace().run(&["explain", "lobby"]);
+    assert_ne!(output, single);
+    assert_eq!(ApiServer::start(&shared_manifests("")).workspace().run(&["explain", "lobby"]), single);
 }
 
 #[test]
 fn trust_in_cluster_names_jar_by_hash() {
     let sha256 = "ab".repeat(32);
     let unmanaged = format!("  unmanaged: [{{file: Shop.jar, sha256: {sha256}}}]\n");
-    let api = ApiServer::with(&lobby_in_cluster().replacen("  basis:", &format!("{unmanaged}  basis:"), 1));
-    let desk = api.desk();
-    let trust = |server: &[&str]| desk.run(&[&["trust", "--minecraft", "1.21.11"], server].concat());
-    let answer = trust(&["lobby", "Shop.jar"]);
+    let api = ApiServer::start(&lobby_in_cluster().replacen("  basis:", &format!("{unmanaged}  basis:"), 1));
+    let workspace = api.workspace();
+    let trust = |server: &[&str]| workspace.run(&[&["trust", "--minecraft", "1.21.11"], server].concat());
+    let output = trust(&["lobby", "Shop.jar"]);
     let writes = format!(
         r#"{{"spec":{{"unmanaged":[{{"file":"Shop.jar","minecraftVersions":["1.21.11"],"sha256":"{sha256}"}}]}}}}"#
     );
     assert!(
-        answer.starts_with("exit 0\n")
-            && answer.contains(&format!("kubectl -n games patch papermcserver lobby --type merge -p '{writes}'\n")),
-        "{answer}"
+        output.starts_with("exit 0\n")
+            && output.contains(&format!("kubectl -n games patch papermcserver lobby --type merge -p '{writes}'\n")),
+        "{output}"
     );
-    assert_eq!(trust(&["server/lobby", "Shop.jar", "-n", "games"]), answer);
-    assert_eq!(trust(&["games/lobby", "plugins/Shop.jar"]), answer);
+    assert_eq!(trust(&["server/lobby", "Shop.jar", "-n", "games"]), output);
+    assert_eq!(trust(&["games/lobby", "plugins/Shop.jar"]), output);
     assert!(trust(&["test/lobby", "Shop.jar"]).contains("there is no PaperMCServer `lobby` in namespace `test`"));
 }
 
@@ -287,28 +290,28 @@ fn trust_in_cluster_names_jar_by_hash() {
 fn cluster_query_without_name_covers_all_servers() {
     let elsewhere = arena().replace("namespace: games", "namespace: test");
     let unaccepted = server("  updateStrategy: auto\n").replace("name: lobby", "name: waiting");
-    let api = ApiServer::with(&[lobby_in_cluster(), arena(), elsewhere, unaccepted].join("---\n"));
-    let desk = api.desk();
-    assert_shown("cluster-outdated", &desk.run(&["outdated", "-n", "games"]));
-    assert_shown("cluster-ready", &desk.run(&["ready", "1.21.11", "--all-namespaces"]));
-    assert_shown("cluster-ready-one", &desk.run(&["ready", "1.21.11", "arena", "-n", "test"]));
-    let lock = desk.command(&["lock", "server/lobby"]).output().unwrap();
-    fs::write(desk.0.path().join("lobby.lock.json"), lock.stdout).unwrap();
-    assert_shown("cluster-verify", &desk.run(&["verify", "lobby.lock.json"]));
-    assert_shown("cluster-fetch", &desk.run(&["catalog", "fetch", "server/lobby", "--catalog", "kept"]));
+    let api = ApiServer::start(&[lobby_in_cluster(), arena(), elsewhere, unaccepted].join("---\n"));
+    let workspace = api.workspace();
+    assert_snapshot("cluster-outdated", &workspace.run(&["outdated", "-n", "games"]));
+    assert_snapshot("cluster-ready", &workspace.run(&["ready", "1.21.11", "--all-namespaces"]));
+    assert_snapshot("cluster-ready-one", &workspace.run(&["ready", "1.21.11", "arena", "-n", "test"]));
+    let lock = workspace.command(&["lock", "server/lobby"]).output().unwrap();
+    fs::write(workspace.0.path().join("lobby.lock.json"), lock.stdout).unwrap();
+    assert_snapshot("cluster-verify", &workspace.run(&["verify", "lobby.lock.json"]));
+    assert_snapshot("cluster-fetch", &workspace.run(&["catalog", "fetch", "server/lobby", "--catalog", "kept"]));
 }
 
 #[test]
 fn cluster_object_unreadable_is_named_and_hides_no_server() {
     let newer = arena().replace("updateStrategy: pin", "updateStrategy: dream");
-    let api = ApiServer::with(&[lobby_in_cluster(), newer].join("---\n"));
-    assert_shown("cluster-newer", &api.desk().run(&["outdated"]));
+    let api = ApiServer::start(&[lobby_in_cluster(), newer].join("---\n"));
+    assert_snapshot("cluster-newer", &api.workspace().run(&["outdated"]));
 }
 
 #[test]
 fn cluster_errors_explain_how_to_fix_them() {
-    let api = ApiServer::with(&[lobby_in_cluster(), arena()].join("---\n"));
-    let desk = api.desk();
+    let api = ApiServer::start(&[lobby_in_cluster(), arena()].join("---\n"));
+    let workspace = api.workspace();
     let cases: [(&str, &[&str]); 12] = [
         ("no such server", &["explain", "server/loby"]),
         ("no server in a namespace", &["explain", "lobby", "-n", "gmaes"]),
@@ -324,27 +327,27 @@ fn cluster_errors_explain_how_to_fix_them() {
         ("files and a cluster", &["explain", "-f", "lobby.yaml", "-n", "games"]),
     ];
     let all: Vec<String> =
-        cases.iter().map(|(what, arguments)| format!("== {what}\n{}", desk.run(arguments))).collect();
+        cases.iter().map(|(label, arguments)| format!("== {label}\n{}", workspace.run(arguments))).collect();
     let all = all.join("\n").replace(&api.url, "[api]");
-    let nowhere = desk.0.command(&["outdated"]).env("HOME", "/nonexistent").output().unwrap();
+    let nowhere = workspace.0.command(&["outdated"]).env("HOME", "/nonexistent").output().unwrap();
     let no_context = json!({"contexts": [{"name": "a", "context": {"cluster": "a"}}]}).to_string();
-    let bare = Desk::new(&[("kubeconfig", &no_context)]);
+    let bare = Workspace::new(&[("kubeconfig", &no_context)]);
     let bare = bare.run(&["outdated", "--kubeconfig", "kubeconfig"]);
-    assert_shown(
+    assert_snapshot(
         "cluster-mistakes",
-        &format!("{all}\n== no kubeconfig at all\n{}\n== no current context\n{bare}", shown(&nowhere)),
+        &format!("{all}\n== no kubeconfig at all\n{}\n== no current context\n{bare}", output_text(&nowhere)),
     );
 }
 
 #[test]
 fn cluster_plugin_misspelt_is_named_without_file() {
-    let api = ApiServer::with(&[lobby_in_cluster(), plugin("viaversoin", "").replace("---\n", "")].join("---\n"));
-    assert_shown("cluster-misspelt", &api.desk().run(&["explain", "lobby"]));
+    let api = ApiServer::start(&[lobby_in_cluster(), plugin("viaversoin", "").replace("---\n", "")].join("---\n"));
+    assert_snapshot("cluster-misspelt", &api.workspace().run(&["explain", "lobby"]));
 }
 
 #[test]
 fn cluster_plan_reports_partial_update_of_operator() {
-    let told = "  nextWindow: Thu 22 Jan 03:00 UTC\n  nextWindowAt: 2026-01-22T03:00:00Z\n  plugins:\n  \
+    let status_fields = "  nextWindow: Thu 22 Jan 03:00 UTC\n  nextWindowAt: 2026-01-22T03:00:00Z\n  plugins:\n  \
                 - {name: ViaVersion, neededBy: ViaBackwards, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 100, oneWay: false, summary: x, staged: true, \
                 plugins: [{name: ViaBackwards, version: 5.7.1}, {name: ViaVersion, version: 5.7.1}]}\n  \
@@ -352,22 +355,23 @@ fn cluster_plan_reports_partial_update_of_operator() {
                 lastTransitionTime: \"2026-01-21T12:00:00Z\"}\n";
     let status = STATUS.replace("basis:\n", "basis:\n    unasked: [modrinth/viaversion]\n");
     let windows = "project: viabackwards}, windows: [{name: own, cron: \"0 3 * * *\"}]";
-    let lobby =
-        lobby_in_cluster().replace(STATUS, &format!("{status}{told}")).replace("project: viabackwards}", windows);
-    let api = ApiServer::with(&lobby);
-    assert_shown("cluster-plan-alone", &api.desk().run(&["plan"]));
+    let lobby = lobby_in_cluster()
+        .replace(STATUS, &format!("{status}{status_fields}"))
+        .replace("project: viabackwards}", windows);
+    let api = ApiServer::start(&lobby);
+    assert_snapshot("cluster-plan-alone", &api.workspace().run(&["plan"]));
 }
 
 #[test]
 fn cluster_plan_shows_running_versions_and_next_window() {
-    let told = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
+    let status_fields = "  nextWindow: Sun 25 Jan 04:00 UTC\n  nextWindowAt: 2026-01-25T04:00:00Z\n  plugins:\n  \
                 - {name: ViaVersion, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 129, oneWay: false, summary: x, cost: about 25 s}\n";
-    let by_hand = arena().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
+    let manual = arena().replace("{cron: \"0 4 * * 0\"}", "{enabled: false}");
     // The status of an older operator, without a basis.
     let status = "status:\n  currentVersion: 1.21.7\n  currentBuild: 32\n";
-    let manifests = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{told}"));
-    let api = ApiServer::with(&[manifests, format!("{by_hand}{status}")].join("---\n"));
-    assert_shown("cluster-plan", &api.desk().run(&["plan"]));
-    assert_shown("cluster-plan-json", &api.desk().run(&["plan", "server/lobby", "--format", "json"]));
+    let manifests = lobby_in_cluster().replace(STATUS, &format!("{STATUS}{status_fields}"));
+    let api = ApiServer::start(&[manifests, format!("{manual}{status}")].join("---\n"));
+    assert_snapshot("cluster-plan", &api.workspace().run(&["plan"]));
+    assert_snapshot("cluster-plan-json", &api.workspace().run(&["plan", "server/lobby", "--format", "json"]));
 }

@@ -2,32 +2,32 @@
 
 use std::fs;
 
-use super::{Desk, assert_shown, lobby, plugin, server};
+use super::{Workspace, assert_snapshot, lobby, plugin, server};
 
 #[test]
 fn plan_starts_new_server_at_once() {
-    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
-    assert_shown("plan-new", &desk.run(&["plan", "-f", "lobby.yaml"]));
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby())]);
+    assert_snapshot("plan-new", &workspace.run(&["plan", "-f", "lobby.yaml"]));
 }
 
 #[test]
 fn plan_takes_running_versions_from_lock() {
     let older = server("  updateStrategy: pin\n  version: 1.21.8\n")
         + &["viabackwards", "griefprevention", "discordsrv", "multiverse-core"].map(|name| plugin(name, "")).concat();
-    let desk = Desk::new(&[("lobby.yaml", &lobby()), ("older.yaml", &older)]);
-    let lock = desk.command(&["lock", "-f", "older.yaml", "--at", "2025-11-01"]).output().unwrap();
-    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby()), ("older.yaml", &older)]);
+    let lock = workspace.command(&["lock", "-f", "older.yaml", "--at", "2025-11-01"]).output().unwrap();
+    fs::write(workspace.path().join("running.lock.json"), &lock.stdout).unwrap();
     let plan = ["plan", "-f", "lobby.yaml", "--running", "running.lock.json"];
-    assert_shown("plan", &desk.run(&plan));
-    assert_shown("plan-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+    assert_snapshot("plan", &workspace.run(&plan));
+    assert_snapshot("plan-json", &workspace.run(&[&plan[..], &["--format", "json"]].concat()));
     // The planned version set is running, so there are no changes.
-    let lock = desk.command(&["lock", "-f", "lobby.yaml"]).output().unwrap();
-    fs::write(desk.path().join("new.lock.json"), &lock.stdout).unwrap();
-    assert_shown("plan-nothing", &desk.run(&["plan", "-f", "lobby.yaml", "--running", "new.lock.json"]));
+    let lock = workspace.command(&["lock", "-f", "lobby.yaml"]).output().unwrap();
+    fs::write(workspace.path().join("new.lock.json"), &lock.stdout).unwrap();
+    assert_snapshot("plan-nothing", &workspace.run(&["plan", "-f", "lobby.yaml", "--running", "new.lock.json"]));
     // The lock of another server is not accepted.
     let elsewhere = lobby().replace("name: lobby", "name: hub");
-    fs::write(desk.path().join("hub.yaml"), elsewhere).unwrap();
-    assert_shown("plan-other", &desk.run(&["plan", "-f", "hub.yaml", "--running", "new.lock.json"]));
+    fs::write(workspace.path().join("hub.yaml"), elsewhere).unwrap();
+    assert_snapshot("plan-other", &workspace.run(&["plan", "-f", "hub.yaml", "--running", "new.lock.json"]));
 }
 
 /// GriefPrevention at this release, which lists up to 1.21.9 (16.18.4) or less (16.18.3).
@@ -39,40 +39,40 @@ fn griefprevention(release: &str, more: &str) -> String {
 fn plan_notes_hotfix_sibling_list_for_unchanged_plugin() {
     let older = server("  updateStrategy: pin\n  version: 1.21.8\n") + &griefprevention("16.18.4", "");
     let lobby = server("  updateStrategy: auto\n") + &griefprevention("16.18.4", "");
-    let desk = Desk::new(&[("lobby.yaml", &lobby), ("older.yaml", &older)]);
-    let lock = desk.command(&["lock", "-f", "older.yaml"]).output().unwrap();
-    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby), ("older.yaml", &older)]);
+    let lock = workspace.command(&["lock", "-f", "older.yaml"]).output().unwrap();
+    fs::write(workspace.path().join("running.lock.json"), &lock.stdout).unwrap();
     let plan = ["plan", "-f", "lobby.yaml", "--running", "running.lock.json"];
-    assert_shown("plan-sibling", &desk.run(&plan));
-    assert_shown("plan-sibling-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+    assert_snapshot("plan-sibling", &workspace.run(&plan));
+    assert_snapshot("plan-sibling-json", &workspace.run(&[&plan[..], &["--format", "json"]].concat()));
 }
 
 #[test]
 fn plan_notes_hotfix_sibling_list_once_for_partial_update() {
-    let says = ", compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: [1.21.10]}";
+    let override_field = ", compatibilityOverride: {enabled: true, mode: Add, minecraftVersions: [1.21.10]}";
     let auto = server("  updateStrategy: auto\n") + &plugin("discordsrv", "");
-    let (before, after) = (griefprevention("16.18.3", says), griefprevention("16.18.4", ", urgent: true"));
+    let (before, after) = (griefprevention("16.18.3", override_field), griefprevention("16.18.4", ", urgent: true"));
     let (before, after) = (auto.clone() + &before, auto + &after);
-    let desk = Desk::new(&[("before.yaml", &before), ("after.yaml", &after)]);
-    let lock = desk.command(&["lock", "-f", "before.yaml", "--at", "2026-01-11"]).output().unwrap();
-    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let workspace = Workspace::new(&[("before.yaml", &before), ("after.yaml", &after)]);
+    let lock = workspace.command(&["lock", "-f", "before.yaml", "--at", "2026-01-11"]).output().unwrap();
+    fs::write(workspace.path().join("running.lock.json"), &lock.stdout).unwrap();
     let plan = ["plan", "-f", "after.yaml", "--running", "running.lock.json"];
-    assert_shown("plan-sibling-alone", &desk.run(&plan));
-    assert_shown("plan-sibling-alone-json", &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+    assert_snapshot("plan-sibling-alone", &workspace.run(&plan));
+    assert_snapshot("plan-sibling-alone-json", &workspace.run(&[&plan[..], &["--format", "json"]].concat()));
 }
 
 /// Plans these objects for a server that runs the version set of ten days before, and compares the plan as text and as
 /// JSON.
 fn plan_after_ten_days(name: &str, objects: &str) {
-    let desk = Desk::new(&[("objects.yaml", objects)]);
-    let lock = desk.command(&["lock", "-f", "objects.yaml", "--at", "2026-01-11"]).output().unwrap();
-    fs::write(desk.path().join("running.lock.json"), &lock.stdout).unwrap();
+    let workspace = Workspace::new(&[("objects.yaml", objects)]);
+    let lock = workspace.command(&["lock", "-f", "objects.yaml", "--at", "2026-01-11"]).output().unwrap();
+    fs::write(workspace.path().join("running.lock.json"), &lock.stdout).unwrap();
     let plan = ["plan", "-f", "objects.yaml", "--running", "running.lock.json", "--save-problem", "problem.json"];
-    let shown = desk.run(&plan);
-    assert_shown(name, &shown);
+    let shown = workspace.run(&plan);
+    assert_snapshot(name, &shown);
     let again = ["plan", "--problem", "problem.json", "--running", "running.lock.json"];
-    assert_eq!(desk.run(&again), shown, "who gets the question saved gets the same plan");
-    assert_shown(&format!("{name}-json"), &desk.run(&[&plan[..], &["--format", "json"]].concat()));
+    assert_eq!(workspace.run(&again), shown, "who gets the question saved gets the same plan");
+    assert_snapshot(&format!("{name}-json"), &workspace.run(&[&plan[..], &["--format", "json"]].concat()));
 }
 
 #[test]

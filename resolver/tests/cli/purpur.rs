@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
-use super::{Desk, WORLD, plugin, server, shown};
+use super::{REPLAY, Workspace, output_text, plugin, server};
 
 const BYTES: &[u8] = b"the bytes of Purpur";
 
@@ -26,7 +26,7 @@ struct Pages {
     downloads: Arc<Mutex<Vec<String>>>,
 }
 
-async fn answer(State(pages): State<Pages>, uri: Uri) -> Response {
+async fn respond(State(pages): State<Pages>, uri: Uri) -> Response {
     let builds = |numbers: [u32; 2]| {
         let row = |number: u32| {
             format!(
@@ -50,32 +50,32 @@ async fn answer(State(pages): State<Pages>, uri: Uri) -> Response {
 }
 
 /// A fake PurpurMC that publishes this md5 for every build.
-fn purpur(md5: String) -> Purpur {
+fn fake_purpur(md5: String) -> Purpur {
     let downloads = Arc::default();
     let pages = Pages { md5, downloads: Arc::clone(&downloads) };
-    let listener = WORLD.runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = REPLAY.runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let base = format!("http://{}/v2", listener.local_addr().unwrap());
-    let router = Router::new().fallback(answer).with_state(pages);
-    WORLD.runtime.spawn(async move { axum::serve(listener, router).await });
+    let router = Router::new().fallback(respond).with_state(pages);
+    REPLAY.runtime.spawn(async move { axum::serve(listener, router).await });
     Purpur { base, downloads }
 }
 
-fn right() -> String {
+fn correct_md5() -> String {
     hex::encode(Md5::digest(BYTES))
 }
 
 /// `lobby` with Purpur, whose one plugin lists up to 1.21.10.
-fn desk() -> Desk {
+fn workspace() -> Workspace {
     let manifests = server("  software: Purpur\n  updateStrategy: auto\n") + &plugin("griefprevention", "");
-    Desk::new(&[("lobby.yaml", &manifests)])
+    Workspace::new(&[("lobby.yaml", &manifests)])
 }
 
 impl Purpur {
     /// Runs a command with a cache of its own.
-    fn run(&self, desk: &Desk, arguments: &[&str]) -> String {
-        let mut command = desk.command(arguments);
-        command.env("XDG_CACHE_HOME", desk.path().join("cache")).env("NIGHTSHIFT_PURPUR_URL", &self.base);
-        shown(&command.output().unwrap())
+    fn run(&self, workspace: &Workspace, arguments: &[&str]) -> String {
+        let mut command = workspace.command(arguments);
+        command.env("XDG_CACHE_HOME", workspace.path().join("cache")).env("NIGHTSHIFT_PURPUR_URL", &self.base);
+        output_text(&command.output().unwrap())
     }
 
     fn downloads(&self) -> Vec<String> {
@@ -85,13 +85,13 @@ impl Purpur {
 
 #[test]
 fn purpur_downloads_only_chosen_build_once() {
-    let (purpur, desk) = (purpur(right()), desk());
-    let explained = purpur.run(&desk, &["explain", "-f", "lobby.yaml"]);
+    let (purpur, workspace) = (fake_purpur(correct_md5()), workspace());
+    let explained = purpur.run(&workspace, &["explain", "-f", "lobby.yaml"]);
     assert!(explained.starts_with("exit 0\n-- stdout\nlobby can run Purpur 1.21.10 (build 2535)"), "{explained}");
     // That build is not verified, and the plugin blocks it anyway.
     assert!(explained.contains("Purpur 1.21.11 has been out since"), "{explained}");
     assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"]);
-    let lock = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
+    let lock = purpur.run(&workspace, &["lock", "-f", "lobby.yaml"]);
     let sha256 = format!("\"hash\": \"sha256:{}\"", hex::encode(Sha256::digest(BYTES)));
     assert!(lock.contains(&sha256) && lock.contains("\"name\": \"purpur-1.21.10-2535.jar\""), "{lock}");
     assert!(!lock.contains("md5"), "{lock}");
@@ -100,57 +100,58 @@ fn purpur_downloads_only_chosen_build_once() {
 
 #[test]
 fn purpur_fetched_catalog_suffices_for_lock_and_verify() {
-    let (purpur, desk) = (purpur(right()), desk());
-    let fetched = purpur.run(&desk, &["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
+    let (purpur, workspace) = (fake_purpur(correct_md5()), workspace());
+    let fetched = purpur.run(&workspace, &["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);
     assert!(fetched.contains("Paper versions, 2 Purpur versions, 1 projects"), "{fetched}");
     assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"]);
     let offline = ["-f", "lobby.yaml", "--catalog", "kept"];
-    let lock = desk.command(&[&["lock"], &offline[..]].concat()).output().unwrap();
-    assert_eq!(lock.status.code(), Some(0), "{}", shown(&lock));
-    fs::write(desk.path().join("lobby.lock.json"), &lock.stdout).unwrap();
-    let verified = purpur.run(&desk, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
+    let lock = workspace.command(&[&["lock"], &offline[..]].concat()).output().unwrap();
+    assert_eq!(lock.status.code(), Some(0), "{}", output_text(&lock));
+    fs::write(workspace.path().join("lobby.lock.json"), &lock.stdout).unwrap();
+    let verified = purpur.run(&workspace, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
     assert!(verified.starts_with("exit 0\n-- stdout\ngames/lobby: the lock holds\n"), "{verified}");
     let other = String::from_utf8(lock.stdout).unwrap().replace(&hex::encode(Sha256::digest(BYTES)), &"ab".repeat(32));
-    fs::write(desk.path().join("lobby.lock.json"), other).unwrap();
-    let verified = purpur.run(&desk, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
+    fs::write(workspace.path().join("lobby.lock.json"), other).unwrap();
+    let verified = purpur.run(&workspace, &[&["verify", "lobby.lock.json"], &offline[..]].concat());
     assert!(verified.contains("sha256:abababababab"), "{verified}");
 
     // In another cache, the locked build is not verified and would not be chosen now.
     let pinned = server("  software: Purpur\n  updateStrategy: build-pin\n  version: 1.21.11\n  build: 2567\n");
-    fs::write(desk.path().join("pinned.yaml"), pinned).unwrap();
+    fs::write(workspace.path().join("pinned.yaml"), pinned).unwrap();
     let lock =
-        desk.command(&["lock", "-f", "pinned.yaml"]).env("NIGHTSHIFT_PURPUR_URL", &purpur.base).output().unwrap();
-    fs::write(desk.path().join("pinned.lock.json"), &lock.stdout).unwrap();
+        workspace.command(&["lock", "-f", "pinned.yaml"]).env("NIGHTSHIFT_PURPUR_URL", &purpur.base).output().unwrap();
+    fs::write(workspace.path().join("pinned.lock.json"), &lock.stdout).unwrap();
     purpur.downloads();
     let newest = server("  software: Purpur\n  updateStrategy: auto\n");
-    fs::write(desk.path().join("newest.yaml"), newest).unwrap();
-    let verified = purpur.run(&desk, &["verify", "pinned.lock.json", "-f", "newest.yaml"]);
+    fs::write(workspace.path().join("newest.yaml"), newest).unwrap();
+    let verified = purpur.run(&workspace, &["verify", "pinned.lock.json", "-f", "newest.yaml"]);
     assert!(verified.contains("facts: 1 file is published as locked"), "{verified}");
-    let mut brought = purpur.downloads();
-    brought.sort();
-    assert_eq!(brought, ["/v2/purpur/1.21.11/2567/download", "/v2/purpur/1.21.11/2568/download"]);
+    let mut downloaded = purpur.downloads();
+    downloaded.sort();
+    assert_eq!(downloaded, ["/v2/purpur/1.21.11/2567/download", "/v2/purpur/1.21.11/2568/download"]);
 }
 
 #[test]
 fn purpur_lock_is_refused_once_for_wrong_bytes() {
-    let (purpur, desk) = (purpur("ab".repeat(16)), desk());
-    let refused = purpur.run(&desk, &["lock", "-f", "lobby.yaml"]);
-    assert!(refused.starts_with("exit 2\n-- stderr\nno answer for games/lobby"), "{refused}");
-    let place = format!("`{}/purpur/1.21.10/2535/download` has the hash md5:{}", purpur.base, right());
-    assert_eq!(refused.matches(&place).count(), 1, "{refused}");
+    let (purpur, workspace) = (fake_purpur("ab".repeat(16)), workspace());
+    let refused = purpur.run(&workspace, &["lock", "-f", "lobby.yaml"]);
+    assert!(refused.starts_with("exit 2\n-- stderr\nno result for games/lobby"), "{refused}");
+    let error_text = format!("`{}/purpur/1.21.10/2535/download` has the hash md5:{}", purpur.base, correct_md5());
+    assert_eq!(refused.matches(&error_text).count(), 1, "{refused}");
     assert_eq!(purpur.downloads(), ["/v2/purpur/1.21.10/2535/download"], "no other one is tried instead");
 }
 
 #[test]
 fn purpur_saved_query_resolves_offline() {
-    let (purpur, desk) = (purpur(right()), desk());
-    let asked = purpur.run(&desk, &["explain", "-f", "lobby.yaml", "--save-problem", "problem.json"]);
-    let again = desk.run(&["explain", "--problem", "problem.json"]);
-    assert_eq!(again, asked);
-    let problem = fs::read_to_string(desk.path().join("problem.json")).unwrap();
+    let (purpur, workspace) = (fake_purpur(correct_md5()), workspace());
+    let explained = purpur.run(&workspace, &["explain", "-f", "lobby.yaml", "--save-problem", "problem.json"]);
+    let again = workspace.run(&["explain", "--problem", "problem.json"]);
+    assert_eq!(again, explained);
+    let problem = fs::read_to_string(workspace.path().join("problem.json")).unwrap();
     let sha256 = format!("sha256:{}", hex::encode(Sha256::digest(BYTES)));
-    fs::write(desk.path().join("problem.json"), problem.replace(&sha256, &format!("md5:{}", right()))).unwrap();
-    let unseen = desk.run(&["explain", "--problem", "problem.json"]);
-    let line = "  Purpur 1.21.10 (build 2535)  its source gives only an md5, and nobody has seen its bytes; fetch the catalog once";
-    assert!(unseen.starts_with("exit 2\n-- stderr\nno answer") && unseen.contains(line), "{unseen}");
+    fs::write(workspace.path().join("problem.json"), problem.replace(&sha256, &format!("md5:{}", correct_md5())))
+        .unwrap();
+    let unverified = workspace.run(&["explain", "--problem", "problem.json"]);
+    let line = "  Purpur 1.21.10 (build 2535)  its source gives only an md5, and its bytes were not downloaded yet: fetch the catalog once";
+    assert!(unverified.starts_with("exit 2\n-- stderr\nno result") && unverified.contains(line), "{unverified}");
 }

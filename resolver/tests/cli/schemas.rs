@@ -10,15 +10,15 @@ use resolver::lock_check::{StaleFact, Unmet};
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 
-use super::{Desk, lobby, plugin, server};
+use super::{Workspace, lobby, plugin, server};
 
+#[path = "../support/future_format.rs"]
+mod future_format;
 #[path = "../support/json_schema.rs"]
 mod json_schema;
-#[path = "../support/newer.rs"]
-mod newer;
 
-use json_schema::{faults, refusals};
-use newer::with_further_fields;
+use future_format::with_further_fields;
+use json_schema::{standard_violations, violations};
 
 /// A published schema.
 fn published(name: &str) -> Value {
@@ -27,19 +27,19 @@ fn published(name: &str) -> Value {
 }
 
 /// The values that a command writes. Each one matches the schema.
-fn checked(desk: &Desk, name: &str, arguments: &[&str]) -> Vec<Value> {
-    let output = desk.command(arguments).output().unwrap();
+fn validated_output(workspace: &Workspace, name: &str, arguments: &[&str]) -> Vec<Value> {
+    let output = workspace.command(arguments).output().unwrap();
     let values: Vec<Value> = Deserializer::from_slice(&output.stdout).into_iter().collect::<Result<_, _>>().unwrap();
     assert!(!values.is_empty(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
     let schema = published(name);
     for value in &values {
-        assert_eq!(faults(&schema, value), [""; 0], "{arguments:?}\n{value:#}");
+        assert_eq!(violations(&schema, value), [""; 0], "{arguments:?}\n{value:#}");
     }
     values
 }
 
 /// A desk with a blocked server, one without a solution, two locks, and one modified lock.
-fn desk() -> Desk {
+fn workspace() -> Workspace {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
     let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \
                   - {name: GriefPrevention, currentVersion: 16.18.4, state: Installed}\n";
@@ -56,21 +56,21 @@ fn desk() -> Desk {
         ("no.yaml", impossible),
         ("latest.yaml", latest),
     ];
-    let desk = Desk::new(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
+    let workspace = Workspace::new(&files.each_ref().map(|(name, text)| (*name, text.as_str())));
     for (from, to) in [("lobby.yaml", "new.lock.json"), ("slow.yaml", "old.lock.json")] {
-        let lock = desk.command(&["lock", "-f", from]).output().unwrap();
-        fs::write(desk.path().join(to), lock.stdout).unwrap();
+        let lock = workspace.command(&["lock", "-f", from]).output().unwrap();
+        fs::write(workspace.path().join(to), lock.stdout).unwrap();
     }
-    let good = fs::read_to_string(desk.path().join("new.lock.json")).unwrap();
+    let good = fs::read_to_string(workspace.path().join("new.lock.json")).unwrap();
     let broken =
         good.replace("\"java\": 21", "\"java\": 17").replace("16.18.5", "16.18.55").replacen("sha512:", "sha512:00", 1);
     assert_ne!(broken, good);
-    fs::write(desk.path().join("broken.lock.json"), broken).unwrap();
-    desk
+    fs::write(workspace.path().join("broken.lock.json"), broken).unwrap();
+    workspace
 }
 
 /// Every kind of answer: the name of its schema, and the command.
-const QUESTIONS: [(&str, &str); 29] = [
+const COMMANDS: [(&str, &str); 29] = [
     ("lock", "lock -f lobby.yaml"),
     ("explanation", "explain -f lobby.yaml"),
     ("explanation", "explain -f slow.yaml"),
@@ -104,40 +104,40 @@ const QUESTIONS: [(&str, &str); 29] = [
 
 #[test]
 fn json_answers_match_their_schemas() {
-    let desk = desk();
-    for (name, question) in QUESTIONS {
-        checked(&desk, name, &in_words(name, question));
+    let workspace = workspace();
+    for (name, command) in COMMANDS {
+        validated_output(&workspace, name, &command_arguments(name, command));
     }
 }
 
 /// The arguments of the command.
-fn in_words<'a>(name: &str, question: &'a str) -> Vec<&'a str> {
+fn command_arguments<'a>(name: &str, command: &'a str) -> Vec<&'a str> {
     let format: &[&str] = if name == "lock" { &[] } else { &["--format", "json"] };
-    question.split(' ').chain(format.iter().copied()).collect()
+    command.split(' ').chain(format.iter().copied()).collect()
 }
 
 /// An answer with an additional field in each object is read as without them.
-fn assert_passed_over<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
+fn assert_ignores_unknown_fields<T: DeserializeOwned + PartialEq + Debug>(answer: &Value) {
     let read = |value: Value| serde_json::from_value::<T>(value).unwrap();
     assert_eq!(read(with_further_fields(answer)), read(answer.clone()));
 }
 
 #[test]
 fn json_answer_reader_ignores_additional_fields() {
-    let desk = desk();
-    for (name, question) in QUESTIONS.into_iter().filter(|(name, _)| *name != "lock") {
+    let workspace = workspace();
+    for (name, command) in COMMANDS.into_iter().filter(|(name, _)| *name != "lock") {
         let schema = published(name);
-        for answer in checked(&desk, name, &in_words(name, question)) {
+        for answer in validated_output(&workspace, name, &command_arguments(name, command)) {
             let newer = with_further_fields(&answer);
-            assert_eq!(refusals(&schema, &newer), [""; 0], "{question}\n{newer:#}");
+            assert_eq!(standard_violations(&schema, &newer), [""; 0], "{command}\n{newer:#}");
             match name {
-                "explanation" => assert_passed_over::<Explanation>(answer.get("then").unwrap_or(&answer)),
-                "difference" => assert_passed_over::<Difference>(&answer),
+                "explanation" => assert_ignores_unknown_fields::<Explanation>(answer.get("then").unwrap_or(&answer)),
+                "difference" => assert_ignores_unknown_fields::<Difference>(&answer),
                 "verify" => {
-                    assert_passed_over::<Vec<StaleFact>>(&answer["facts"]);
-                    assert_passed_over::<Vec<Unmet>>(&answer["request"]);
-                    answer.get("solve").into_iter().for_each(assert_passed_over::<Difference>);
-                    answer.get("noSolution").into_iter().for_each(assert_passed_over::<Explanation>);
+                    assert_ignores_unknown_fields::<Vec<StaleFact>>(&answer["facts"]);
+                    assert_ignores_unknown_fields::<Vec<Unmet>>(&answer["request"]);
+                    answer.get("solve").into_iter().for_each(assert_ignores_unknown_fields::<Difference>);
+                    answer.get("noSolution").into_iter().for_each(assert_ignores_unknown_fields::<Explanation>);
                 }
                 // No type reads the others.
                 _ => {}
@@ -148,29 +148,34 @@ fn json_answer_reader_ignores_additional_fields() {
 
 #[test]
 fn lock_reader_refuses_additional_fields_anywhere() {
-    let desk = desk();
-    let mut lock = checked(&desk, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
+    let workspace = workspace();
+    let mut lock = validated_output(&workspace, "lock", &["lock", "-f", "lobby.yaml"]).remove(0);
     let names = [("plugin", "ViaBackwards"), ("version", "5.7.1"), ("needs", "ViaVersion"), ("atLeast", "5.7.1")];
     lock["guesses"] = Value::Array(vec![names.into_iter().collect()]);
     assert!(serde_json::from_value::<Lock>(lock.clone()).is_ok());
-    for place in ["", "/paper", "/plugins/0", "/plugins/0/file", "/facts/0", "/bounds/0", "/guesses/0", "/imageJava"] {
+    for pointer in ["", "/paper", "/plugins/0", "/plugins/0/file", "/facts/0", "/bounds/0", "/guesses/0", "/imageJava"]
+    {
         let mut newer = lock.clone();
-        newer.pointer_mut(place).unwrap()["further"] = 1.into();
-        assert_eq!(refusals(&published("lock"), &newer).len(), 1, "{place}");
+        newer.pointer_mut(pointer).unwrap()["further"] = 1.into();
+        assert_eq!(standard_violations(&published("lock"), &newer).len(), 1, "{pointer}");
         let refused = serde_json::from_value::<Lock>(newer).unwrap_err().to_string();
-        assert!(refused.contains("unknown field `further`"), "{place}: {refused}");
+        assert!(refused.contains("unknown field `further`"), "{pointer}: {refused}");
     }
 }
 
 #[test]
 fn schema_mismatch_of_answer_is_detected() {
-    let desk = desk();
+    let workspace = workspace();
     let schema = published("verify");
-    let answer = &checked(&desk, "verify", &["verify", "broken.lock.json", "-f", "lobby.yaml", "--format", "json"])[0];
+    let answer = &validated_output(
+        &workspace,
+        "verify",
+        &["verify", "broken.lock.json", "-f", "lobby.yaml", "--format", "json"],
+    )[0];
     let changed = |change: &dyn Fn(&mut Value)| {
         let mut answer = answer.clone();
         change(&mut answer);
-        faults(&schema, &answer)
+        violations(&schema, &answer)
     };
     assert_eq!(changed(&|answer| drop(answer.as_object_mut().unwrap().remove("holds"))), ["`holds` is missing"]);
     assert_eq!(changed(&|answer| answer["holds"] = "no".into()), ["holds: no boolean"]);

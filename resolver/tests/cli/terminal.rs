@@ -11,7 +11,7 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-use super::{Desk, lobby};
+use super::{Workspace, lobby};
 
 /// Where a command writes to.
 #[derive(Clone, Copy)]
@@ -30,51 +30,51 @@ impl End {
                 (reader.into(), writer.into())
             }
             Self::Terminal(columns) => {
-                let seen = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
-                grantpt(&seen).unwrap();
-                unlockpt(&seen).unwrap();
+                let reader = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+                grantpt(&reader).unwrap();
+                unlockpt(&reader).unwrap();
                 let flags = OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC;
-                let written = rustix::fs::open(ptsname(&seen, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
-                tcsetwinsize(&seen, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
-                (seen, written)
+                let writer = rustix::fs::open(ptsname(&reader, Vec::new()).unwrap(), flags, Mode::empty()).unwrap();
+                tcsetwinsize(&reader, Winsize { ws_row: 24, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 }).unwrap();
+                (reader, writer)
             }
         }
     }
 }
 
 /// The text that a command writes to stdout and to stderr.
-fn written(mut command: Command, stdout: End, stderr: End) -> [String; 2] {
-    let ((seen_of_stdout, stdout), (seen_of_stderr, stderr)) = (stdout.open(), stderr.open());
-    let looks = [seen_of_stdout, seen_of_stderr].map(|seen| thread::spawn(move || until_the_end(seen)));
+fn run_with(mut command: Command, stdout: End, stderr: End) -> [String; 2] {
+    let ((stdout_reader, stdout), (stderr_reader, stderr)) = (stdout.open(), stderr.open());
+    let handles = [stdout_reader, stderr_reader].map(|reader| thread::spawn(move || read_to_end(reader)));
     let status = command.stdout(stdout).stderr(stderr).status().unwrap();
     // The command holds the write sides. The readers reach the end only when they are closed.
     drop(command);
     assert!(status.success(), "{status}");
     // A terminal adds a carriage return to each line.
-    looks.map(|look| look.join().unwrap().replace("\r\n", "\n"))
+    handles.map(|handle| handle.join().unwrap().replace("\r\n", "\n"))
 }
 
 /// A pipe ends with an empty read, a terminal with an error when the other side is closed.
-fn until_the_end(seen: OwnedFd) -> String {
+fn read_to_end(reader: OwnedFd) -> String {
     let mut bytes = Vec::new();
-    if let Err(error) = File::from(seen).read_to_end(&mut bytes) {
+    if let Err(error) = File::from(reader).read_to_end(&mut bytes) {
         assert_eq!(error.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()), "{error}");
     }
     String::from_utf8(bytes).unwrap()
 }
 
 /// `explain` on a desk with these arguments and variables, separated by spaces.
-fn explain(desk: &Desk, arguments: &str, variables: &str) -> Command {
+fn explain(workspace: &Workspace, arguments: &str, variables: &str) -> Command {
     let arguments: Vec<&str> = "explain -f lobby.yaml".split(' ').chain(arguments.split_whitespace()).collect();
-    let mut command = desk.command(&arguments);
+    let mut command = workspace.command(&arguments);
     command.envs(variables.split_whitespace().map(|variable| variable.split_once('=').unwrap()));
     command
 }
 
 #[test]
 fn narrow_terminal_wraps_lines_below_their_column() {
-    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
-    let on = |stdout: End| written(explain(&desk, "", ""), stdout, End::Pipe)[0].clone();
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby())]);
+    let on = |stdout: End| run_with(explain(&workspace, "", ""), stdout, End::Pipe)[0].clone();
     let plain = on(End::Pipe);
     assert!(plain.lines().any(|line| line.chars().count() > 100), "{plain}");
     // Very wide, unknown, and too narrow for wrapping.
@@ -82,8 +82,8 @@ fn narrow_terminal_wraps_lines_below_their_column() {
         assert_eq!(on(End::Terminal(columns)), plain, "{columns} columns");
     }
     let narrow = on(End::Terminal(60));
-    let in_words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(in_words(&narrow), in_words(&plain), "the same words");
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    assert_eq!(words(&narrow), words(&plain), "the same words");
     let too_long: Vec<&str> = narrow.lines().filter(|line| line.chars().count() > 60).collect();
     assert!(matches!(too_long[..], [line] if line.contains("compatibilityOverride: {")), "to be copied: {too_long:?}");
     let below = "\n  GriefPrevention 16.18.5  newest, of 6 October 2025. Its Modrinth\n";
@@ -93,9 +93,9 @@ fn narrow_terminal_wraps_lines_below_their_column() {
 
 #[test]
 fn terminal_headings_are_bold_unless_disabled() {
-    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby())]);
     let shown = |arguments: &str, variables: &str| {
-        written(explain(&desk, arguments, variables), End::Terminal(500), End::Pipe)[0].clone()
+        run_with(explain(&workspace, arguments, variables), End::Terminal(500), End::Pipe)[0].clone()
     };
     let colored = shown("", "TERM=xterm");
     assert!(colored.starts_with("\u{1b}[1mlobby can run"), "{colored}");
@@ -117,14 +117,17 @@ fn terminal_headings_are_bold_unless_disabled() {
 
 #[test]
 fn terminal_progress_is_shown_on_stderr() {
-    let desk = Desk::new(&[("lobby.yaml", &lobby())]);
-    let under_way = "asking Fill for Paper, modrinth for 3 plugins, Docker Hub for images\r\r\u{1b}[K";
-    let on = |stdout: End, stderr: End| written(explain(&desk, "", ""), stdout, stderr);
-    let [answer, notes] = on(End::Pipe, End::Terminal(80));
-    assert!(!notes.is_empty() && notes.replace(under_way, "").is_empty(), "gone when it is over: {notes:?}");
+    let workspace = Workspace::new(&[("lobby.yaml", &lobby())]);
+    let progress_line = "asking Fill for Paper, modrinth for 3 plugins, Docker Hub for images\r\r\u{1b}[K";
+    let on = |stdout: End, stderr: End| run_with(explain(&workspace, "", ""), stdout, stderr);
+    let [output, progress] = on(End::Pipe, End::Terminal(80));
+    assert!(
+        !progress.is_empty() && progress.replace(progress_line, "").is_empty(),
+        "gone when it is over: {progress:?}"
+    );
     // The answer is the same for every output and does not contain the progress line.
-    assert_eq!(on(End::Pipe, End::Pipe), [answer.as_str(), ""]);
-    assert_eq!(on(End::Terminal(500), End::Pipe), [answer.as_str(), ""]);
+    assert_eq!(on(End::Pipe, End::Pipe), [output.as_str(), ""]);
+    assert_eq!(on(End::Terminal(500), End::Pipe), [output.as_str(), ""]);
     let both = on(End::Terminal(500), End::Terminal(80));
-    assert_eq!(both, [answer, notes]);
+    assert_eq!(both, [output, progress]);
 }

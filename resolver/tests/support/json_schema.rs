@@ -4,89 +4,89 @@
 use serde_json::Value;
 
 /// Violations of `schema` in `value`, with their positions. Undescribed fields are violations.
-pub(crate) fn faults(schema: &Value, value: &Value) -> Vec<String> {
-    found(&Checker { root: schema, describes_all: true }, value)
+pub(crate) fn violations(schema: &Value, value: &Value) -> Vec<String> {
+    collect_violations(&Checker { root: schema, is_strict: true }, value)
 }
 
 /// Violations in standard JSON Schema, which allows undescribed fields.
-pub(crate) fn refusals(schema: &Value, value: &Value) -> Vec<String> {
-    found(&Checker { root: schema, describes_all: false }, value)
+pub(crate) fn standard_violations(schema: &Value, value: &Value) -> Vec<String> {
+    collect_violations(&Checker { root: schema, is_strict: false }, value)
 }
 
-fn found(checker: &Checker<'_>, value: &Value) -> Vec<String> {
-    let mut faults = Vec::new();
-    checker.check(checker.root, value, "", &mut faults);
-    faults
+fn collect_violations(checker: &Checker<'_>, value: &Value) -> Vec<String> {
+    let mut violations = Vec::new();
+    checker.check(checker.root, value, "", &mut violations);
+    violations
 }
 
 struct Checker<'a> {
     root: &'a Value,
-    describes_all: bool,
+    is_strict: bool,
 }
 
 impl Checker<'_> {
-    fn check(&self, schema: &Value, value: &Value, place: &str, faults: &mut Vec<String>) {
+    fn check(&self, schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>) {
         let Value::Object(keywords) = schema else {
             assert_eq!(schema, true, "a schema that nothing fits");
             return;
         };
-        let colon = if place.is_empty() { "" } else { ": " };
-        let wrongs = keywords.iter().filter_map(|(keyword, says)| wrong(keyword, says, value));
-        faults.extend(wrongs.map(|said| format!("{place}{colon}{said}")));
+        let colon = if path.is_empty() { "" } else { ": " };
+        let messages = keywords.iter().filter_map(|(keyword, expected)| keyword_violation(keyword, expected, value));
+        violations.extend(messages.map(|message| format!("{path}{colon}{message}")));
         if let Some(name) = schema["$ref"].as_str() {
             let named = self.root.pointer(name.strip_prefix('#').unwrap()).expect(name);
-            self.check(&with_own(named, schema), value, place, faults);
+            self.check(&merged(named, schema), value, path, violations);
         } else {
-            self.fields(schema, value, place, faults);
+            self.check_fields(schema, value, path, violations);
         }
         for (keyword, exactly_one) in [("anyOf", false), ("oneOf", true)] {
             let Some(branches) = schema[keyword].as_array() else { continue };
             let fits = |branch: &&Value| {
-                let mut faults = Vec::new();
-                self.check(branch, value, place, &mut faults);
-                faults.is_empty()
+                let mut violations = Vec::new();
+                self.check(branch, value, path, &mut violations);
+                violations.is_empty()
             };
             let count = branches.iter().filter(fits).count();
             if count == 0 || (exactly_one && count > 1) {
-                let said = if count == 0 { "fits none of them" } else { "fits several" };
-                faults.push(format!("{place}{colon}{said}"));
+                let message = if count == 0 { "fits none of them" } else { "fits several" };
+                violations.push(format!("{path}{colon}{message}"));
             }
         }
         for (at, item) in value.as_array().into_iter().flatten().enumerate() {
             let schema = schema["prefixItems"].get(at).or_else(|| schema.get("items"));
             if let Some(schema) = schema {
-                self.check(schema, item, &format!("{place}[{at}]"), faults);
+                self.check(schema, item, &format!("{path}[{at}]"), violations);
             }
         }
     }
 
-    fn fields(&self, schema: &Value, value: &Value, place: &str, faults: &mut Vec<String>) {
+    fn check_fields(&self, schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>) {
         let Value::Object(fields) = value else { return };
-        let colon = if place.is_empty() { "" } else { ": " };
+        let colon = if path.is_empty() { "" } else { ": " };
         for name in schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str) {
             if !fields.contains_key(name) {
-                faults.push(format!("{place}{colon}`{name}` is missing"));
+                violations.push(format!("{path}{colon}`{name}` is missing"));
             }
         }
         let Some(properties) = schema["properties"].as_object() else { return };
         let further = schema.get("additionalProperties");
-        let is_open = !self.describes_all && further != Some(&Value::Bool(false));
+        let is_open = !self.is_strict && further != Some(&Value::Bool(false));
         for (name, value) in fields {
-            let dot = if place.is_empty() { "" } else { "." };
+            let dot = if path.is_empty() { "" } else { "." };
             match properties.get(name).or_else(|| further.filter(|further| further.is_object())) {
-                Some(schema) => self.check(schema, value, &format!("{place}{dot}{name}"), faults),
+                Some(schema) => self.check(schema, value, &format!("{path}{dot}{name}"), violations),
                 None if is_open => {}
-                None => faults.push(format!("{place}{colon}`{name}` is not described")),
+                None => violations.push(format!("{path}{colon}`{name}` is not described")),
             }
         }
     }
 }
 
 /// Merges a referenced schema with added fields, because both describe the same object.
-fn with_own(named: &Value, schema: &Value) -> Value {
+fn merged(named: &Value, schema: &Value) -> Value {
     let mut whole = named.clone();
-    if let Some(own) = schema["properties"].as_object() {
-        whole["properties"].as_object_mut().expect("fields are added to fields").extend(own.clone());
+    if let Some(added) = schema["properties"].as_object() {
+        whole["properties"].as_object_mut().expect("fields are added to fields").extend(added.clone());
         let required = schema["required"].as_array().into_iter().flatten().cloned();
         whole["required"].as_array_mut().expect("all of them have to be there").extend(required);
     }
@@ -94,28 +94,28 @@ fn with_own(named: &Value, schema: &Value) -> Value {
 }
 
 /// The violation of one keyword by a value, without nested values.
-fn wrong(keyword: &str, says: &Value, value: &Value) -> Option<String> {
-    let (text, items, limit) = (value.as_str(), value.as_array(), says.as_u64());
+fn keyword_violation(keyword: &str, expected: &Value, value: &Value) -> Option<String> {
+    let (text, items, limit) = (value.as_str(), value.as_array(), expected.as_u64());
     let letters = text.map(|text| text.chars().count() as u64);
     let count = items.map(|items| items.len() as u64);
     match keyword {
         "type" => {
-            let one = says.as_str().into_iter();
-            let names: Vec<&str> = one.chain(says.as_array().into_iter().flatten().filter_map(Value::as_str)).collect();
-            (!names.iter().any(|name| is_a(value, name))).then(|| format!("no {}", names.join(" or ")))
+            let one = expected.as_str().into_iter();
+            let names: Vec<&str> =
+                one.chain(expected.as_array().into_iter().flatten().filter_map(Value::as_str)).collect();
+            (!names.iter().any(|name| has_type(value, name))).then(|| format!("no {}", names.join(" or ")))
         }
-        "const" => (value != says).then(|| format!("is not {says}")),
-        "enum" => (!says.as_array().unwrap().contains(value)).then(|| format!("is none of {says}")),
-        "minimum" => {
-            (value.is_number() && value.as_f64().unwrap() < says.as_f64().unwrap()).then(|| format!("is below {says}"))
-        }
+        "const" => (value != expected).then(|| format!("is not {expected}")),
+        "enum" => (!expected.as_array().unwrap().contains(value)).then(|| format!("is none of {expected}")),
+        "minimum" => (value.is_number() && value.as_f64().unwrap() < expected.as_f64().unwrap())
+            .then(|| format!("is below {expected}")),
         "minLength" => (letters.is_some() && letters < limit).then(|| "is too short".to_owned()),
         "maxLength" => (letters.is_some() && letters > limit).then(|| "is too long".to_owned()),
         "minItems" => (count.is_some() && count < limit).then(|| "has too few items".to_owned()),
         "maxItems" => (count.is_some() && count > limit).then(|| "has too many items".to_owned()),
         "format" => {
             let is_instant = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
-            (says == "date-time" && text.is_some_and(|text| !is_instant(text))).then(|| "is no instant".to_owned())
+            (expected == "date-time" && text.is_some_and(|text| !is_instant(text))).then(|| "is no instant".to_owned())
         }
         // Always satisfied, or checked with the nested values.
         "$ref"
@@ -136,7 +136,7 @@ fn wrong(keyword: &str, says: &Value, value: &Value) -> Option<String> {
     }
 }
 
-fn is_a(value: &Value, name: &str) -> bool {
+fn has_type(value: &Value, name: &str) -> bool {
     match name {
         "null" => value.is_null(),
         "boolean" => value.is_boolean(),

@@ -7,13 +7,14 @@ use super::rules::Terms;
 
 /// Whether the loaders on the page include this kind of server.
 pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
-    let ours: &[&str] = match software {
+    let accepted: &[&str] = match software {
         Software::Paper => &["paper", "spigot", "bukkit"],
         Software::Purpur => &["paper", "spigot", "bukkit", "purpur"],
         Software::Folia => &["paper", "spigot", "bukkit", "folia"],
         Software::Velocity => &["velocity"],
     };
-    release.loaders.is_empty() || release.loaders.iter().any(|loader| ours.contains(&loader.to_lowercase().as_str()))
+    release.loaders.is_empty()
+        || release.loaders.iter().any(|loader| accepted.contains(&loader.to_lowercase().as_str()))
 }
 
 /// Whether the software loads a release. `None` if that is unknown for Folia.
@@ -29,7 +30,7 @@ pub(crate) fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Opt
     match () {
         () if inside.contains(&Some(false)) => Some(false),
         () if on_page => Some(true),
-        () if !inside.is_empty() && inside.iter().all(|says| *says == Some(true)) => Some(true),
+        () if !inside.is_empty() && inside.iter().all(|supports| *supports == Some(true)) => Some(true),
         () => (source != Source::Hangar).then_some(false),
     }
 }

@@ -7,16 +7,17 @@ use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{Catalog, Channel, Project, Release};
 use resolver::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
 
-use super::called::Called;
-use super::known_files::known_files;
+use super::dependencies::Needs;
+use super::jar_identification::known_files;
 use super::loading::{has_list, loads};
-use super::needs::Needs;
-use super::own_jars::{self, ByPage, Kept};
-use super::papers::{starts_on, verifiable};
+use super::name_rules::Called;
+use super::paper_rules::{can_use_java, is_verifiable};
 use super::rules::{
-    Member, Terms, Unknown, age, all_that_runs, is_about, lost, place_in_order, place_of, published, runs,
+    Member, Terms, Unknown, age, applies_to, delisted, is_running, project_index, publication_time, running_releases,
+    sort_key,
 };
 use super::texts::{self, Key};
+use super::unmanaged_jars::{self, ByPage, Kept};
 
 /// The objects and the terms of the requested projects, by place.
 pub(super) type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
@@ -34,91 +35,92 @@ pub(super) struct Membership<'a> {
 
 impl<'a> Membership<'a> {
     /// All members in their order, and the requirements of files' pages.
-    pub(super) fn settle(self) -> Result<(Vec<Member<'a>>, Vec<ByPage<'a>>), Unknown> {
-        let asked = self.asked()?;
+    pub(super) fn compute(self) -> Result<(Vec<Member<'a>>, Vec<ByPage<'a>>), Unknown> {
+        let requested = self.requested()?;
         let mut needs = Needs {
             catalog: self.catalog,
             request: self.request,
-            asked: asked.keys().copied().collect(),
-            own: asked.iter().map(|(place, (_, terms))| (*place, terms.requires)).collect(),
-            called: None,
+            requested: requested.keys().copied().collect(),
+            own_requirements: requested.iter().map(|(index, (_, terms))| (*index, terms.requires)).collect(),
+            names_in_jars: None,
             now: self.now,
             files: Vec::new(),
         };
-        let wants = own_jars::wants(&needs, &asked)?;
-        let kept = own_jars::kept(&needs, &asked, &wants)?;
-        let there = asked.keys().chain(kept.keys()).copied().collect();
-        needs.files = known_files(self.catalog, self.request, &there);
+        let wants = unmanaged_jars::unmet_needs(&needs, &requested)?;
+        let retained = unmanaged_jars::retained_plugins(&needs, &requested, &wants)?;
+        let installed = requested.keys().chain(retained.keys()).copied().collect();
+        needs.files = known_files(self.catalog, self.request, &installed);
         // A JAR contains only names. The members are computed without them first, and the names are resolved among
         // those.
-        let (terms, _) = self.close(&asked, &kept, &needs)?;
-        needs.called = Some(Called::among(&needs, &terms));
-        let (terms, edges) = self.close(&asked, &kept, &needs)?;
-        let mut ranked: Vec<usize> = asked.keys().copied().collect();
-        ranked.sort_by_key(|place| asked[place].0[0]);
-        ranked.extend(self.dependencies_in_order(&terms, &asked, &edges));
+        let (terms, _) = self.expand_dependencies(&requested, &retained, &needs)?;
+        needs.names_in_jars = Some(Called::from_members(&needs, &terms));
+        let (terms, edges) = self.expand_dependencies(&requested, &retained, &needs)?;
+        let mut ranked: Vec<usize> = requested.keys().copied().collect();
+        ranked.sort_by_key(|index| requested[index].0[0]);
+        ranked.extend(self.dependencies_in_order(&terms, &requested, &edges));
         let mut members: Vec<Member<'a>> = ranked
             .iter()
-            .map(|&place| {
-                let terms = terms[&place].clone();
-                let usable = self.judge(place, &terms, &needs).usable;
-                let objects = asked.get(&place).map(|(objects, _)| objects.clone()).unwrap_or_default();
-                let kept_for = kept.get(&place).cloned().unwrap_or_default();
-                let project = &self.catalog.projects[place];
-                Member { place, project, objects, kept_for, terms, usable, asks: Vec::new() }
+            .map(|&index| {
+                let terms = terms[&index].clone();
+                let usable = self.evaluate(index, &terms, &needs).usable;
+                let objects = requested.get(&index).map(|(objects, _)| objects.clone()).unwrap_or_default();
+                let needed_by_files = retained.get(&index).cloned().unwrap_or_default();
+                let project = &self.catalog.projects[index];
+                Member { index, project, objects, needed_by_files, terms, usable, requirements: Vec::new() }
             })
             .collect();
-        let out: Vec<Vec<&'a Release>> = members.iter().map(|member| self.out(member.place)).collect();
+        let available: Vec<Vec<&'a Release>> =
+            members.iter().map(|member| self.published_releases(member.index)).collect();
         for member in &mut members {
-            member.asks = member
+            member.requirements = member
                 .usable
                 .iter()
-                .map(|release| needs.asks(&ranked, &out, (member.place, &member.terms), release))
+                .map(|release| needs.requirements(&ranked, &available, (member.index, &member.terms), release))
                 .collect();
         }
-        let by_pages = own_jars::by_pages(&needs, wants, &members);
+        let by_pages = unmanaged_jars::page_requirements(&needs, wants, &members);
         Ok((members, by_pages))
     }
 
     /// Adds the projects that usable releases need, with the youngest age and the least stable channel of their
     /// dependents. Repeats until the terms no longer change.
-    fn close(
+    fn expand_dependencies(
         self,
-        asked: &Asked<'a>,
-        kept: &Kept,
+        requested: &Asked<'a>,
+        retained: &Kept,
         needs: &Needs<'a>,
     ) -> Result<(BTreeMap<usize, Terms<'a>>, Edges), Unknown> {
         let mut terms: BTreeMap<usize, Terms<'a>> =
-            asked.iter().map(|(place, (_, terms))| (*place, terms.clone())).collect();
-        terms.extend(kept.keys().map(|place| {
-            let together = self.together(*place, asked);
-            (*place, Terms { together, ..own_jars::terms_of_kept(self.request) })
+            requested.iter().map(|(index, (_, terms))| (*index, terms.clone())).collect();
+        terms.extend(retained.keys().map(|index| {
+            let delay_group = self.delay_group(*index, requested);
+            (*index, Terms { delay_group, ..unmanaged_jars::retained_terms(self.request) })
         }));
         loop {
             let mut loosened = terms.clone();
             let mut edges = Edges::new();
-            for (place, own) in &terms {
-                let judged = self.judge(*place, own, needs);
-                let wanted = needs.by(*place, own, &judged.ripe)?;
-                let channel = self.as_unstable_as(*place, own, judged.channel);
-                for needed in wanted.iter().filter(|needed| !asked.contains_key(needed)) {
-                    let known = loosened.entry(*needed).or_insert_with(|| Terms {
-                        software: own.software,
+            for (index, own_terms) in &terms {
+                let evaluated = self.evaluate(*index, own_terms, needs);
+                let wanted = needs.needed_projects(*index, own_terms, &evaluated.eligible)?;
+                let channel = self.dependency_channel(*index, own_terms, evaluated.channel);
+                for needed in wanted.iter().filter(|needed| !requested.contains_key(needed)) {
+                    let needed_terms = loosened.entry(*needed).or_insert_with(|| Terms {
+                        software: own_terms.software,
                         channel,
-                        delay: own.delay,
-                        says: None,
+                        delay: own_terms.delay,
+                        compatibility: None,
                         pin: None,
                         jars: vec![&[]],
                         requires: &[],
-                        may_go_down: own.may_go_down,
+                        may_downgrade: own_terms.may_downgrade,
                         held: false,
-                        together: self.together(*needed, asked),
+                        delay_group: self.delay_group(*needed, requested),
                     });
-                    known.channel = known.channel.min(channel);
-                    known.delay = known.delay.min(own.delay);
-                    known.may_go_down |= own.may_go_down;
+                    needed_terms.channel = needed_terms.channel.min(channel);
+                    needed_terms.delay = needed_terms.delay.min(own_terms.delay);
+                    needed_terms.may_downgrade |= own_terms.may_downgrade;
                 }
-                edges.insert(*place, wanted);
+                edges.insert(*index, wanted);
             }
             if loosened == terms {
                 return Ok((terms, edges));
@@ -127,164 +129,179 @@ impl<'a> Membership<'a> {
         }
     }
 
-    fn asked(self) -> Result<Asked<'a>, Unknown> {
+    fn requested(self) -> Result<Asked<'a>, Unknown> {
         let mut groups: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
-        for wish in &self.request.plugins {
-            groups.entry(place_of(self.catalog, &wish.key).ok_or(Unknown)?).or_default().push(wish);
+        for plugin_request in &self.request.plugins {
+            groups
+                .entry(project_index(self.catalog, &plugin_request.key).ok_or(Unknown)?)
+                .or_default()
+                .push(plugin_request);
         }
-        let decided = groups.into_iter().map(|(place, mut wishes)| {
-            wishes.sort_by_key(|wish| &wish.object);
-            let pin = |wish: &&'a PluginRequest| match &wish.version {
+        let decided = groups.into_iter().map(|(index, mut plugin_requests)| {
+            plugin_requests.sort_by_key(|plugin_request| &plugin_request.object);
+            let pin = |plugin_request: &&'a PluginRequest| match &plugin_request.version {
                 VersionRequest::Pin { version } => Some(version.as_str()),
                 VersionRequest::Latest | VersionRequest::Auto => None,
             };
-            let mut decides = wishes[0];
-            for wish in &wishes {
-                decides = match (pin(&decides), pin(wish)) {
-                    (Some(_), None) => wish,
-                    (Some(best), Some(this)) if Key::of(this) > Key::of(best) => wish,
+            let mut decides = plugin_requests[0];
+            for plugin_request in &plugin_requests {
+                decides = match (pin(&decides), pin(plugin_request)) {
+                    (Some(_), None) => plugin_request,
+                    (Some(best), Some(this)) if Key::parse(this) > Key::parse(best) => plugin_request,
                     _ => decides,
                 };
             }
             // A hold without a running release has no effect.
-            let held = wishes.iter().any(|wish| wish.hold.is_some())
-                && all_that_runs(self.request, &self.catalog.projects[place]).next().is_some();
+            let held = plugin_requests.iter().any(|plugin_request| plugin_request.hold.is_some())
+                && running_releases(self.request, &self.catalog.projects[index]).next().is_some();
             let terms = Terms {
                 software: self.request.software,
                 channel: decides.channel,
                 delay: decides.delay,
-                says: decides.compatibility.as_ref(),
+                compatibility: decides.compatibility.as_ref(),
                 pin: pin(&decides).filter(|_| !held),
-                jars: wishes.iter().map(|wish| wish.jars.as_slice()).collect(),
+                jars: plugin_requests.iter().map(|plugin_request| plugin_request.jars.as_slice()).collect(),
                 requires: &decides.requires,
-                may_go_down: decides.allow_downgrade,
+                may_downgrade: decides.allow_downgrade,
                 held,
-                together: Vec::new(),
+                delay_group: Vec::new(),
             };
-            (place, (wishes.iter().map(|wish| wish.object.as_str()).collect(), terms))
+            (index, (plugin_requests.iter().map(|plugin_request| plugin_request.object.as_str()).collect(), terms))
         });
-        let mut asked: Asked<'a> = decided.collect();
-        let places: Vec<usize> = asked.keys().copied().collect();
-        for place in places {
-            let together = self.together(place, &asked);
-            asked.get_mut(&place).unwrap().1.together = together;
+        let mut requested: Asked<'a> = decided.collect();
+        let indexes: Vec<usize> = requested.keys().copied().collect();
+        for index in indexes {
+            let delay_group = self.delay_group(index, &requested);
+            requested.get_mut(&index).unwrap().1.delay_group = delay_group;
         }
-        Ok(asked)
+        Ok(requested)
     }
 
     /// Requested plugins that belong to a project: by the built-in groups, or because a Plugin declares it, in either
     /// direction.
-    fn together(self, place: usize, asked: &Asked<'a>) -> Vec<(usize, SignedDuration)> {
+    fn delay_group(self, index: usize, requested: &Asked<'a>) -> Vec<(usize, SignedDuration)> {
         let projects = &self.catalog.projects;
         let means = |name: &str, at: usize| {
             let project = &projects[at];
-            let own = [&project.name, &project.id, &project.key.project];
-            own.into_iter().any(|own| own.eq_ignore_ascii_case(name))
-                || asked[&at].0.iter().any(|object| object.eq_ignore_ascii_case(name))
+            let aliases = [&project.name, &project.id, &project.key.project];
+            aliases.into_iter().any(|alias| alias.eq_ignore_ascii_case(name))
+                || requested[&at].0.iter().any(|object| object.eq_ignore_ascii_case(name))
         };
-        let said: Vec<BTreeSet<usize>> = self
+        let declared_groups: Vec<BTreeSet<usize>> = self
             .request
             .plugins
             .iter()
-            .map(|wish| {
-                let named = wish.delay_together.iter().filter_map(|name| asked.keys().find(|at| means(name, **at)));
-                place_of(self.catalog, &wish.key).into_iter().chain(named.copied()).collect()
+            .map(|plugin_request| {
+                let named = plugin_request
+                    .delay_together
+                    .iter()
+                    .filter_map(|name| requested.keys().find(|at| means(name, **at)));
+                project_index(self.catalog, &plugin_request.key).into_iter().chain(named.copied()).collect()
             })
             .collect();
         let belongs = |other: usize| {
-            texts::belong_together(&projects[place].name, &projects[other].name)
-                || said.iter().any(|group| group.contains(&place) && group.contains(&other))
+            texts::are_grouped(&projects[index].name, &projects[other].name)
+                || declared_groups.iter().any(|group| group.contains(&index) && group.contains(&other))
         };
-        let others = asked.iter().filter(|(other, _)| **other != place && belongs(**other));
+        let others = requested.iter().filter(|(other, _)| **other != index && belongs(**other));
         others.map(|(other, (_, terms))| (*other, terms.delay)).collect()
     }
 
     /// All published releases, oldest first.
-    fn out(self, place: usize) -> Vec<&'a Release> {
-        out(self.request, &self.catalog.projects[place], self.now)
+    fn published_releases(self, index: usize) -> Vec<&'a Release> {
+        published_releases(self.request, &self.catalog.projects[index], self.now)
     }
 
-    fn judge(self, place: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
-        let out = self.out(place);
-        let source = self.catalog.projects[place].key.source;
+    fn evaluate(self, index: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
+        let available = self.published_releases(index);
+        let source = self.catalog.projects[index].key.source;
         let sound = |release: &Release| {
-            let starts = |java| starts_on(self.catalog, self.request, self.now, java);
+            let starts = |java| can_use_java(self.catalog, self.request, self.now, java);
             loads(terms, source, release) != Some(false)
-                && terms
-                    .files(release)
-                    .is_some_and(|files| files.iter().all(|file| verifiable(file.file) && file.java.is_none_or(starts)))
+                && terms.files(release).is_some_and(|files| {
+                    files.iter().all(|file| is_verifiable(file.file) && file.java.is_none_or(starts))
+                })
         };
         // A delisted release does not affect the channel of the others.
-        let gone = lost(self.request, &self.catalog.projects[place]).map(|gone| &gone.id);
-        let on_page = out.iter().filter(|release| gone != Some(&release.id));
+        let delisted = delisted(self.request, &self.catalog.projects[index]).map(|delisted| &delisted.id);
+        let on_page = available.iter().filter(|release| delisted != Some(&release.id));
         let best = on_page.filter(|release| sound(release)).map(|release| release.channel).max();
         let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
         let on_channel = |release: &Release| sound(release) && release.channel >= channel;
         let by_rule = |release: &Release| {
-            let Ok(ripe) = published(release).checked_add(terms.delay) else { return false };
-            let replaced = out.iter().any(|next| {
-                (published(release)..ripe).contains(&published(next))
+            let Ok(eligible_at) = publication_time(release).checked_add(terms.delay) else { return false };
+            let replaced = available.iter().any(|next| {
+                (publication_time(release)..eligible_at).contains(&publication_time(next))
                     && on_channel(next)
                     && texts::is_patch_of(&next.version, &release.version)
             });
             let that_night = |other: &Release| {
-                let apart = published(other).duration_since(published(release)).abs();
+                let apart = publication_time(other).duration_since(publication_time(release)).abs();
                 other.channel == release.channel
-                    && published(other) <= self.now
+                    && publication_time(other) <= self.now
                     && apart <= SignedDuration::from_hours(1)
             };
-            let waits = terms.together.iter().any(|(other, delay)| {
+            let waits = terms.delay_group.iter().any(|(other, delay)| {
                 let mut night = self.catalog.projects[*other].releases.iter().filter(|release| that_night(release));
-                night.any(|other| published(other).checked_add(*delay).unwrap() > self.now)
+                night.any(|other| publication_time(other).checked_add(*delay).unwrap() > self.now)
             });
-            let stated = terms.says.is_some_and(|says| says.mode != OverrideMode::Remove && is_about(says, release));
+            let stated = terms.compatibility.is_some_and(|compatibility| {
+                compatibility.mode != OverrideMode::Remove && applies_to(compatibility, release)
+            });
             // A file has no page that could have a list.
             let paged = release.published.is_some();
             let unlisted = self.request.unlisted == Unlisted::Refuse
                 && paged
                 && !has_list(terms.software, source, release)
                 && !stated;
-            let unsaid = loads(terms, source, release).is_none() && !stated;
-            release.channel >= channel && ripe <= self.now && !replaced && !waits && !unlisted && !unsaid
+            let is_unstated = loads(terms, source, release).is_none() && !stated;
+            release.channel >= channel && eligible_at <= self.now && !replaced && !waits && !unlisted && !is_unstated
         };
         let exempt = |release: &Release| {
-            runs(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_means(pin, &release.version))
+            is_running(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_matches(pin, &release.version))
         };
         // The running release stays or goes up, if it is a verifiable file for Paper. A missing Java, list or
         // dependency is no reason for a downgrade.
-        let still_there = |release: &&&Release| {
-            let asked_too_much = || terms.files(release).is_none() && release.file.is_some();
-            let has_all = || terms.files(release).is_some_and(|files| files.iter().all(|file| verifiable(file.file)));
+        let is_still_loaded = |release: &&&Release| {
+            let has_unmatched_jars = || terms.files(release).is_none() && release.file.is_some();
+            let has_all =
+                || terms.files(release).is_some_and(|files| files.iter().all(|file| is_verifiable(file.file)));
             let loaded = loads(terms, source, release) != Some(false);
-            runs(self.request, release) && loaded && (asked_too_much() || has_all())
+            is_running(self.request, release) && loaded && (has_unmatched_jars() || has_all())
         };
-        let stays_above = out.iter().rev().find(still_there).filter(|_| !terms.may_go_down);
+        let stays_above = available.iter().rev().find(is_still_loaded).filter(|_| !terms.may_downgrade);
         let below = |release: &Release| stays_above.is_some_and(|least| age(release) < age(least));
-        let ripe: Vec<&'a Release> = (out.iter().copied())
-            .filter(|release| sound(release) && (!terms.held || runs(self.request, release)))
+        let eligible: Vec<&'a Release> = (available.iter().copied())
+            .filter(|release| sound(release) && (!terms.held || is_running(self.request, release)))
             .filter(|release| exempt(release) || by_rule(release) && !below(release))
-            .filter(|release| needs.goes_beside_files(place, release))
+            .filter(|release| needs.is_compatible_with_files(index, release))
             .collect();
-        let usable = ripe.iter().copied().filter(|release| needs.can_be_met(place, terms, release)).collect();
-        Judged { channel, ripe, usable }
+        let usable = eligible.iter().copied().filter(|release| needs.can_be_met(index, terms, release)).collect();
+        Judged { channel, eligible, usable }
     }
 
     /// The channel for dependencies of this member: its own channel, or that of its pinned release.
-    fn as_unstable_as(self, place: usize, terms: &Terms<'_>, channel: Channel) -> Channel {
+    fn dependency_channel(self, index: usize, terms: &Terms<'_>, channel: Channel) -> Channel {
         let Some(pin) = terms.pin else { return channel };
-        let pinned = self.out(place).into_iter().filter(|release| texts::pin_means(pin, &release.version));
+        let pinned =
+            self.published_releases(index).into_iter().filter(|release| texts::pin_matches(pin, &release.version));
         pinned.map(|release| release.channel).min().map_or(channel, |pinned| pinned.min(channel))
     }
 
     /// Dependents before their dependencies. Among several candidates, or in a cycle, the first by name.
-    fn dependencies_in_order(self, terms: &BTreeMap<usize, Terms<'a>>, asked: &Asked<'a>, edges: &Edges) -> Vec<usize> {
-        let mut waiting: Vec<usize> = terms.keys().copied().filter(|place| !asked.contains_key(place)).collect();
-        let project = |place: &usize| &self.catalog.projects[*place];
-        waiting.sort_by_key(|place| (&project(place).name, &project(place).id));
+    fn dependencies_in_order(
+        self,
+        terms: &BTreeMap<usize, Terms<'a>>,
+        requested: &Asked<'a>,
+        edges: &Edges,
+    ) -> Vec<usize> {
+        let mut waiting: Vec<usize> = terms.keys().copied().filter(|index| !requested.contains_key(index)).collect();
+        let project = |index: &usize| &self.catalog.projects[*index];
+        waiting.sort_by_key(|index| (&project(index).name, &project(index).id));
         let mut order = Vec::new();
         while !waiting.is_empty() {
-            let needed = |place: &usize| waiting.iter().any(|other| other != place && edges[other].contains(place));
-            let next = waiting.iter().position(|place| !needed(place)).unwrap_or(0);
+            let needed = |index: &usize| waiting.iter().any(|other| other != index && edges[other].contains(index));
+            let next = waiting.iter().position(|index| !needed(index)).unwrap_or(0);
             order.push(waiting.remove(next));
         }
         order
@@ -292,17 +309,18 @@ impl<'a> Membership<'a> {
 }
 
 /// All published releases of a project, oldest first, and the running release if it is delisted.
-pub(super) fn out<'a>(request: &'a Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
-    let is_out = |release: &&Release| published(release) <= now || runs(request, release);
-    let mut out: Vec<&Release> = project.releases.iter().chain(lost(request, project)).filter(is_out).collect();
-    out.sort_by_cached_key(|release| place_in_order(release));
-    out
+pub(super) fn published_releases<'a>(request: &'a Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
+    let is_published = |release: &&Release| publication_time(release) <= now || is_running(request, release);
+    let mut available: Vec<&Release> =
+        project.releases.iter().chain(delisted(request, project)).filter(is_published).collect();
+    available.sort_by_cached_key(|release| sort_key(release));
+    available
 }
 
 struct Judged<'a> {
     channel: Channel,
     /// By channel, age, file and software, and compatible with unmanaged JARs.
-    ripe: Vec<&'a Release>,
+    eligible: Vec<&'a Release>,
     /// Those whose needs can be met.
     usable: Vec<&'a Release>,
 }

@@ -66,7 +66,7 @@ struct FurtherFields {
 }
 
 /// The default minimum Minecraft of a JAR that was read: every server loads it, and none does so in legacy mode.
-const MODERN: &str = "1.13";
+const DEFAULT_API_VERSION: &str = "1.13";
 
 fn yes() -> bool {
     true
@@ -99,7 +99,7 @@ struct BuildFields {
 }
 
 /// Parses a day or a time.
-pub(crate) fn day(text: Option<&str>) -> Timestamp {
+pub(crate) fn parse_day(text: Option<&str>) -> Timestamp {
     let text = text.unwrap_or("2024-01-01");
     text.parse().unwrap_or_else(|_| format!("{text}T00:00:00Z").parse().unwrap())
 }
@@ -113,7 +113,7 @@ pub(crate) fn artifact(name: &str, hash: bool) -> Artifact {
     }
 }
 
-pub(crate) fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
+pub(crate) fn parse_papers(table: &toml::Table, software: &str) -> Vec<PaperVersion> {
     let versions = table["versions"].as_array().unwrap().iter().map(|version| version.as_str().unwrap());
     versions
         .map(|version| {
@@ -121,9 +121,9 @@ pub(crate) fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
             let fields = fields.unwrap_or_default();
             let build = |number, published: Option<&str>, channel: Option<BuildChannel>, hash| Build {
                 number,
-                published: day(published),
+                published: parse_day(published),
                 channel: channel.unwrap_or(BuildChannel::Stable),
-                file: artifact(&format!("{called}-{version}-{number}"), hash),
+                file: artifact(&format!("{software}-{version}-{number}"), hash),
             };
             PaperVersion {
                 minecraft: version.parse().unwrap(),
@@ -147,7 +147,7 @@ pub(crate) fn papers(table: &toml::Table, called: &str) -> Vec<PaperVersion> {
         .collect()
 }
 
-fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecraft> {
+fn listed_versions(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecraft> {
     let keep = |keep: &dyn Fn(&Minecraft) -> bool| {
         all.iter().map(|paper| paper.minecraft.clone()).filter(|minecraft| keep(minecraft)).collect()
     };
@@ -171,10 +171,10 @@ fn listed(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Vec<Minecra
 }
 
 /// The names that a JAR declares, if the scenario specifies any.
-fn declared(called: Option<String>, provides: &[String], depend: &[String], else_called: &str) -> Option<Declared> {
-    let read = called.is_some() || !provides.is_empty() || !depend.is_empty();
+fn declared(name: Option<String>, provides: &[String], depend: &[String], default_name: &str) -> Option<Declared> {
+    let read = name.is_some() || !provides.is_empty() || !depend.is_empty();
     read.then(|| Declared {
-        name: called.unwrap_or_else(|| else_called.to_owned()),
+        name: name.unwrap_or_else(|| default_name.to_owned()),
         provides: provides.to_vec(),
         depend: depend.to_vec(),
     })
@@ -182,14 +182,14 @@ fn declared(called: Option<String>, provides: &[String], depend: &[String], else
 
 impl ReleaseFields {
     /// The lines of its page.
-    pub(crate) fn lines(&self, line: impl Fn(&str, DependencyKind) -> Dependency) -> Vec<Dependency> {
+    pub(crate) fn dependencies(&self, dependency: impl Fn(&str, DependencyKind) -> Dependency) -> Vec<Dependency> {
         let kinds = [
             (&self.needs, DependencyKind::Required),
             (&self.optional, DependencyKind::Optional),
             (&self.incompatible, DependencyKind::Incompatible),
             (&self.embedded, DependencyKind::Embedded),
         ];
-        let lines = kinds.iter().flat_map(|(texts, kind)| texts.iter().map(|text| line(text, *kind)));
+        let lines = kinds.iter().flat_map(|(texts, kind)| texts.iter().map(|text| dependency(text, *kind)));
         let outside = self.outside.iter().map(|name| Dependency {
             project_id: None,
             name: Some(name.clone()),
@@ -208,11 +208,11 @@ impl ReleaseFields {
         is_file: bool,
         papers: &[PaperVersion],
     ) -> Release {
-        let modern = |declared: &Option<Declared>| declared.as_ref().map(|_| MODERN.parse().unwrap());
-        let further = self.further.into_iter().map(|(called, jar)| {
-            let declared = declared(jar.called, &[], &jar.depend, &called);
+        let modern = |declared: &Option<Declared>| declared.as_ref().map(|_| DEFAULT_API_VERSION.parse().unwrap());
+        let further = self.further.into_iter().map(|(jar_name, jar)| {
+            let declared = declared(jar.called, &[], &jar.depend, &jar_name);
             FurtherJar {
-                file: artifact(&format!("{called}-{version}"), jar.hash),
+                file: artifact(&format!("{jar_name}-{version}"), jar.hash),
                 api_version: jar.api_version.or_else(|| modern(&declared)),
                 java: jar.java,
                 folia: None,
@@ -220,15 +220,15 @@ impl ReleaseFields {
             }
         });
         // A file is always read.
-        let called = self.called.or_else(|| is_file.then(|| shown.to_owned()));
-        let declared = declared(called, &self.provides, &self.depend, shown);
+        let declared_name = self.called.or_else(|| is_file.then(|| shown.to_owned()));
+        let declared = declared(declared_name, &self.provides, &self.depend, shown);
         Release {
             id: format!("{name}-{version}"),
             further: further.collect(),
             version: self.version.unwrap_or_else(|| version.to_owned()),
-            published: (!is_file).then(|| day(self.published.as_deref())),
+            published: (!is_file).then(|| parse_day(self.published.as_deref())),
             channel: self.channel.unwrap_or(Channel::Release),
-            minecraft: if is_file { Vec::new() } else { listed(self.minecraft.as_ref(), papers) },
+            minecraft: if is_file { Vec::new() } else { listed_versions(self.minecraft.as_ref(), papers) },
             api_version: self.api_version.or_else(|| modern(&declared).filter(|_| !self.legacy)),
             java: self.java,
             folia: self.folia,

@@ -73,11 +73,11 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(path: &str) -> T {
 
 fn paper() -> Vec<PaperVersion> {
     let versions: Vec<Version> = read("fill/versions.json");
-    let seen: BTreeMap<String, BTreeMap<u32, String>> = read("fill/first-seen.json");
+    let first_seen: BTreeMap<String, BTreeMap<u32, String>> = read("fill/first-seen.json");
     let mut paper: Vec<PaperVersion> = versions
         .iter()
         .filter_map(|version| {
-            let builds = seen.get(&version.id)?.iter().map(|(&number, day)| Build {
+            let builds = first_seen.get(&version.id)?.iter().map(|(&number, day)| Build {
                 number,
                 published: format!("{day}T12:00:00Z").parse().unwrap(),
                 channel: version.channels.iter().rfind(|(from, _)| *from <= number).unwrap().1,
@@ -177,12 +177,12 @@ pub(crate) fn catalog() -> Catalog {
         projects: ["viaversion", "viabackwards", "discordsrv", "griefprevention"].map(project).into(),
         // ViaFabric: a mod for another loader that two old releases name, and that was not recorded.
         unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
-        ..Catalog::unread_at(READ_AT.parse().unwrap())
+        ..Catalog::empty(READ_AT.parse().unwrap())
     }
 }
 
 /// A request for the newest release of a Modrinth plugin.
-pub(crate) fn wish(slug: &str) -> PluginRequest {
+pub(crate) fn plugin_request(slug: &str) -> PluginRequest {
     PluginRequest {
         object: slug.to_owned(),
         key: ProjectKey { source: Source::Modrinth, project: slug.to_owned() },
@@ -209,7 +209,7 @@ pub(crate) fn request(paper: PaperRequest, plugins: &[&str]) -> Request {
         channel: BuildChannel::Stable,
         floor: None,
         running: None,
-        plugins: plugins.iter().map(|slug| wish(slug)).collect(),
+        plugins: plugins.iter().map(|slug| plugin_request(slug)).collect(),
         dependencies: Dependencies::Install,
         image: None,
         image_is_given: false,

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::found::Finding;
+use super::verify_findings::Finding;
 
 /// An answer of a scenario.
 pub(crate) struct Answer {
@@ -31,53 +31,48 @@ struct Set {
 }
 
 const SETS: [Set; 16] = [
-    Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why something exists and may not be used" },
+    Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why a version may not be used" },
     Set {
         name: "GroupSplit",
         field: "apart",
         tag: "says",
-        heading: "Why a release does not go with a JAR of one's own whose release is known",
+        heading: "Why a release conflicts with a known unmanaged JAR",
     },
-    Set {
-        name: "WhyOlder",
-        field: "because",
-        tag: "why",
-        heading: "Why a newer release was not chosen although the plugin was",
-    },
+    Set { name: "WhyOlder", field: "because", tag: "why", heading: "Why a newer release was not chosen" },
     Set {
         name: "ReleaseState",
         field: "state",
         tag: "is",
-        heading: "Whether a release that was asked about is in the set, and what keeps it out",
+        heading: "Whether a requested release is in the version set, and why not",
     },
-    Set { name: "Pinned", field: "pinned", tag: "then", heading: "What would be with a release pinned" },
-    Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why nothing meets the request" },
-    Set { name: "Limit", field: "limit", tag: "", heading: "Given up" },
-    Set { name: "Listing", field: "listing", tag: "known", heading: "How it is known that a release runs on a Paper" },
-    Set { name: "FactSource", field: "says", tag: "who", heading: "Who says a fact about versions" },
-    Set { name: "ImageChoice", field: "choice", tag: "", heading: "Why this image" },
-    Set { name: "Warning", field: "warnings", tag: "warning", heading: "What was assumed, or should be known" },
-    Set { name: "DowngradePermission", field: "reason", tag: "down", heading: "What lets a plugin go below what runs" },
-    Set { name: "DelistedReason", field: "because", tag: "", heading: "Why a release stays that its page has lost" },
-    Set { name: "HintStep", field: "steps", tag: "do", heading: "What can be done" },
-    Set { name: "UpstreamAction", field: "waits", tag: "await", heading: "Who would have to release or list what" },
+    Set { name: "Pinned", field: "pinned", tag: "then", heading: "Results with the release pinned" },
+    Set { name: "Reason", field: "reasons", tag: "reason", heading: "Why the request cannot be met" },
+    Set { name: "Limit", field: "limit", tag: "", heading: "Search limits" },
     Set {
-        name: "HintsLeftOut",
-        field: "hintsLeftOut",
-        tag: "because",
-        heading: "Why not all that can be done was looked for",
+        name: "Listing",
+        field: "listing",
+        tag: "known",
+        heading: "How a release is known to run on a Paper version",
     },
+    Set { name: "FactSource", field: "says", tag: "who", heading: "Sources of compatibility facts" },
+    Set { name: "ImageChoice", field: "choice", tag: "", heading: "How the image was chosen" },
+    Set { name: "Warning", field: "warnings", tag: "warning", heading: "Warnings" },
+    Set { name: "DowngradePermission", field: "reason", tag: "down", heading: "Why a plugin may be downgraded" },
+    Set { name: "DelistedReason", field: "because", tag: "", heading: "Why a delisted release stays" },
+    Set { name: "HintStep", field: "steps", tag: "do", heading: "Hints" },
+    Set { name: "UpstreamAction", field: "waits", tag: "await", heading: "Actions of plugin authors" },
+    Set { name: "HintsLeftOut", field: "hintsLeftOut", tag: "because", heading: "Why hints are left out" },
 ];
 
 /// The sets that occur in the hint section of an answer.
-const WAYS_OUT: [&str; 3] = ["HintStep", "UpstreamAction", "HintsLeftOut"];
+const HINT_SETS: [&str; 3] = ["HintStep", "UpstreamAction", "HintsLeftOut"];
 
 /// The sets that only answers about one release contain. Such an answer repeats content of other answers, and is no
 /// example of another set.
-const OF_A_RELEASE: [&str; 2] = ["ReleaseState", "Pinned"];
+const RELEASE_SETS: [&str; 2] = ["ReleaseState", "Pinned"];
 
 /// Sets without examples: words of manifests and of pages, and the kinds of answers and of `resolver diff` lines.
-const PLAIN_WORDS: [&str; 9] = [
+const SETS_WITHOUT_EXAMPLES: [&str; 9] = [
     "BuildChannel",
     "ChangeKind",
     "Channel",
@@ -93,13 +88,13 @@ const PLAIN_WORDS: [&str; 9] = [
 const MISSING: (&str, [&str; 3]) = ("Metadata missing", ["fetch", "unread", "unseen"]);
 
 /// Findings of `resolver verify`: the set in its own schema, its tag, and its heading on the page.
-const FOUND_IN_A_LOCK: [(&str, &str, &str); 2] = [
-    ("StaleFact", "fact", "What `resolver verify` finds that holds no longer"),
-    ("Unmet", "unmet", "What `resolver verify` finds that is asked for and not met"),
+const VERIFY_SETS: [(&str, &str, &str); 2] = [
+    ("StaleFact", "fact", "Stale facts found by `resolver verify`"),
+    ("Unmet", "unmet", "Unmet requests found by `resolver verify`"),
 ];
 
 /// The start of the hint section.
-const HINTS: &str = "what you can do";
+const HINTS: &str = "options";
 
 /// The page, from the schemas of explanations and of findings, and the words without an example.
 pub(crate) fn page(
@@ -110,19 +105,19 @@ pub(crate) fn page(
 ) -> (String, Vec<String>) {
     let mut page = String::from(
         "# Every reason and every hint\n\n\
-         Made by the tests out of the scenarios in `resolver/tests/scenarios`; `make generate` writes it anew. The words in code are those of \
-         `--format json`, and stay. Each example is the answer of the scenario that it names: a small made-up world. What `resolver verify` finds is \
-         shown by a line that it printed; the example names the file that has all of it, in `resolver/tests/cli/snapshots`. There `[hex]` stands for \
-         what differs from run to run.\n",
+         `make generate` writes this page from the scenarios in `resolver/tests/scenarios`. The words in code are those of \
+         `--format json` and are stable. Each example is the answer of the named scenario, which has a small fictional catalog. The findings of `resolver verify` are \
+         shown by one printed line. The example names the file in `resolver/tests/cli/snapshots` with the full output, where `[hex]` stands for \
+         values that differ between runs.\n",
     );
-    let mut missing = unlisted(schema);
-    missing.extend(unlisted(of_verify));
+    let mut missing = unlisted_sets(schema);
+    missing.extend(unlisted_sets(of_verify));
     for set in &SETS {
         writeln!(page, "\n## {}", set.heading).unwrap();
-        let shown = shortest(set, answers);
+        let shown = shortest_examples(set, answers);
         for variant in schema["$defs"][set.name]["oneOf"].as_array().unwrap() {
-            let holds_it = if set.tag.is_empty() { variant } else { &variant["properties"][set.tag] };
-            let word = holds_it["const"].as_str().unwrap();
+            let property = if set.tag.is_empty() { variant } else { &variant["properties"][set.tag] };
+            let word = property["const"].as_str().unwrap();
             let example = shown.get(word).map(|answer| (excerpt(set, &answer.text), answer.scenario.as_str()));
             entry(&mut page, word, &variant["description"], example);
             missing.extend(example.is_none().then(|| format!("{} {word}", set.name)));
@@ -132,13 +127,13 @@ pub(crate) fn page(
     writeln!(page, "\n## {heading}").unwrap();
     let described = &schema["$defs"]["Unanswerable"]["properties"];
     for field in fields {
-        let has_it = |answer: &&Answer| answer.data["answer"] == "unanswerable" && answer.data[field].is_array();
-        let shortest = answers.iter().filter(has_it).min_by_key(|answer| (answer.text.len(), &answer.scenario));
+        let has_field = |answer: &&Answer| answer.data["answer"] == "unanswerable" && answer.data[field].is_array();
+        let shortest = answers.iter().filter(has_field).min_by_key(|answer| (answer.text.len(), &answer.scenario));
         let example = shortest.map(|answer| (answer.text.trim_end(), answer.scenario.as_str()));
         entry(&mut page, field, &described[field]["description"], example);
         missing.extend(example.is_none().then(|| format!("unanswerable {field}")));
     }
-    for (name, tag, heading) in FOUND_IN_A_LOCK {
+    for (name, tag, heading) in VERIFY_SETS {
         writeln!(page, "\n## {heading}").unwrap();
         for variant in of_verify["$defs"][name]["oneOf"].as_array().unwrap() {
             let word = variant["properties"][tag]["const"].as_str().unwrap();
@@ -153,14 +148,14 @@ pub(crate) fn page(
 }
 
 /// The closed sets of a schema that are not on the page.
-fn unlisted(schema: &Value) -> Vec<String> {
+fn unlisted_sets(schema: &Value) -> Vec<String> {
     let closed = schema["$defs"].as_object().unwrap().iter().filter(|(_, set)| set["oneOf"].is_array());
-    let has_place = |name: &str| {
+    let is_on_page = |name: &str| {
         SETS.iter().any(|set| set.name == name)
-            || FOUND_IN_A_LOCK.iter().any(|(found, ..)| *found == name)
-            || PLAIN_WORDS.contains(&name)
+            || VERIFY_SETS.iter().any(|(found, ..)| *found == name)
+            || SETS_WITHOUT_EXAMPLES.contains(&name)
     };
-    closed.filter(|(name, _)| !has_place(name)).map(|(name, _)| format!("anything of {name}")).collect()
+    closed.filter(|(name, _)| !is_on_page(name)).map(|(name, _)| format!("anything of {name}")).collect()
 }
 
 /// A word with its meaning, and an example with its source.
@@ -172,12 +167,12 @@ fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&s
 }
 
 /// The shortest answer that contains each word.
-fn shortest<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer> {
+fn shortest_examples<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer> {
     let mut shown: BTreeMap<String, &Answer> = BTreeMap::new();
-    let is_of_a_release = OF_A_RELEASE.contains(&set.name);
+    let is_of_a_release = RELEASE_SETS.contains(&set.name);
     for answer in answers.iter().filter(|answer| (answer.data["answer"] == "whyNotRelease") == is_of_a_release) {
         let mut words = Vec::new();
-        find(&answer.data, set, &mut words);
+        collect_words(&answer.data, set, &mut words);
         for word in words {
             let best = shown.entry(word).or_insert(answer);
             let size = |answer: &Answer| (excerpt(set, &answer.text).len(), answer.scenario.clone());
@@ -190,19 +185,20 @@ fn shortest<'a>(set: &Set, answers: &'a [Answer]) -> BTreeMap<String, &'a Answer
 }
 
 /// The words of a set in an answer.
-fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
+fn collect_words(data: &Value, set: &Set, words: &mut Vec<String>) {
     match data {
         Value::Object(fields) => {
             for (field, value) in fields {
-                let held = if let Value::Array(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
+                let values =
+                    if let Value::Array(items) = value { items.as_slice() } else { std::slice::from_ref(value) };
                 if field == set.field {
                     let word = |one: &Value| if set.tag.is_empty() { one.clone() } else { one[set.tag].clone() };
-                    words.extend(held.iter().filter_map(|one| word(one).as_str().map(str::to_owned)));
+                    words.extend(values.iter().filter_map(|one| word(one).as_str().map(str::to_owned)));
                 }
-                find(value, set, words);
+                collect_words(value, set, words);
             }
         }
-        Value::Array(items) => items.iter().for_each(|item| find(item, set, words)),
+        Value::Array(items) => items.iter().for_each(|item| collect_words(item, set, words)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -211,7 +207,7 @@ fn find(data: &Value, set: &Set, words: &mut Vec<String>) {
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
     // An answer without a hint section also reports that the search for hints was incomplete.
-    if WAYS_OUT.contains(&set.name) && !hints.is_empty() { hints.trim_end() } else { facts.trim_end() }
+    if HINT_SETS.contains(&set.name) && !hints.is_empty() { hints.trim_end() } else { facts.trim_end() }
 }
 
 fn one_line(description: &Value) -> String {

@@ -10,31 +10,31 @@ use resolver::request::{CompatibilityOverride, HotfixSiblings, ImagePolicy, Over
 use resolver::software::Software;
 use resolver::version::Minecraft;
 
+use super::dependencies::Ask;
 use super::loading::has_list;
 use super::membership::Membership;
-use super::needs::Ask;
-use super::own_jars::{self, ByPage};
-use super::papers::{Paper, builds, paper};
+use super::paper_rules::{Paper, builds, paper};
 use super::texts::{self, Key};
+use super::unmanaged_jars::{self, ByPage};
 
 /// When a release was published. A file by URL has no date and counts as always published.
-pub(crate) fn published(release: &Release) -> Timestamp {
+pub(crate) fn publication_time(release: &Release) -> Timestamp {
     release.published.unwrap_or(Timestamp::MIN)
 }
 
 /// A project that takes part in the solve.
 pub(crate) struct Member<'a> {
-    pub(crate) place: usize,
+    pub(crate) index: usize,
     pub(crate) project: &'a Project,
     /// The Plugin objects that request it, by name.
     pub(crate) objects: Vec<&'a str>,
     /// Unmanaged JARs that need it, if it is running and unrequested.
-    pub(crate) kept_for: Vec<String>,
+    pub(crate) needed_by_files: Vec<String>,
     pub(crate) terms: Terms<'a>,
     /// The usable releases, regardless of pins, oldest first.
     pub(crate) usable: Vec<&'a Release>,
     /// For each usable release, its requirements on the other members.
-    pub(crate) asks: Vec<Vec<Ask<'a>>>,
+    pub(crate) requirements: Vec<Vec<Ask<'a>>>,
 }
 
 /// The user's settings for one plugin.
@@ -43,23 +43,23 @@ pub(crate) struct Terms<'a> {
     pub(crate) software: Software,
     pub(crate) channel: Channel,
     pub(crate) delay: SignedDuration,
-    pub(crate) says: Option<&'a CompatibilityOverride>,
+    pub(crate) compatibility: Option<&'a CompatibilityOverride>,
     pub(crate) pin: Option<&'a str>,
     /// The `jars` of each Plugin object. Empty means the main file.
     pub(crate) jars: Vec<&'a [String]>,
     pub(crate) requires: &'a [Requirement],
     /// Whether it may go below the running release.
-    pub(crate) may_go_down: bool,
+    pub(crate) may_downgrade: bool,
     /// Whether it is held at the running release.
     pub(crate) held: bool,
     /// The projects (by place) that belong to it, with their delays.
-    pub(crate) together: Vec<(usize, SignedDuration)>,
+    pub(crate) delay_group: Vec<(usize, SignedDuration)>,
 }
 
 impl Member<'_> {
     /// Whether it has to be installed, independent of the others.
-    pub(crate) fn must(&self) -> bool {
-        !self.objects.is_empty() || !self.kept_for.is_empty()
+    pub(crate) fn is_required(&self) -> bool {
+        !self.objects.is_empty() || !self.needed_by_files.is_empty()
     }
 }
 
@@ -73,39 +73,39 @@ pub(crate) struct Book<'a> {
     /// In their order of priority.
     pub(crate) members: Vec<Member<'a>>,
     /// Requirements of unmanaged JARs' pages that neither another such JAR nor a requested plugin meets.
-    pub(crate) by_pages: Vec<ByPage<'a>>,
+    pub(crate) page_requirements: Vec<ByPage<'a>>,
 }
 
 /// Missing data prevents an answer.
 pub(crate) struct Unknown;
 
-pub(crate) fn runs(request: &Request, release: &Release) -> bool {
+pub(crate) fn is_running(request: &Request, release: &Release) -> bool {
     request.running.as_ref().is_some_and(|running| running.releases.contains(&release.id))
 }
 
 /// The running release of a project if it is delisted, as the lock describes it.
-pub(crate) fn lost<'a>(request: &'a Request, project: &Project) -> Option<&'a Release> {
-    let mut known = request.running.iter().flat_map(|running| &running.lost);
-    let known = &known.find(|lost| lost.project == project.key)?.release;
-    project.releases.iter().all(|release| release.id != known.id).then_some(known)
+pub(crate) fn delisted<'a>(request: &'a Request, project: &Project) -> Option<&'a Release> {
+    let mut delisted_releases = request.running.iter().flat_map(|running| &running.lost);
+    let running_release = &delisted_releases.find(|delisted| delisted.project == project.key)?.release;
+    project.releases.iter().all(|release| release.id != running_release.id).then_some(running_release)
 }
 
 /// All running releases of a project, delisted or not.
-pub(crate) fn all_that_runs<'a>(request: &'a Request, project: &'a Project) -> impl Iterator<Item = &'a Release> {
-    project.releases.iter().chain(lost(request, project)).filter(move |release| runs(request, release))
+pub(crate) fn running_releases<'a>(request: &'a Request, project: &'a Project) -> impl Iterator<Item = &'a Release> {
+    project.releases.iter().chain(delisted(request, project)).filter(move |release| is_running(request, release))
 }
 
 impl<'a> Book<'a> {
-    pub(crate) fn open(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
+    pub(crate) fn new(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
         let mut papers: Vec<Paper<'a>> = builds(catalog, request.software)
             .iter()
             .filter_map(|version| paper(catalog, request, version, now))
             .collect();
-        papers.sort_by_key(|paper| texts::minecraft_age(paper.minecraft));
-        let (members, by_pages) = Membership { catalog, request, now }.settle()?;
-        let mut book = Self { request, catalog, now, papers, members, by_pages };
+        papers.sort_by_key(|paper| texts::minecraft_order(paper.minecraft));
+        let (members, page_requirements) = Membership { catalog, request, now }.compute()?;
+        let mut book = Self { request, catalog, now, papers, members, page_requirements };
         for at in 0..book.papers.len() {
-            if !own_jars::fit(&book, at, now) {
+            if !unmanaged_jars::allows_paper(&book, at, now) {
                 book.papers[at].build = None;
             }
         }
@@ -114,13 +114,13 @@ impl<'a> Book<'a> {
 
     /// The Java of a version set whose files need these.
     pub(crate) fn java(&self, paper: usize, files: impl Iterator<Item = u32>) -> u32 {
-        let own = own_jars::java(self.catalog, self.request, self.now);
-        files.chain(own).fold(self.papers[paper].java, u32::max)
+        let unmanaged_java = unmanaged_jars::java(self.catalog, self.request, self.now);
+        files.chain(unmanaged_java).fold(self.papers[paper].java, u32::max)
     }
 
     /// The image for a version set that needs this Java.
     pub(crate) fn image(&self, java: u32) -> Option<String> {
-        let chosen = |images: &[ImageTag], java| texts::image_for(images, java, self.now);
+        let chosen = |images: &[ImageTag], java| texts::newest_image(images, java, self.now);
         let request = self.request;
         let running = request.running.as_ref();
         if request.software == Software::Velocity {
@@ -138,37 +138,39 @@ impl<'a> Book<'a> {
     }
 
     /// Whether a Paper does not load a release, regardless of lists and overrides.
-    pub(crate) fn refused(&self, member: usize, release: &Release, paper: usize) -> bool {
+    pub(crate) fn is_refused(&self, member: usize, release: &Release, paper: usize) -> bool {
         let files = self.members[member].terms.files(release).unwrap_or_default();
-        let has = texts::minecraft_age(self.papers[paper].minecraft);
-        files.iter().any(|file| file.api_version.is_some_and(|needs| texts::minecraft_age(needs) > has))
+        let has = texts::minecraft_order(self.papers[paper].minecraft);
+        files.iter().any(|file| file.api_version.is_some_and(|needs| texts::minecraft_order(needs) > has))
     }
 
     /// Whether the page, or the user's override, allows a release of a member on a Paper.
-    pub(crate) fn listed(&self, member: usize, release: &Release, paper: usize) -> bool {
-        if self.refused(member, release, paper) {
+    pub(crate) fn is_listed(&self, member: usize, release: &Release, paper: usize) -> bool {
+        if self.is_refused(member, release, paper) {
             return false;
         }
-        let says = self.members[member].terms.says.filter(|says| is_about(says, release));
-        let adds = says.is_some_and(|says| says.mode == OverrideMode::Add);
+        let compatibility =
+            self.members[member].terms.compatibility.filter(|compatibility| applies_to(compatibility, release));
+        let adds = compatibility.is_some_and(|compatibility| compatibility.mode == OverrideMode::Add);
         let source = self.members[member].project.key.source;
         let on_page = if has_list(self.request.software, source, release) {
-            self.names(&release.minecraft, paper)
+            self.list_covers(&release.minecraft, paper)
         } else {
             // Where a missing list allows nothing, the added versions are the list.
             self.request.unlisted == Unlisted::Assume || !adds
         };
-        let Some(says) = says else { return on_page };
-        let meant = says.minecraft.iter().any(|pattern| texts::pattern_means(pattern, self.papers[paper].minecraft));
-        match says.mode {
+        let Some(compatibility) = compatibility else { return on_page };
+        let meant =
+            compatibility.minecraft.iter().any(|pattern| texts::pattern_matches(pattern, self.papers[paper].minecraft));
+        match compatibility.mode {
             resolver::request::OverrideMode::Add => on_page || meant,
-            resolver::request::OverrideMode::Replace => says.minecraft.is_empty() || meant,
+            resolver::request::OverrideMode::Replace => compatibility.minecraft.is_empty() || meant,
             resolver::request::OverrideMode::Remove => on_page && !meant,
         }
     }
 
     /// Whether a list contains a Paper, or a version that counts for it.
-    pub(crate) fn names(&self, list: &[Minecraft], paper: usize) -> bool {
+    pub(crate) fn list_covers(&self, list: &[Minecraft], paper: usize) -> bool {
         let paper = self.papers[paper].minecraft;
         if self.request.software == Software::Velocity {
             // Lists of proxies contain minor versions: `3.4`.
@@ -176,15 +178,15 @@ impl<'a> Book<'a> {
                 list.iter().any(|listed| listed.parts() == Some([major, minor, 0]) && listed.is_release())
             });
         }
-        let out = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= self.now);
+        let is_published = |version: &&PaperVersion| version.builds.iter().any(|build| build.published <= self.now);
         let by_paper: Vec<&Minecraft> = match self.request.software {
             Software::Paper => self.papers.iter().map(|paper| paper.minecraft).collect(),
             Software::Purpur | Software::Folia | Software::Velocity => {
-                self.catalog.paper.iter().filter(out).map(|version| &version.minecraft).collect()
+                self.catalog.paper.iter().filter(is_published).map(|version| &version.minecraft).collect()
             }
         };
         let built = |text: &str| by_paper.iter().any(|other| other.as_str() == text);
-        let ours = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
+        let is_built_here = |text: &str| self.papers.iter().any(|other| other.minecraft.as_str() == text);
         if list.contains(paper) {
             return true;
         }
@@ -199,13 +201,13 @@ impl<'a> Book<'a> {
         let skipped: Minecraft = before.parse().unwrap();
         list.contains(&skipped)
             && !built(&before)
-            && by_paper.iter().any(|other| texts::minecraft_age(other) < texts::minecraft_age(&skipped))
-            && !texts::siblings(&skipped).iter().any(|sibling| ours(sibling))
+            && by_paper.iter().any(|other| texts::minecraft_order(other) < texts::minecraft_order(&skipped))
+            && !texts::siblings(&skipped).iter().any(|sibling| is_built_here(sibling))
     }
 
     /// Whether the pin of a member allows a release.
     pub(crate) fn meets_pin(&self, member: usize, release: &Release) -> bool {
-        self.members[member].terms.pin.is_none_or(|pin| texts::pin_means(pin, &release.version))
+        self.members[member].terms.pin.is_none_or(|pin| texts::pin_matches(pin, &release.version))
     }
 }
 
@@ -216,27 +218,27 @@ pub(crate) type Age = (bool, bool, Timestamp, Key);
 /// Order of the releases of a project. Uploads of one version at the same time are equal.
 pub(crate) fn age(release: &Release) -> Age {
     let version = &release.version;
-    (release.published.is_some(), !texts::for_a_snapshot(version), published(release), Key::of(version))
+    (release.published.is_some(), !texts::is_for_snapshot(version), publication_time(release), Key::parse(version))
 }
 
 /// Total order of the releases.
-pub(crate) fn place_in_order(release: &Release) -> (Age, String) {
+pub(crate) fn sort_key(release: &Release) -> (Age, String) {
     (age(release), release.id.clone())
 }
 
-pub(super) fn is_about(says: &CompatibilityOverride, release: &Release) -> bool {
+pub(super) fn applies_to(compatibility: &CompatibilityOverride, release: &Release) -> bool {
     let means = |named: &String| match named.strip_suffix(".x").or_else(|| named.strip_suffix(".*")) {
         // As users read it: the version begins with these numbers, followed by another part.
-        Some(line) => {
+        Some(prefix) => {
             let version = release.version.trim_start_matches('v');
-            version.strip_prefix(line).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+            version.strip_prefix(prefix).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
         }
         None => *named == release.version,
     };
-    says.releases.is_empty() || says.releases.iter().any(means)
+    compatibility.releases.is_empty() || compatibility.releases.iter().any(means)
 }
 
-pub(crate) fn place_of(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
+pub(crate) fn project_index(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
     let same = |text: &str| text.eq_ignore_ascii_case(&key.project);
     let at = |test: &dyn Fn(&Project) -> bool| {
         catalog.projects.iter().position(|project| project.key.source == key.source && test(project))

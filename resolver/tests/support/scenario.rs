@@ -12,14 +12,14 @@ use resolver::catalog::{
 use resolver::compatibility_facts::{CompatibilityFacts, Requirement};
 use resolver::request::{
     CompatibilityOverride, DelistedRelease, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode,
-    PaperRequest, PluginRequest, Request, Running, RunningVersion, RunsOn, Unlisted, VersionRequest,
+    PaperRequest, PluginRequest, Request, Running, RunningEvidence, RunningVersion, Unlisted, VersionRequest,
 };
 use resolver::software::Software;
 use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use resolver::version::Minecraft;
 use serde::Deserialize;
 
-use super::published::{ReleaseFields, artifact, day, papers};
+use super::published::{ReleaseFields, artifact, parse_day, parse_papers};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -210,7 +210,7 @@ pub(crate) struct Expect {
     pub(crate) shows_lock: bool,
 }
 
-fn delay(text: Option<&str>) -> SignedDuration {
+fn parse_delay(text: Option<&str>) -> SignedDuration {
     text.map_or(SignedDuration::ZERO, |text| {
         let (number, unit) = text.split_at(text.len() - 1);
         let hours: i64 = number.parse().unwrap();
@@ -218,12 +218,12 @@ fn delay(text: Option<&str>) -> SignedDuration {
     })
 }
 
-fn image(tag: &str) -> ImageTag {
+fn image_tag(tag: &str) -> ImageTag {
     ImageTag {
         repository: "docker.io/itzg/minecraft-server".to_owned(),
         tag: tag.to_owned(),
         digest: format!("sha256:{:b<64}", ""),
-        pushed: day(None),
+        pushed: parse_day(None),
     }
 }
 
@@ -251,7 +251,7 @@ impl Scenario {
 
     fn key(&self, project: &str) -> ProjectKey {
         if self.is_file(project) {
-            return ProjectKey::of_file(&format!("https://files.example/{project}.jar"), &"a".repeat(64));
+            return ProjectKey::from_file(&format!("https://files.example/{project}.jar"), &"a".repeat(64));
         }
         let is_hangars = self.hangar.iter().any(|other| other == project);
         let source = if is_hangars { Source::Hangar } else { Source::Modrinth };
@@ -269,22 +269,22 @@ impl Scenario {
         }
     }
 
-    fn others(&self) -> BTreeMap<Software, OtherSoftware> {
+    fn other_software(&self) -> BTreeMap<Software, OtherSoftware> {
         let others = Software::ALL.into_iter().filter_map(|software| {
-            let versions = papers(self.catalog.get(software.project())?, software.project());
+            let versions = parse_papers(self.catalog.get(software.project())?, software.project());
             Some((software, OtherSoftware { versions, read_at: self.at }))
         });
         others.collect()
     }
 
     pub(crate) fn catalog(&self) -> Catalog {
-        let paper = papers(&self.catalog["minecraft"], "paper");
+        let paper = parse_papers(&self.catalog["minecraft"], "paper");
         let projects =
             self.catalog.iter().filter(|(name, _)| !SOFTWARE.contains(&name.as_str())).map(|(name, releases)| {
                 let shown = self.names.get(name).unwrap_or(name);
                 let releases = releases.iter().map(|(version, fields)| {
                     let fields: ReleaseFields = fields.clone().try_into().unwrap();
-                    let lines = fields.lines(|text, kind| self.dependency(text, kind));
+                    let lines = fields.dependencies(|text, kind| self.dependency(text, kind));
                     fields.release((name, shown), version, lines, self.is_file(name), &paper)
                 });
                 Project {
@@ -299,8 +299,8 @@ impl Scenario {
             projects: projects.collect(),
             paper,
             paper_read_at: self.at,
-            others: self.others(),
-            images: self.policy.images.iter().map(|tag| image(tag)).collect(),
+            others: self.other_software(),
+            images: self.policy.images.iter().map(|tag| image_tag(tag)).collect(),
             unread: self.unread.clone(),
             owners: self.owners.clone(),
         }
@@ -318,12 +318,14 @@ impl Scenario {
                     None if version == "latest" => VersionRequest::Latest,
                     None => VersionRequest::Auto,
                 },
-                delay: delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
+                delay: parse_delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
                 channel: fields.and_then(|fields| fields.channel).unwrap_or(Channel::Release),
-                compatibility: fields.and_then(|fields| fields.says.as_ref()).map(|says| CompatibilityOverride {
-                    mode: says.mode,
-                    minecraft: says.minecraft.clone(),
-                    releases: says.releases.clone(),
+                compatibility: fields.and_then(|fields| fields.says.as_ref()).map(|compatibility| {
+                    CompatibilityOverride {
+                        mode: compatibility.mode,
+                        minecraft: compatibility.minecraft.clone(),
+                        releases: compatibility.releases.clone(),
+                    }
                 }),
                 requires: fields.map(|fields| fields.requires.clone()).unwrap_or_default(),
                 allow_downgrade: fields.is_some_and(|fields| fields.allow_downgrade),
@@ -357,7 +359,8 @@ impl Scenario {
                     .map(|(text, needs)| {
                         let (slug, version) = text.split_once(' ').unwrap();
                         let minecraft: Minecraft = minecraft.parse().unwrap();
-                        let on = RunsOn { software: wanted.running_software, minecraft: &minecraft, java: None };
+                        let on =
+                            RunningEvidence { software: wanted.running_software, minecraft: &minecraft, java: None };
                         let ids = (text.replace(' ', "-"), version.to_owned());
                         let file = artifact(&ids.0, true);
                         DelistedRelease::new(self.key(slug), ids, on, needs.iter().map(|slug| self.id(slug)), [file])
@@ -366,7 +369,7 @@ impl Scenario {
                     .collect(),
                 unasked: wanted.running_unasked.iter().map(|slug| self.key(slug)).collect(),
                 image: wanted.running_image.as_deref().map(|tag| {
-                    let ImageTag { repository, tag, digest, pushed: _ } = image(tag);
+                    let ImageTag { repository, tag, digest, pushed: _ } = image_tag(tag);
                     format!("{repository}:{tag}@{digest}")
                 }),
                 java: wanted.running_image.as_deref().and_then(super::texts::java_in),
@@ -381,7 +384,7 @@ impl Scenario {
                 "latest" => PaperRequest::Latest,
                 pin => pinned(pin),
             },
-            delay: delay(self.policy.delay.as_deref()),
+            delay: parse_delay(self.policy.delay.as_deref()),
             channel: self.policy.channel.unwrap_or(BuildChannel::Stable),
             floor: wanted.floor.clone(),
             running,

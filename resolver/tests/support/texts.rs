@@ -6,27 +6,27 @@ use resolver::version::Minecraft;
 
 /// Whether a pattern matches a file name without `.jar` and without a version at the end. `*` and `?` match no part of
 /// a version.
-pub(crate) fn jar_means(name: &str, file: &str) -> bool {
+pub(crate) fn jar_pattern_matches(name: &str, file: &str) -> bool {
     // A version begins with a separator and a digit, or with a separator, a `v` and a digit.
     fn is_version(text: &[char]) -> bool {
         let [separator, rest @ ..] = text else { return false };
         let number = rest.strip_prefix(&['v']).unwrap_or(rest);
         "-_.+ ".contains(*separator) && number.first().is_some_and(char::is_ascii_digit)
     }
-    fn fits(name: &[char], text: &[char]) -> bool {
+    fn glob_matches(name: &[char], text: &[char]) -> bool {
         match (name, text) {
             ([], []) => true,
             ([], _) => is_version(text),
             (['*' | '?', ..], _) if is_version(text) => *name == ['*'],
-            (['*', after @ ..], []) => fits(after, text),
-            (['*', after @ ..], [_, rest @ ..]) => fits(after, text) || fits(name, rest),
-            ([one, after @ ..], [first, rest @ ..]) => (*one == '?' || one == first) && fits(after, rest),
+            (['*', after @ ..], []) => glob_matches(after, text),
+            (['*', after @ ..], [_, rest @ ..]) => glob_matches(after, text) || glob_matches(name, rest),
+            ([one, after @ ..], [first, rest @ ..]) => (*one == '?' || one == first) && glob_matches(after, rest),
             (_, []) => false,
         }
     }
     let lower = |text: &str| text.to_lowercase().chars().collect::<Vec<_>>();
     let (name, file) = (lower(name), lower(file));
-    fits(&name, file.strip_suffix(&['.', 'j', 'a', 'r']).unwrap_or(&file))
+    glob_matches(&name, file.strip_suffix(&['.', 'j', 'a', 'r']).unwrap_or(&file))
 }
 
 /// A comparable version.
@@ -50,8 +50,8 @@ fn tokens(text: &str) -> Vec<Token> {
 }
 
 impl Key {
-    pub(crate) fn of(version: &str) -> Self {
-        let version = plain(version);
+    pub(crate) fn parse(version: &str) -> Self {
+        let version = normalized(version);
         let (version, build) = version.split_once('+').unwrap_or((&version, ""));
         let (core, stage) = version.split_once('-').unwrap_or((version, ""));
         let mut core = tokens(core);
@@ -65,20 +65,20 @@ impl Key {
 
 /// `>=7.4, <7.5`: every condition must hold. A preview of exactly the upper end of `<` is not below it.
 pub(crate) fn in_range(range: &str, version: &str) -> bool {
-    let key = Key::of(version);
+    let key = Key::parse(version);
     range.split(',').map(str::trim).all(|condition| {
         let letters = condition.find(|c: char| c.is_ascii_alphanumeric() || c == '*').unwrap();
         let (sign, end) = condition.split_at(letters);
         if end == "*" {
             return true;
         }
-        if let Some(line) = end.strip_suffix(".x").or_else(|| end.strip_suffix(".*")) {
-            let mut own = key.core.clone();
-            let line = tokens(line);
-            own.resize(own.len().max(line.len()), Token::Number(0));
-            return own.starts_with(&line);
+        if let Some(prefix) = end.strip_suffix(".x").or_else(|| end.strip_suffix(".*")) {
+            let mut components = key.core.clone();
+            let prefix = tokens(prefix);
+            components.resize(components.len().max(prefix.len()), Token::Number(0));
+            return components.starts_with(&prefix);
         }
-        let end = Key::of(end);
+        let end = Key::parse(end);
         match sign.trim() {
             ">=" => key >= end,
             ">" => key > end,
@@ -89,18 +89,18 @@ pub(crate) fn in_range(range: &str, version: &str) -> bool {
     })
 }
 
-fn plain(version: &str) -> String {
+fn normalized(version: &str) -> String {
     let version = version.trim().to_lowercase();
     version.strip_prefix('v').map(str::to_owned).unwrap_or(version)
 }
 
 /// Whether a pin matches a release, ignoring case and a leading `v`.
-pub(crate) fn pin_means(pin: &str, version: &str) -> bool {
-    plain(pin) == plain(version)
+pub(crate) fn pin_matches(pin: &str, version: &str) -> bool {
+    normalized(pin) == normalized(version)
 }
 
 /// Whether a release is built for a snapshot of Minecraft.
-pub(crate) fn for_a_snapshot(version: &str) -> bool {
+pub(crate) fn is_for_snapshot(version: &str) -> bool {
     version.split(['-', '+', '.']).any(|part| {
         let letters: Vec<char> = part.chars().collect();
         matches!(letters.as_slice(), [a, b, 'w', c, d, 'a'..='z'] if [a, b, c, d].iter().all(|x| x.is_ascii_digit()))
@@ -110,7 +110,7 @@ pub(crate) fn for_a_snapshot(version: &str) -> bool {
 /// Whether only the third number is higher.
 pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
     let numbers = |version: &str| {
-        let version = plain(version);
+        let version = normalized(version);
         let core = version.split(['-', '+']).next()?.split('.').map(|part| part.parse::<u32>().ok());
         let mut numbers = core.collect::<Option<Vec<u32>>>()?;
         if !(2..=3).contains(&numbers.len()) {
@@ -127,10 +127,10 @@ pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
 
 /// Order of Minecraft versions: names without a scheme, then weekly snapshots, then numbers, each with previews before
 /// their release.
-pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, String) {
+pub(crate) fn minecraft_order(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, String) {
     let text = version.as_str();
     let numbers = |text: &str| text.split('.').map(|part| part.parse().ok()).collect::<Option<Vec<u32>>>();
-    if for_a_snapshot(text) && text.len() == 6 {
+    if is_for_snapshot(text) && text.len() == 6 {
         let letter = u32::from(text.as_bytes()[5]);
         return (
             1,
@@ -143,7 +143,8 @@ pub(crate) fn minecraft_age(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, Stri
     let (base, before) = text.split_once(['-', ' ']).unwrap_or((text, "release"));
     let word: String = before.chars().take_while(|c| !c.is_ascii_digit()).collect();
     let word = word.trim_end_matches(['-', ' ', '.']).to_ascii_lowercase();
-    let stage = ["snapshot", "pre", "rc", "release"].iter().position(|known| word.replace("-release", "") == *known);
+    let stage =
+        ["snapshot", "pre", "rc", "release"].iter().position(|stage_name| word.replace("-release", "") == *stage_name);
     match (numbers(base), stage) {
         (Some(mut parts), Some(stage)) if (2..=3).contains(&parts.len()) => {
             parts.resize(3, 0);
@@ -187,13 +188,13 @@ pub(crate) fn patch_before(version: &Minecraft) -> Option<String> {
 }
 
 /// Patterns: `1.21.4`, `1.21.x`, `1.21.*`, `*`.
-pub(crate) fn pattern_means(pattern: &str, version: &Minecraft) -> bool {
+pub(crate) fn pattern_matches(pattern: &str, version: &Minecraft) -> bool {
     if pattern == "*" {
         return version.is_release();
     }
     match pattern.strip_suffix(".x").or_else(|| pattern.strip_suffix(".*")) {
-        Some(line) => {
-            version.is_release() && (version.as_str() == line || version.as_str().starts_with(&format!("{line}.")))
+        Some(prefix) => {
+            version.is_release() && (version.as_str() == prefix || version.as_str().starts_with(&format!("{prefix}.")))
         }
         None => version.as_str() == pattern,
     }
@@ -205,30 +206,30 @@ pub(crate) fn java_in(image: &str) -> Option<u32> {
 }
 
 /// The Java version in the name of an image, at any position of the tag.
-pub(crate) fn java_said(image: &str) -> Option<u32> {
+pub(crate) fn java_in_tag(image: &str) -> Option<u32> {
     let (_, tag) = image.split('@').next()?.rsplit('/').next()?.split_once(':')?;
     tag.split('-').find_map(|part| part.strip_prefix("java"))?.parse().ok()
 }
 
 /// `1.21.10` and 130 of `lexfrei/papermc:1.21.10-130`.
-pub(crate) fn paper_in(image: &str) -> Option<(&str, u32)> {
+pub(crate) fn bundled_paper(image: &str) -> Option<(&str, u32)> {
     let tag = image.split('@').next()?.split(':').next_back()?;
     let (minecraft, build) = tag.split_once('-')?;
     Some((minecraft, build.parse().ok()?))
 }
 
 /// The newest image with this Java, else with the next higher one.
-pub(crate) fn image_for(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
-    let out = images.iter().filter(|image| image.pushed <= now);
-    let with_java = out.filter_map(|image| Some((java_in(&image.tag)?, image))).filter(|(has, _)| *has >= java);
-    let release = |image: &ImageTag| Key::of(image.tag.split_once("-java").unwrap().0);
+pub(crate) fn newest_image(images: &[ImageTag], java: u32, now: Timestamp) -> Option<String> {
+    let available = images.iter().filter(|image| image.pushed <= now);
+    let with_java = available.filter_map(|image| Some((java_in(&image.tag)?, image))).filter(|(has, _)| *has >= java);
+    let release = |image: &ImageTag| Key::parse(image.tag.split_once("-java").unwrap().0);
     with_java
         .max_by(|(a, x), (b, y)| b.cmp(a).then_with(|| release(x).cmp(&release(y))).then_with(|| y.tag.cmp(&x.tag)))
         .map(|(_, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
 }
 
 /// The groups of plugins on the page, by name without case, spaces and dashes.
-const TOGETHER: [&str; 4] = [
+const PLUGIN_GROUPS: [&str; 4] = [
     "viaversion viabackwards viarewind",
     "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \
      essentialsxprotect essentialsxspawn essentialsxxmpp",
@@ -237,10 +238,10 @@ const TOGETHER: [&str; 4] = [
 ];
 
 /// Whether the plugins of these names belong together.
-pub(crate) fn belong_together(a: &str, b: &str) -> bool {
+pub(crate) fn are_grouped(a: &str, b: &str) -> bool {
     let has = |group: &str, name: &str| {
         let name = name.to_lowercase().replace([' ', '-', '_'], "");
-        group.split_whitespace().any(|known| known == name)
+        group.split_whitespace().any(|member| member == name)
     };
-    TOGETHER.iter().any(|group| has(group, a) && has(group, b))
+    PLUGIN_GROUPS.iter().any(|group| has(group, a) && has(group, b))
 }

@@ -13,24 +13,27 @@ use super::{Chain, clock};
 use crate::backup::size::measure;
 
 /// Worlds grow noticeably within a day of exploration, not within an hour.
-const AGAIN: Duration = Duration::from_hours(24);
+const MEASURE_INTERVAL: Duration = Duration::from_hours(24);
 /// Reading the metadata of a hundred thousand files takes a second or two. If it takes longer than this, the disk is busy with other work.
-const WITHIN: SignedDuration = SignedDuration::from_secs(60);
+const MEASURE_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
 
 /// Measures for as long as this server process is running. A server without backups needs no measurement.
-pub(super) async fn keep(shared: &Arc<SidecarState>) {
-    let life = shared.state().life;
-    while shared.settings.backups.is_some() && shared.state().life == life {
+pub(super) async fn measure_periodically(shared: &Arc<SidecarState>) {
+    let process_generation = shared.state().process_generation;
+    while shared.settings.backups.is_some() && shared.state().process_generation == process_generation {
         let data = shared.settings.data.clone();
-        match tokio::task::spawn_blocking(move || measure(&data, WITHIN, clock::now)).await {
+        match tokio::task::spawn_blocking(move || measure(&data, MEASURE_TIMEOUT, clock::now)).await {
             Ok(Ok(sizes)) => {
-                info!("a copy would hold {} bytes of worlds and {} of the rest", sizes.worlds, sizes.server_files);
+                info!(
+                    "a backup would have {} bytes of worlds and {} bytes of other files",
+                    sizes.worlds, sizes.server_files
+                );
                 shared.state().sizes = Some(sizes);
             }
             // The previous sizes stay, because a plan shows only an estimate.
-            Ok(Err(error)) => warn!("what a copy would hold is not known: {}", Chain(&error)),
+            Ok(Err(error)) => warn!("the size of a backup is unknown: {}", Chain(&error)),
             Err(error) => warn!("{error}"),
         }
-        tokio::time::sleep(AGAIN).await;
+        tokio::time::sleep(MEASURE_INTERVAL).await;
     }
 }

@@ -59,8 +59,8 @@ pub struct BackupConfig {
     #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
     pub restore_order: Option<PathBuf>,
     /// The repositories of other servers from which a new volume may be restored, on a claim that is mounted only for the first start.
-    #[arg(long, env = "NIGHTSHIFT_RESTORE_SHELVES")]
-    pub restore_shelves: Option<PathBuf>,
+    #[arg(long, env = "NIGHTSHIFT_RESTORE_REPOSITORIES")]
+    pub restore_repositories: Option<PathBuf>,
     /// The maximum number of successful backups to keep.
     #[arg(long, env = "NIGHTSHIFT_BACKUP_MAX_COUNT", default_value_t = 10)]
     pub backup_max_count: u32,
@@ -128,7 +128,7 @@ pub struct SidecarConfig {
     #[arg(
         long,
         env = "NIGHTSHIFT_CALLED_OFF_TEXT",
-        default_value = "The restart is called off, because you joined. It comes when nobody is on."
+        default_value = "The restart is cancelled because you joined. It takes place when no players are online."
     )]
     pub called_off_text: String,
     /// The address on which requests and probes are served.
@@ -151,7 +151,7 @@ pub struct StopConfig {
 pub const SOCKET: &str = "agent.sock";
 
 /// The name of the file beside it that records the last line sent of a countdown.
-pub const LAST_SAID: &str = "last-said.json";
+pub const LAST_ANNOUNCED: &str = "last-said.json";
 
 #[cfg(test)]
 mod tests {

@@ -14,38 +14,38 @@ use crate::rcon::Console;
 #[derive(Debug)]
 pub(super) struct ConsoleSession {
     console: Mutex<Console>,
-    acts: AtomicUsize,
+    leases: AtomicUsize,
 }
 
 impl ConsoleSession {
     pub(super) fn new(console: Console) -> Arc<Self> {
-        Arc::new(Self { console: Mutex::new(console), acts: AtomicUsize::new(0) })
+        Arc::new(Self { console: Mutex::new(console), leases: AtomicUsize::new(0) })
     }
 
     /// Begins a task.
-    pub(super) fn act(self: &Arc<Self>) -> ConsoleLease {
-        self.acts.fetch_add(1, Ordering::SeqCst);
-        ConsoleLease { desk: Arc::clone(self) }
+    pub(super) fn lease(self: &Arc<Self>) -> ConsoleLease {
+        self.leases.fetch_add(1, Ordering::SeqCst);
+        ConsoleLease { session: Arc::clone(self) }
     }
 }
 
 /// A lease for commands that belong together. Dropping the last lease closes the connection.
 #[derive(Debug)]
 pub(super) struct ConsoleLease {
-    desk: Arc<ConsoleSession>,
+    session: Arc<ConsoleSession>,
 }
 
 impl ConsoleLease {
     /// The console, for one command.
     pub(super) async fn console(&self) -> MutexGuard<'_, Console> {
-        self.desk.console.lock().await
+        self.session.console.lock().await
     }
 }
 
 impl Drop for ConsoleLease {
     fn drop(&mut self) {
-        if self.desk.acts.fetch_sub(1, Ordering::SeqCst) == 1
-            && let Ok(mut console) = self.desk.console.try_lock()
+        if self.session.leases.fetch_sub(1, Ordering::SeqCst) == 1
+            && let Ok(mut console) = self.session.console.try_lock()
         {
             console.close();
         }

@@ -10,23 +10,23 @@ use super::{Chain, clock};
 use crate::world::damage::DamageLog;
 
 /// The server rotates its log at midnight. Lines written after the last scan are then lost.
-const AGAIN: Duration = Duration::from_mins(1);
+const SCAN_INTERVAL: Duration = Duration::from_mins(1);
 
 /// Scans for ever.
-pub(super) async fn keep(shared: Arc<SidecarState>) {
+pub(super) async fn scan_periodically(shared: Arc<SidecarState>) {
     loop {
-        look(&shared, SidecarState::damage).await;
-        tokio::time::sleep(AGAIN).await;
+        scan(&shared, SidecarState::damage).await;
+        tokio::time::sleep(SCAN_INTERVAL).await;
     }
 }
 
 /// Scans the whole rest of the log.
-pub(super) async fn read_to_the_end(shared: &Arc<SidecarState>) {
-    look(shared, SidecarState::may_be_damaged).await;
+pub(super) async fn scan_to_end(shared: &Arc<SidecarState>) {
+    scan(shared, SidecarState::may_be_damaged).await;
 }
 
 /// Scans only to update the record. Other callers report the result.
-async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
+async fn scan<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
     let task = Arc::clone(shared);
     if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
         warn!("{error}");
@@ -35,9 +35,9 @@ async fn look<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarSt
 
 /// Whether a backup that is taken now contains worlds for which the log reports damage. An unknown result counts as yes: such a backup replaces
 /// no other.
-pub(super) fn is_told(log: &mut DamageLog) -> bool {
-    match log.look_to_the_end(clock::now()) {
-        Ok(told) => told.is_some(),
+pub(super) fn may_be_damaged(log: &mut DamageLog) -> bool {
+    match log.scan_to_end(clock::now()) {
+        Ok(damage) => damage.is_some(),
         Err(error) => {
             warn!("{}", Chain(&error));
             true
@@ -56,18 +56,18 @@ mod tests {
     fn backup_is_marked_if_damage_is_logged_or_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path());
-        let is_told = || is_told(&mut DamageLog::new(volume.clone()));
-        assert!(!is_told(), "a new volume");
+        let may_be_damaged = || may_be_damaged(&mut DamageLog::new(volume.clone()));
+        assert!(!may_be_damaged(), "a new volume");
         fs::create_dir_all(directory.path().join("logs")).unwrap();
         let line = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
         fs::write(directory.path().join("logs/latest.log"), line).unwrap();
-        assert!(is_told());
+        assert!(may_be_damaged());
         fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
-        assert!(is_told(), "it is remembered");
+        assert!(may_be_damaged(), "it is remembered");
         fs::write(volume.damage_path(), b"cut").unwrap();
-        assert!(is_told(), "what it said cannot be read");
+        assert!(may_be_damaged(), "what it said cannot be read");
         fs::remove_file(volume.damage_path()).unwrap();
         fs::create_dir(volume.damage_path()).unwrap();
-        assert!(is_told(), "nobody knows");
+        assert!(may_be_damaged(), "nobody knows");
     }
 }

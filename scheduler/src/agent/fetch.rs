@@ -11,14 +11,14 @@ use crate::staging::content_store::{self, ContentStore};
 use crate::staging::hash_cache::Hash;
 
 /// The timeout for a connection and for each pause between two chunks. The whole download may take as long as it makes progress.
-const PATIENCE: Duration = Duration::from_secs(30);
+const IO_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why a file could not be downloaded, with one reason per address.
 #[derive(Debug, thiserror::Error)]
-#[error("could not fetch `{path}`: {}", in_words(tries))]
+#[error("could not fetch `{path}`: {}", format_attempts(attempts))]
 pub struct Error {
     path: String,
-    tries: Vec<(String, SourceError)>,
+    attempts: Vec<(String, SourceError)>,
 }
 
 /// Why one address failed.
@@ -28,17 +28,17 @@ enum SourceError {
     Status(reqwest::StatusCode),
     #[error("the download failed")]
     Http(#[source] reqwest::Error),
-    #[error("nothing came for {} s", PATIENCE.as_secs())]
-    Silence,
+    #[error("no data arrived for {} s", IO_TIMEOUT.as_secs())]
+    TimedOut,
     #[error(transparent)]
     Store(#[from] content_store::Error),
 }
 
-fn in_words(tries: &[(String, SourceError)]) -> String {
-    if tries.is_empty() {
-        return "the lock names no address and there is no store".to_owned();
+fn format_attempts(attempts: &[(String, SourceError)]) -> String {
+    if attempts.is_empty() {
+        return "the lock has no address for it, and there is no store".to_owned();
     }
-    tries.iter().map(|(address, why)| format!("{address}: {}", Chain(why))).collect::<Vec<_>>().join("; ")
+    attempts.iter().map(|(address, why)| format!("{address}: {}", Chain(why))).collect::<Vec<_>>().join("; ")
 }
 
 /// Downloads files.
@@ -61,7 +61,7 @@ impl Fetcher {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let builder = || {
             let agent = concat!("nightshift-agent/", env!("CARGO_PKG_VERSION"));
-            reqwest::Client::builder().user_agent(agent).connect_timeout(PATIENCE).no_proxy()
+            reqwest::Client::builder().user_agent(agent).connect_timeout(IO_TIMEOUT).no_proxy()
         };
         // An image without certificates can still use the store, which uses plain http.
         let client = builder().build().or_else(|_| builder().tls_certs_only([]).build())?;
@@ -74,32 +74,32 @@ impl Fetcher {
         let in_store = self.store_url.as_ref().zip(Hash::parse(&file.hash).ok());
         let in_store = in_store.map(|(url, hash)| format!("{url}/files/{}/{}", hash.algorithm().name(), hash.hex()));
         let source = (!file.url.is_empty()).then(|| file.url.clone());
-        let mut tries = Vec::new();
+        let mut attempts = Vec::new();
         for address in in_store.into_iter().chain(source) {
             match self.fetch_from(&address, store, file).await {
                 Ok(()) => return Ok(()),
-                Err(why) => tries.push((address, why)),
+                Err(why) => attempts.push((address, why)),
             }
         }
-        Err(Error { path: file.path.clone(), tries })
+        Err(Error { path: file.path.clone(), attempts })
     }
 
     async fn fetch_from(&self, address: &str, store: &ContentStore, file: &File) -> Result<(), SourceError> {
-        let answer = in_time(self.client.get(address).send()).await?.map_err(SourceError::Http)?;
+        let answer = with_timeout(self.client.get(address).send()).await?.map_err(SourceError::Http)?;
         if !answer.status().is_success() {
             return Err(SourceError::Status(answer.status()));
         }
         let mut incoming = store.receive(file)?;
         let mut pieces = answer.bytes_stream();
-        while let Some(piece) = in_time(pieces.next()).await? {
+        while let Some(piece) = with_timeout(pieces.next()).await? {
             incoming.write(&piece.map_err(SourceError::Http)?)?;
         }
         // This waits for the disk, so it does not run on the thread that answers probes.
-        let kept = tokio::task::spawn_blocking(|| incoming.keep()).await;
-        Ok(kept.expect("keeping a file does not panic")?)
+        let stored = tokio::task::spawn_blocking(|| incoming.commit()).await;
+        Ok(stored.expect("keeping a file does not panic")?)
     }
 }
 
-async fn in_time<T>(future: impl Future<Output = T>) -> Result<T, SourceError> {
-    tokio::time::timeout(PATIENCE, future).await.map_err(|_| SourceError::Silence)
+async fn with_timeout<T>(future: impl Future<Output = T>) -> Result<T, SourceError> {
+    tokio::time::timeout(IO_TIMEOUT, future).await.map_err(|_| SourceError::TimedOut)
 }

@@ -22,13 +22,13 @@ use crate::rcon::responses;
 mod timeouts;
 
 /// The pause after a hook's connection that could not be accepted.
-const AGAIN: Duration = Duration::from_secs(10);
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_secs(10);
 /// An announcement that ended this recently counts as the warning for this stop.
-const ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
+const RECENTLY_ANNOUNCED: SignedDuration = SignedDuration::from_mins(5);
 /// So does one that ends this soon. Players who were promised minutes must be told that the stop happens now.
 const ABOUT_TO_END: SignedDuration = SignedDuration::from_secs(10);
 /// A whole line has five bytes.
-const LONGEST_LINE: u64 = 64;
+const MAX_LINE_BYTES: u64 = 64;
 
 /// The socket. All users in the pod may open it, because the server's container may run as another user.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
@@ -48,32 +48,32 @@ pub(super) async fn serve(shared: Arc<SidecarState>, listener: UnixListener) {
             Ok((stream, _)) => {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
-                    if let Err(error) = answer(&shared, stream).await {
+                    if let Err(error) = handle_hook(&shared, stream).await {
                         // The hook dies with the server's container, often before it has read the last line.
-                        info!("the hook is gone: {error}");
+                        info!("the hook has closed its connection: {error}");
                     }
                 });
             }
             Err(error) => {
-                warn!("a hook could not be heard: {error}");
-                tokio::time::sleep(AGAIN).await;
+                warn!("could not read the request of a hook: {error}");
+                tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
             }
         }
     }
 }
 
-async fn answer(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Result<()> {
+async fn handle_hook(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Result<()> {
     let (reader, mut writer) = stream.split();
     let mut line = String::new();
-    BufReader::new(reader.take(LONGEST_LINE)).read_line(&mut line).await?;
+    BufReader::new(reader.take(MAX_LINE_BYTES)).read_line(&mut line).await?;
     if line != "stop\n" {
         return writer.write_all(b"the only request is `stop`\n").await;
     }
     writer.write_all(b"heard\n").await?;
     // A separate task, so that the stop continues when the hook is killed.
     let task = Arc::clone(shared);
-    let words = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
-    writer.write_all(format!("{words}\n").as_bytes()).await
+    let reply = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
+    writer.write_all(format!("{reply}\n").as_bytes()).await
 }
 
 /// Warns players, saves, disconnects players with a reason and sends `stop`, once for each server process. Returns one line of text. The hook has
@@ -81,58 +81,58 @@ async fn answer(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::Resul
 async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
     let left = || until.saturating_duration_since(Instant::now());
-    let _turn = shared.stop_turn.lock().await;
-    if !shared.state().witness.is_up() {
+    let _lock = shared.stop_lock.lock().await;
+    if !shared.state().monitor.is_up() {
         // The server may have answered since the last sample, or this agent has just started.
-        monitor::look_once(shared).await;
+        monitor::sample_once(shared).await;
     }
     {
         let state = shared.state();
         if state.stop.is_some() {
             return "ok";
         }
-        if !state.witness.is_up() {
+        if !state.monitor.is_up() {
             drop(state);
-            return by_sigterm(shared, "before it had answered", None);
+            return leave_to_sigterm(shared, "before it had answered", None);
         }
     }
-    online_backup::server_stops(shared);
+    online_backup::on_server_stopping(shared);
     // Read now, because nobody is online after the kick.
-    let players = shared.state().witness.players(clock::now()).count();
+    let players = shared.state().monitor.players(clock::now()).count();
     if !shared.settings.rcon_enabled {
-        return by_sigterm(shared, "because RCON is switched off", players);
+        return leave_to_sigterm(shared, "because RCON is disabled", players);
     }
-    let act = shared.desk.act();
-    if let Err(error) = act.console().await.open().await {
-        warn!("no RCON, so SIGTERM stops the server: {}", Chain(&error));
-        return by_sigterm(shared, "because RCON did not answer", players);
+    let lease = shared.console.lease();
+    if let Err(error) = lease.console().await.open().await {
+        warn!("could not open RCON, so SIGTERM stops the server: {}", Chain(&error));
+        return leave_to_sigterm(shared, "because RCON did not answer", players);
     }
-    if must_warn(shared)
-        && let Err(error) = act.console().await.tellraw_all(&shared.settings.stop_text, timeouts::warn(left())).await
+    if needs_warning(shared)
+        && let Err(error) = lease.console().await.tellraw_all(&shared.settings.stop_text, timeouts::warn(left())).await
     {
         warn!("players were not warned: {}", Chain(&error));
     }
-    let answer = act.console().await.save_flush(timeouts::save(left())).await;
+    let answer = lease.console().await.save_flush(timeouts::save(left())).await;
     let (saved, why) = match answer {
-        Ok(words) if responses::says_saved(&words) => {
+        Ok(response) if responses::confirms_save(&response) => {
             (true, "stopped on request, after `save-all flush` was confirmed".to_owned())
         }
-        Ok(words) => {
-            (false, format!("stopped on request; the server answered `save-all flush` with `{}`", words.trim()))
+        Ok(response) => {
+            (false, format!("stopped on request, but the server answered `save-all flush` with `{}`", response.trim()))
         }
-        Err(error) => (false, format!("stopped on request; `save-all flush` was not confirmed: {}", Chain(&error))),
+        Err(error) => (false, format!("stopped on request, but `save-all flush` was not confirmed: {}", Chain(&error))),
     };
     if saved {
-        shared.note_saved();
-        loaded_content::look_again(shared).await;
+        shared.record_saved();
+        loaded_content::recheck(shared).await;
     }
     // The server itself would disconnect players without a reason, after its plugins have shut down. Players who join from now on are
     // disconnected like that. The player list is not read first: the last sample is seconds old, and both commands are harmless without players.
-    if let Err(error) = act.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
+    if let Err(error) = lease.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", Chain(&error));
     }
-    note(shared, StopSent { saved, why, players });
-    let sent = act.console().await.stop(timeouts::stop(left())).await;
+    record_stop(shared, StopSent { saved, why, players });
+    let sent = lease.console().await.stop(timeouts::stop(left())).await;
     shared.wake.notify_one();
     match sent {
         Ok(()) => {
@@ -147,27 +147,27 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
 }
 
 /// RCON cannot be used, and the kubelet sends SIGTERM when the hook has ended. The server's log then shows what it saved.
-fn by_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
+fn leave_to_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
     // Without a server process no end follows, and the record would be kept for the next process.
-    if !shared.state().witness.is_absent() {
-        note(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+    if !shared.state().monitor.is_absent() {
+        record_stop(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
         shared.wake.notify_one();
     }
     "SIGTERM stops the server"
 }
 
 /// Recorded before `stop` is sent, because the end may be observed before the answer.
-fn note(shared: &SidecarState, stop: StopSent) {
+fn record_stop(shared: &SidecarState, stop: StopSent) {
     let mut state = shared.state();
     state.stop = Some(stop);
-    state.witness.stop_sent(clock::now());
+    state.monitor.stop_sent(clock::now());
 }
 
 /// Whether no announcement has warned of this stop. An announcement to an empty server has warned nobody.
-fn must_warn(shared: &SidecarState) -> bool {
-    let now = shared.operators_now();
+fn needs_warning(shared: &SidecarState) -> bool {
+    let now = shared.operator_now();
     let state = shared.state();
-    let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + ANNOUNCED;
-    let tells = |announced: &Announce| !announced.only_empty && is_near(announced.ends);
-    !state.announced.as_ref().is_some_and(tells)
+    let is_near = |ends: Timestamp| ends <= now + ABOUT_TO_END && now <= ends + RECENTLY_ANNOUNCED;
+    let has_warned = |announced: &Announce| !announced.only_empty && is_near(announced.ends);
+    !state.announced.as_ref().is_some_and(has_warned)
 }

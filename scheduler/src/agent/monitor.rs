@@ -11,43 +11,43 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::server_log::SavesTold;
+use super::server_log::LoggedSaves;
 use super::server_state::{PingResult, Sample, Transition};
 use super::state::{SidecarState, StopSent};
 use super::{
     Chain, backup_size, clock, damage_scan, loaded_content, online_backup, pre_update_backup, process_record,
     server_log,
 };
-use crate::protocol::{LastStop, NOBODY_ASKED, PluginSeen};
+use crate::protocol::{LastStop, PluginReport, UNREQUESTED_STOP};
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
-use crate::world::session_lock::held_by_another;
+use crate::world::session_lock::is_held_by_another;
 
 /// The timeout of a ping. A network thread answers it, so a slower answer is a stall.
-const PING: Duration = Duration::from_secs(3);
+const PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// The pauses between two samples: while the server is down, while it is healthy, and while it stops.
-const STARTING: Duration = Duration::from_secs(2);
-const STEADY: Duration = Duration::from_secs(5);
-pub(super) const ENDING: Duration = Duration::from_millis(250);
+const DOWN_PAUSE: Duration = Duration::from_secs(2);
+const HEALTHY_PAUSE: Duration = Duration::from_secs(5);
+pub(super) const STOPPING_PAUSE: Duration = Duration::from_millis(250);
 /// The timeout of `bukkit:plugins`, which waits for the server's main thread.
-const COMMAND: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// RCON opens a moment after the first ping. These are the number of attempts and the pause between them.
-const PLUGIN_TRIES: u32 = 12;
+const PLUGIN_ATTEMPTS: u32 = 12;
 const PLUGIN_PAUSE: Duration = Duration::from_secs(5);
 /// The timeout of the check that RCON refuses connections on the pod's address.
-const EXPOSED: Duration = Duration::from_secs(2);
+const EXPOSED_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Samples for ever.
 pub(super) async fn watch(shared: Arc<SidecarState>) {
     loop {
-        look_once(&shared).await;
+        sample_once(&shared).await;
         let pause = {
             let state = shared.state();
-            match (state.witness.is_stopping(), state.witness.is_up()) {
-                (true, _) => ENDING,
-                (false, true) => STEADY,
-                (false, false) => STARTING,
+            match (state.monitor.is_stopping(), state.monitor.is_up()) {
+                (true, _) => STOPPING_PAUSE,
+                (false, true) => HEALTHY_PAUSE,
+                (false, false) => DOWN_PAUSE,
             }
         };
         tokio::select! {
@@ -58,48 +58,48 @@ pub(super) async fn watch(shared: Arc<SidecarState>) {
 }
 
 /// Takes one sample and handles its consequences.
-pub(super) async fn look_once(shared: &Arc<SidecarState>) {
-    let _turn = shared.look_turn.lock().await;
-    let look = look(shared).await;
+pub(super) async fn sample_once(shared: &Arc<SidecarState>) {
+    let _lock = shared.sample_lock.lock().await;
+    let sample = sample(shared).await;
     let change = {
         let mut state = shared.state();
-        let change = state.witness.look(&look);
-        state.life += u64::from(change.is_some());
+        let change = state.monitor.observe(&sample);
+        state.process_generation += u64::from(change.is_some());
         // A lagging server does not answer either, so silence proves nothing.
-        state.saw_none |=
-            look.pinged == PingResult::Refused || matches!(change, Some(Transition::Ended | Transition::Replaced));
+        state.observed_stopped |=
+            sample.pinged == PingResult::Refused || matches!(change, Some(Transition::Ended | Transition::Replaced));
         change
     };
-    note_players(shared, &look).await;
+    record_players(shared, &sample).await;
     match change {
         None => {}
-        Some(Transition::Up) => began(shared),
-        Some(Transition::Ended) => ended(shared, &look).await,
+        Some(Transition::Up) => handle_start(shared),
+        Some(Transition::Ended) => handle_exit(shared, &sample).await,
         Some(Transition::Replaced) => {
-            ended(shared, &look).await;
-            began(shared);
+            handle_exit(shared, &sample).await;
+            handle_start(shared);
         }
     }
-    process_record::keep(shared, &look).await;
+    process_record::handle_sample(shared, &sample).await;
 }
 
 /// Records on the volume that this pod had a player: restoring worlds or plugins' data would lose that player's progress.
-async fn note_players(shared: &Arc<SidecarState>, look: &Sample) {
-    let somebody = matches!(&look.pinged, PingResult::Answered(answer) if answer.online != Some(0));
-    if !somebody || shared.state().played {
+async fn record_players(shared: &Arc<SidecarState>, sample: &Sample) {
+    let has_player = matches!(&sample.pinged, PingResult::Answered(answer) if answer.online != Some(0));
+    if !has_player || shared.state().play_recorded {
         return;
     }
     let volume = shared.volume.clone();
-    match tokio::task::spawn_blocking(move || pre_update_backup::note_players(&volume)).await {
-        Ok(Ok(())) => shared.state().played = true,
+    match tokio::task::spawn_blocking(move || pre_update_backup::record_players(&volume)).await {
+        Ok(Ok(())) => shared.state().play_recorded = true,
         Ok(Err(error)) => warn!("{}", Chain(&error)),
         Err(error) => warn!("{error}"),
     }
 }
 
-async fn look(shared: &Arc<SidecarState>) -> Sample {
+async fn sample(shared: &Arc<SidecarState>) -> Sample {
     let game = SocketAddr::from((Ipv4Addr::LOCALHOST, shared.settings.game_port));
-    let pinged = match ping(game, PING).await {
+    let pinged = match ping(game, PING_TIMEOUT).await {
         Ok(answer) => PingResult::Answered(answer),
         Err(error) if error.is_refused() => PingResult::Refused,
         Err(
@@ -109,17 +109,17 @@ async fn look(shared: &Arc<SidecarState>) -> Sample {
             | server_list_ping::Error::Garbled { .. },
         ) => PingResult::Silent,
     };
-    let steady = shared.state().witness.is_up() && matches!(pinged, PingResult::Answered(_));
+    let steady = shared.state().monitor.is_up() && matches!(pinged, PingResult::Answered(_));
     let data = shared.settings.data.clone();
-    let known = shared.state().session_locks.clone();
-    let seen = tokio::task::spawn_blocking(move || {
+    let previous_locks = shared.state().session_locks.clone();
+    let read = tokio::task::spawn_blocking(move || {
         let mark = || server_log::read(&data).unwrap_or_default().map(|log| log.mark);
         if steady {
-            return (None, mark(), None, known);
+            return (None, mark(), None, previous_locks);
         }
         // Files appear and disappear while a server saves, so reading may fail. The worlds of the sample before then still exist.
         let worlds = Worlds::read(&data);
-        let locks = worlds.as_ref().map_or(known, Worlds::session_locks);
+        let locks = worlds.as_ref().map_or(previous_locks, Worlds::session_locks);
         let locked = is_held(&locks);
         // Read after the locks: a server begins its log before it takes its locks. So a process that holds them is never paired with the log of
         // another.
@@ -127,7 +127,7 @@ async fn look(shared: &Arc<SidecarState>) -> Sample {
         (locked, mark(), progress_at, locks)
     });
     // The join fails only while the process ends.
-    let (locked, log, progress_at, locks) = seen.await.unwrap_or_default();
+    let (locked, log, progress_at, locks) = read.await.unwrap_or_default();
     shared.state().session_locks = locks;
     Sample { at: clock::now(), pinged, locked, log, progress_at }
 }
@@ -135,28 +135,28 @@ async fn look(shared: &Arc<SidecarState>) -> Sample {
 /// Whether one of these locks is held. `None`: no lock file exists.
 fn is_held(locks: &[PathBuf]) -> Option<bool> {
     let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
-    (!files.is_empty()).then(|| files.iter().any(|lock| held_by_another(lock).unwrap_or(true)))
+    (!files.is_empty()).then(|| files.iter().any(|lock| is_held_by_another(lock).unwrap_or(true)))
 }
 
-fn began(shared: &Arc<SidecarState>) {
+fn handle_start(shared: &Arc<SidecarState>) {
     info!("the server answers");
     {
         let mut state = shared.state();
         // A stop that was requested before this process started has stopped another one.
-        (state.start, state.stop) = (state.start.left(), None);
+        (state.start, state.stop) = (state.start.carry_over(), None);
     }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        tokio::join!(online_backup::server_began(&shared), read_start(&shared));
+        tokio::join!(online_backup::on_server_start(&shared), read_start(&shared));
         // Last, because no task waits for it, and the disk is busy with the start.
-        backup_size::keep(&shared).await;
+        backup_size::measure_periodically(&shared).await;
     });
 }
 
 async fn read_start(shared: &Arc<SidecarState>) {
     let began = Instant::now();
     let drift = find_drift(shared).await;
-    let rcon_exposed = rcon_answers_outside(shared).await;
+    let rcon_exposed = is_rcon_exposed(shared).await;
     if rcon_exposed {
         warn!("RCON answers on {}: `rcon.ip` has no effect on this server", shared.settings.pod_ip);
     }
@@ -165,9 +165,9 @@ async fn read_start(shared: &Arc<SidecarState>) {
         state.start.drift = drift;
         state.start.rcon_exposed = rcon_exposed;
     }
-    for _ in 0..PLUGIN_TRIES {
+    for _ in 0..PLUGIN_ATTEMPTS {
         // The next commands use the same connection.
-        let act = shared.desk.act();
+        let lease = shared.console.lease();
         match plugins(shared).await {
             Ok((build, plugins)) => {
                 info!(
@@ -181,13 +181,13 @@ async fn read_start(shared: &Arc<SidecarState>) {
                     state.start.plugins = Some(plugins);
                 }
                 // Only now, because plugins open worlds too.
-                return loaded_content::read(shared, began, act).await;
+                return loaded_content::read(shared, began, lease).await;
             }
             Err(error) => warn!("could not read the plugins yet: {error}"),
         }
-        drop(act);
+        drop(lease);
         tokio::time::sleep(PLUGIN_PAUSE).await;
-        if !shared.state().witness.is_up() {
+        if !shared.state().monitor.is_up() {
             return;
         }
     }
@@ -207,27 +207,27 @@ async fn find_drift(shared: &SidecarState) -> Drift {
         Drift { changed: vec![format!("unknown: {error}")], unmanaged: vec![] }
     });
     for path in &drift.changed {
-        warn!("{path} is not what the lock says");
+        warn!("{path} differs from the lock");
     }
     drift
 }
 
 /// Checks the files of a server that is down, because the files of a start that dies before its first answer are not checked.
-fn look_at_files_left(shared: &Arc<SidecarState>) {
-    let life = {
+fn check_files_after_exit(shared: &Arc<SidecarState>) {
+    let process_generation = {
         let state = shared.state();
         // A server that has answered since is checked separately.
-        if !state.witness.is_absent() {
+        if !state.monitor.is_absent() {
             return;
         }
-        state.life
+        state.process_generation
     };
     let shared = Arc::clone(shared);
     // A separate task, because hashing all JARs takes longer than a sample may.
     tokio::spawn(async move {
         let drift = find_drift(&shared).await;
         let mut state = shared.state();
-        if state.life == life {
+        if state.process_generation == process_generation {
             state.start.drift = drift;
         }
     });
@@ -235,88 +235,93 @@ fn look_at_files_left(shared: &Arc<SidecarState>) {
 
 /// The build and plugins as the server reports them. Versions come from its log. Enabled plugins come from RCON, or from the log of a server
 /// without RCON.
-async fn plugins(shared: &Arc<SidecarState>) -> Result<(Option<u32>, BTreeMap<String, PluginSeen>), String> {
-    let by_rcon = if shared.settings.rcon_enabled { Some(enabled_by_rcon(shared).await?) } else { None };
+async fn plugins(shared: &Arc<SidecarState>) -> Result<(Option<u32>, BTreeMap<String, PluginReport>), String> {
+    let by_rcon = if shared.settings.rcon_enabled { Some(enabled_plugins(shared).await?) } else { None };
     let data = shared.settings.data.clone();
     let log = tokio::task::spawn_blocking(move || server_log::read(&data)).await.map_err(|error| error.to_string())?;
     // The log was rotated at midnight. The versions are unknown, which is different from having no plugins.
     let (build, versions, enabled) = match (log.map_err(|error| error.to_string())?, by_rcon) {
-        (Some(log), _) if !log.done => return Err("the log does not say `Done` yet".to_owned()),
+        (Some(log), _) if !log.done => return Err("the log has no `Done` yet".to_owned()),
         (Some(log), by_rcon) => {
             let by_log = || log.enabled.into_iter().map(|name| (name, true)).collect();
             (log.build, log.versions, by_rcon.unwrap_or_else(by_log))
         }
         (None, Some(by_rcon)) => (None, BTreeMap::new(), by_rcon),
-        (None, None) => return Err("there is no log of this start, and no RCON to ask by".to_owned()),
+        (None, None) => return Err("there is no log of this start, and RCON is disabled".to_owned()),
     };
-    let mut plugins: BTreeMap<String, PluginSeen> = BTreeMap::new();
+    let mut plugins: BTreeMap<String, PluginReport> = BTreeMap::new();
     for (name, version) in versions {
-        plugins.insert(name, PluginSeen { version: Some(version), enabled: false });
+        plugins.insert(name, PluginReport { version: Some(version), enabled: false });
     }
     for (name, enabled) in enabled {
-        plugins.entry(name).or_insert(PluginSeen { version: None, enabled: false }).enabled = enabled;
+        plugins.entry(name).or_insert(PluginReport { version: None, enabled: false }).enabled = enabled;
     }
     Ok((build, plugins))
 }
 
-async fn enabled_by_rcon(shared: &Arc<SidecarState>) -> Result<BTreeMap<String, bool>, String> {
-    let act = shared.desk.act();
-    let answer = act.console().await.plugins(COMMAND).await;
+async fn enabled_plugins(shared: &Arc<SidecarState>) -> Result<BTreeMap<String, bool>, String> {
+    let lease = shared.console.lease();
+    let answer = lease.console().await.plugins(COMMAND_TIMEOUT).await;
     let enabled = answer.map_err(|error| Chain(&error).to_string())?;
-    enabled.ok_or_else(|| "the answer to `bukkit:plugins` is no list of plugins".to_owned())
+    enabled.ok_or_else(|| "the answer to `bukkit:plugins` is not a list of plugins".to_owned())
 }
 
-async fn rcon_answers_outside(shared: &SidecarState) -> bool {
+async fn is_rcon_exposed(shared: &SidecarState) -> bool {
     let Ok(address) = shared.settings.pod_ip.parse::<IpAddr>() else { return false };
     let outside = SocketAddr::from((address, shared.settings.rcon_port));
-    matches!(tokio::time::timeout(EXPOSED, TcpStream::connect(outside)).await, Ok(Ok(_)))
+    matches!(tokio::time::timeout(EXPOSED_CHECK_TIMEOUT, TcpStream::connect(outside)).await, Ok(Ok(_)))
 }
 
 /// The saves that appear in the log of a server whose stop had no confirmed save.
-async fn saves_told(shared: &SidecarState) -> SavesTold {
+async fn read_logged_saves(shared: &SidecarState) -> LoggedSaves {
     let data = shared.settings.data.clone();
-    let told = tokio::task::spawn_blocking(move || server_log::saves_told(&data)).await;
-    told.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
-        warn!("whether the server has saved is not known: {error}");
-        SavesTold::default()
+    let logged_saves = tokio::task::spawn_blocking(move || server_log::logged_saves(&data)).await;
+    logged_saves.unwrap_or_else(|error| Err(error.into())).unwrap_or_else(|error| {
+        warn!("it is unknown whether the server has saved: {error}");
+        LoggedSaves::default()
     })
 }
 
 /// How the server stopped. It combines the requested stop (`None`: no stop was requested), the last save that it confirmed to this agent, and its
 /// log. The record knows when it was first observed.
-fn last_stop(at: Timestamp, stop: Option<StopSent>, confirmed_at: Option<Timestamp>, told: SavesTold) -> LastStop {
-    let saved_at = confirmed_at.max(told.last);
+fn last_stop(
+    at: Timestamp,
+    stop: Option<StopSent>,
+    confirmed_at: Option<Timestamp>,
+    logged_saves: LoggedSaves,
+) -> LastStop {
+    let saved_at = confirmed_at.max(logged_saves.last);
     let (saved, why, players) = match stop {
-        None => (false, format!("{NOBODY_ASKED}: a crash, a kill, or /stop"), None),
-        Some(StopSent { saved: false, why, players }) if told.in_stop => {
-            (true, format!("{why}; its log says that all was saved as it stopped"), players)
+        None => (false, format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"), None),
+        Some(StopSent { saved: false, why, players }) if logged_saves.in_stop => {
+            (true, format!("{why}. Its log says that all was saved as it stopped"), players)
         }
         Some(StopSent { saved, why, players }) => (saved, why, players),
     };
     LastStop { at, saved, why, players, saved_at, started_at: None }
 }
 
-async fn ended(shared: &Arc<SidecarState>, look: &Sample) {
+async fn handle_exit(shared: &Arc<SidecarState>, sample: &Sample) {
     // First, because its next start, which may have begun, rotates the log.
-    damage_scan::read_to_the_end(shared).await;
+    damage_scan::scan_to_end(shared).await;
     let is_confirmed = shared.state().stop.as_ref().is_some_and(|stop| stop.saved);
-    let told = if is_confirmed { SavesTold::default() } else { saves_told(shared).await };
-    let (record, is_asked) = {
+    let logged_saves = if is_confirmed { LoggedSaves::default() } else { read_logged_saves(shared).await };
+    let (record, was_requested) = {
         let mut state = shared.state();
-        state.start = state.start.left();
+        state.start = state.start.carry_over();
         let (stop, confirmed_at, started_at) = (state.stop.take(), state.saved_at.take(), state.record.end());
-        let is_asked = stop.is_some();
-        (LastStop { started_at, ..last_stop(look.at, stop, confirmed_at, told) }, is_asked)
+        let was_requested = stop.is_some();
+        (LastStop { started_at, ..last_stop(sample.at, stop, confirmed_at, logged_saves) }, was_requested)
     };
-    info!("the server is gone, saved: {}: {}", record.saved, record.why);
+    info!("the server exited, saved: {}: {}", record.saved, record.why);
     let (volume, end) = (shared.volume.clone(), record.clone());
     let written = tokio::task::spawn_blocking(move || process_record::write_end(&volume, end)).await;
     let record = written.inspect_err(|error| warn!("{error}")).unwrap_or(record);
     // Reported after it is on disk, not before.
     shared.state().last_stop = Some(record);
-    online_backup::server_ended(shared).await;
+    online_backup::on_server_exit(shared).await;
     // After a requested stop the pod usually ends, and must not wait for this. The next pod corrects the files.
-    if !is_asked {
-        look_at_files_left(shared);
+    if !was_requested {
+        check_files_after_exit(shared);
     }
 }

@@ -17,30 +17,30 @@ use super::clock;
 use super::state::{MutableState, SidecarState};
 use crate::backup::Trigger;
 use crate::backup::repository::BackupRepository;
-use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
+use crate::protocol::{OnlineBackupOutcome, OnlineBackupReport, OnlineBackupRequest};
 use autosave::AutosaveResult;
 use cancel::CancellationToken;
 use job::Job;
-pub(super) use record::remembered;
+pub(super) use record::load_last;
 
 /// The longest name of a request, in bytes. The name is used in records and messages.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_BYTES: usize = 64;
 
 /// A request that is refused.
 #[derive(Debug)]
-pub(super) enum OnlineBackupRefused {
+pub(super) enum OnlineBackupRejection {
     /// It will never be served, with the reason as text.
     Malformed(String),
     /// Not possible at the moment.
     NotNow(String),
     /// It could not be recorded.
-    NotNoted(String),
+    NotRecorded(String),
 }
 
 /// The online backup in progress. It stays until autosave is on again and its unfinished files are removed.
 #[derive(Debug, Default)]
-pub(super) struct Copying {
-    halt: CancellationToken,
+pub(super) struct RunningBackup {
+    cancellation: CancellationToken,
     stage: BackupStage,
 }
 
@@ -58,26 +58,26 @@ enum BackupStage {
     AllRead,
 }
 
-impl Copying {
+impl RunningBackup {
     /// Called before a countdown begins. A server that flushes its worlds sends no line before it has finished, and then sends lines that are
     /// minutes old. Such a countdown must wait. A flush that was not sent yet is not sent.
     ///
     /// # Errors
     ///
     /// The reason why the countdown must wait.
-    fn countdown_begins(&self) -> Result<(), &'static str> {
+    fn prepare_countdown(&self) -> Result<(), &'static str> {
         match self.stage {
             BackupStage::Preparing => {
-                self.halt.tell(
-                    "players were to be told of a stop before its files were read, and nothing can be told to them while the worlds are \
-                     brought to the disk: ask for another copy when that is over",
+                self.cancellation.cancel(
+                    "players had to be warned of a stop before the files were read, and no text reaches them while \
+                    the worlds are flushed to the disk: request another backup after that stop",
                 );
                 Ok(())
             }
-            BackupStage::Flushing => Err(
-                "the worlds are being brought to the disk for a copy of the running server, and players can be told nothing \
-                 meanwhile: ask again in a moment",
-            ),
+            BackupStage::Flushing => {
+                Err("the worlds are being flushed to the disk for an online backup, and no text reaches players \
+                meanwhile: retry in a moment")
+            }
             // The console is free. If the server stops before all files are read, the stop ends the backup.
             BackupStage::Reading | BackupStage::AllRead => Ok(()),
         }
@@ -85,127 +85,145 @@ impl Copying {
 }
 
 /// Begins a backup. A repeated request refers to the same backup, whatever its result.
-pub(super) async fn begin(shared: &Arc<SidecarState>, asked: HotCopy) -> Result<(), OnlineBackupRefused> {
+pub(super) async fn begin(
+    shared: &Arc<SidecarState>,
+    request: OnlineBackupRequest,
+) -> Result<(), OnlineBackupRejection> {
     let Some(backups) = shared.settings.backups.clone() else {
-        return Err(OnlineBackupRefused::Malformed("this server takes no copies: switch on `spec.backup`".to_owned()));
+        return Err(OnlineBackupRejection::Malformed("this server takes no backups: enable `spec.backup`".to_owned()));
     };
-    check(&asked).map_err(OnlineBackupRefused::Malformed)?;
-    let begun = HotCopySeen { request: asked.request.clone(), at: clock::now(), outcome: HotCopyOutcome::Running };
-    let (job, before) = {
+    check(&request).map_err(OnlineBackupRejection::Malformed)?;
+    let begun = OnlineBackupReport {
+        request: request.request.clone(),
+        at: clock::now(),
+        outcome: OnlineBackupOutcome::Running,
+    };
+    let (job, previous) = {
         // A stop in progress holds this lock until `stop` was sent.
-        let turn = shared.stop_turn.try_lock();
+        let stop_lock = shared.stop_lock.try_lock();
         let mut state = shared.state();
-        if state.hot.as_ref().is_some_and(|last| last.request == asked.request) {
+        if state.last_online_backup.as_ref().is_some_and(|last| last.request == request.request) {
             return Ok(());
         }
-        if turn.is_err() || !state.witness.is_up() || state.witness.is_stopping() || state.stop.is_some() {
-            return Err(OnlineBackupRefused::NotNow(
-                "the server does not run, or is stopping: ask again when it is up".to_owned(),
+        if stop_lock.is_err() || !state.monitor.is_up() || state.monitor.is_stopping() || state.stop.is_some() {
+            return Err(OnlineBackupRejection::NotNow(
+                "the server does not run, or is stopping: retry when it is up".to_owned(),
             ));
         }
-        if state.copying.is_some() {
-            return Err(OnlineBackupRefused::NotNow(
-                "another copy of the running server is not over, or saving is not on again after one: ask again later"
+        if state.online_backup.is_some() {
+            return Err(OnlineBackupRejection::NotNow(
+                "another online backup is in progress, or saving is not enabled again after one: retry later"
                     .to_owned(),
             ));
         }
-        let copying = Copying::default();
-        let halt = copying.halt.clone();
-        state.copying = Some(copying);
-        let before = state.hot.replace(begun.clone());
-        let shelf = BackupRepository::new(backups);
-        (Job { shared: Arc::clone(shared), life: state.life, asked, shelf, halt }, before)
+        let in_progress = RunningBackup::default();
+        let cancellation = in_progress.cancellation.clone();
+        state.online_backup = Some(in_progress);
+        let previous = state.last_online_backup.replace(begun.clone());
+        let repository = BackupRepository::new(backups);
+        (
+            Job {
+                shared: Arc::clone(shared),
+                process_generation: state.process_generation,
+                request,
+                repository,
+                cancellation,
+            },
+            previous,
+        )
     };
     // A separate task: the caller may disconnect, and the backup must not stay marked as in progress.
-    let noted = tokio::spawn(async move {
+    let recorded = tokio::spawn(async move {
         if let Err(why) = record::write(&job.shared, &begun).await {
             let mut state = job.shared.state();
-            (state.hot, state.copying) = (before, None);
-            return Err(OnlineBackupRefused::NotNoted(why));
+            (state.last_online_backup, state.online_backup) = (previous, None);
+            return Err(OnlineBackupRejection::NotRecorded(why));
         }
-        info!("taking a copy of the running server: {}", job.asked.request);
+        info!("taking an online backup: {}", job.request.request);
         tokio::spawn(job.run());
         Ok(())
     });
-    noted.await.unwrap_or_else(|error| Err(OnlineBackupRefused::NotNoted(error.to_string())))
+    recorded.await.unwrap_or_else(|error| Err(OnlineBackupRejection::NotRecorded(error.to_string())))
 }
 
-fn check(asked: &HotCopy) -> Result<(), String> {
+fn check(request: &OnlineBackupRequest) -> Result<(), String> {
     let plain = |letter: u8| letter.is_ascii_alphanumeric() || b"-:.".contains(&letter);
-    let name = &asked.request;
-    if name.is_empty() || name.len() > LONGEST_NAME || !name.bytes().all(plain) {
+    let name = &request.request;
+    if name.is_empty() || name.len() > MAX_NAME_BYTES || !name.bytes().all(plain) {
         return Err(format!(
-            "`request` must have 1 to {LONGEST_NAME} letters, digits, `-`, `:` and `.`, and has {} bytes",
+            "`request` must have 1 to {MAX_NAME_BYTES} letters, digits, `-`, `:` and `.`, and has {} bytes",
             name.len()
         ));
     }
-    if asked.timeout_seconds == 0 {
-        return Err("`timeoutSeconds` must be 1 or more: no file can be read in no time".to_owned());
+    if request.timeout_seconds == 0 {
+        return Err("`timeoutSeconds` must be 1 or more".to_owned());
     }
-    match asked.trigger {
+    match request.trigger {
         Trigger::Scheduled | Trigger::OnDemand => Ok(()),
         Trigger::BeforeUpdate => {
-            Err("a copy before an update is taken of a server that does not run: `trigger` must be another".to_owned())
+            Err("a backup before an update is taken of a stopped server: `trigger` must be another one".to_owned())
         }
     }
 }
 
 /// The server is about to stop. Files that are not read yet would be read from worlds that are being written.
-pub(super) fn server_stops(shared: &SidecarState) {
-    halt_reading(shared, "the server was stopped while its files were read");
+pub(super) fn on_server_stopping(shared: &SidecarState) {
+    cancel_reading(shared, "the server was stopped while its files were read");
 }
 
 /// A server process has ended. The next one begins with autosave on.
-pub(super) async fn server_ended(shared: &SidecarState) {
-    halt_reading(shared, "the server ended while its files were read");
-    autosave::forget(shared).await;
+pub(super) async fn on_server_exit(shared: &SidecarState) {
+    cancel_reading(shared, "the server exited while its files were read");
+    autosave::remove_marker(shared).await;
 }
 
 /// A server process answers. If an earlier agent recorded that autosave may be off, it is switched on first.
-pub(super) async fn server_began(shared: &Arc<SidecarState>) {
-    if !autosave::is_noted(shared).await {
+pub(super) async fn on_server_start(shared: &Arc<SidecarState>) {
+    if !autosave::has_marker(shared).await {
         return;
     }
-    let life = {
+    let process_generation = {
         let mut state = shared.state();
-        if state.copying.is_some() {
+        if state.online_backup.is_some() {
             // The task that wrote the record is still running, and handles it.
             return;
         }
-        state.copying = Some(Copying::default());
-        state.life
+        state.online_backup = Some(RunningBackup::default());
+        state.process_generation
     };
-    warn!("a copy broke off with saving switched off, so it is switched on again");
-    if let AutosaveResult::Unclear(answer) = autosave::on(shared, life).await {
-        warn!("{}", autosave::still_off(&answer));
+    warn!("a backup was interrupted while saving was disabled, so saving is enabled again");
+    if let AutosaveResult::Unclear(answer) = autosave::switch_on(shared, process_generation).await {
+        warn!("{}", autosave::still_off_message(&answer));
     }
-    shared.state().copying = None;
+    shared.state().online_backup = None;
 }
 
 /// The agent ends. No task may delay it, so a backup that is not in the repository yet is abandoned.
-pub(super) fn agent_ends(shared: &SidecarState) {
-    if let Some(copying) = &shared.state().copying {
-        copying.halt.tell("the agent ended before it was read back");
+pub(super) fn on_agent_exit(shared: &SidecarState) {
+    if let Some(in_progress) = &shared.state().online_backup {
+        in_progress.cancellation.cancel("the agent exited before the backup was read back");
     }
 }
 
 /// The agent is about to have the worlds saved for another reason: `save-all` writes them regardless of `save-off`.
-pub(super) fn worlds_are_saved(shared: &SidecarState) {
-    halt_reading(
+pub(super) fn on_world_save(shared: &SidecarState) {
+    cancel_reading(
         shared,
-        "the worlds were saved for a stop or a drain before all files were read, which writes to them although saving is off: \
-         ask for another copy when that is over",
+        "the worlds were saved for a stop or a drain before all files were read, which writes to them although \
+        autosave is disabled: request another backup after that",
     );
 }
 
 /// A countdown is about to begin, and `state` stays locked until it has. The error is the reason why it cannot begin yet.
-pub(super) fn countdown_begins(state: &MutableState) -> Result<(), &'static str> {
-    state.copying.as_ref().map_or(Ok(()), Copying::countdown_begins)
+pub(super) fn prepare_countdown(state: &MutableState) -> Result<(), &'static str> {
+    state.online_backup.as_ref().map_or(Ok(()), RunningBackup::prepare_countdown)
 }
 
-fn halt_reading(shared: &SidecarState, why: &str) {
-    if let Some(copying) = shared.state().copying.as_ref().filter(|copying| copying.stage != BackupStage::AllRead) {
-        copying.halt.tell(why);
+fn cancel_reading(shared: &SidecarState, why: &str) {
+    if let Some(in_progress) =
+        shared.state().online_backup.as_ref().filter(|in_progress| in_progress.stage != BackupStage::AllRead)
+    {
+        in_progress.cancellation.cancel(why);
     }
 }
 
@@ -215,15 +233,15 @@ mod tests {
 
     #[test]
     fn countdown_cancels_online_backup_only_before_its_flush() {
-        for (stage, begins, goes_on) in [
+        for (stage, begins, continues) in [
             (BackupStage::Preparing, true, false),
             (BackupStage::Flushing, false, true),
             (BackupStage::Reading, true, true),
             (BackupStage::AllRead, true, true),
         ] {
-            let copying = Copying { stage, ..Copying::default() };
-            assert_eq!(copying.countdown_begins().is_ok(), begins, "{stage:?}");
-            assert_eq!(copying.halt.why().is_none(), goes_on, "{stage:?}");
+            let in_progress = RunningBackup { stage, ..RunningBackup::default() };
+            assert_eq!(in_progress.prepare_countdown().is_ok(), begins, "{stage:?}");
+            assert_eq!(in_progress.cancellation.reason().is_none(), continues, "{stage:?}");
         }
     }
 }

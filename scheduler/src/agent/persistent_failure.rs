@@ -11,46 +11,46 @@ use tracing::warn;
 
 /// How often the failure occurs before it is reported. The waits in between add up to a quarter of a minute. A failure that is over by then (a
 /// store that starts, a network that comes up) needs no report.
-const TRIES: u32 = 5;
+const ATTEMPTS_UNTIL_REPORTED: u32 = 5;
 
 /// The current failure.
 #[derive(Debug)]
 pub(super) struct PersistentFailure {
     /// The last failure that was reported in this pod, stored beside the hook. The file outlives the container, and is removed with the pod.
-    note: PathBuf,
+    report_path: PathBuf,
     last: String,
-    tries: u32,
+    attempts: u32,
 }
 
 impl PersistentFailure {
     /// No failure yet. `shared` is the directory of the pod.
     pub(super) fn new(shared: &Path) -> Self {
-        Self { note: shared.join("obstacle"), last: String::new(), tries: 0 }
+        Self { report_path: shared.join("obstacle"), last: String::new(), attempts: 0 }
     }
 
     /// Counts an attempt that failed with this reason. Returns whether to report it now: it persists, and was not reported before.
-    pub(super) fn is_to_be_told(&mut self, why: &str) -> bool {
-        let words = without_figures(why);
-        self.tries = if self.last == words { self.tries + 1 } else { 1 };
-        self.last = words;
-        self.tries >= TRIES && !self.was_told(why)
+    pub(super) fn count_attempt(&mut self, why: &str) -> bool {
+        let text = without_digits(why);
+        self.attempts = if self.last == text { self.attempts + 1 } else { 1 };
+        self.last = text;
+        self.attempts >= ATTEMPTS_UNTIL_REPORTED && !self.was_reported(why)
     }
 
     /// Whether a container of this pod has reported this before.
-    pub(super) fn was_told(&self, why: &str) -> bool {
-        fs::read_to_string(&self.note).ok() == Some(without_figures(why))
+    pub(super) fn was_reported(&self, why: &str) -> bool {
+        fs::read_to_string(&self.report_path).ok() == Some(without_digits(why))
     }
 
     /// Records that it was reported. If that fails, the next container reports it again: too often is better than never.
-    pub(super) fn is_told(&self) {
-        if let Err(error) = fs::write(&self.note, &self.last) {
-            warn!("could not put down at {} what was told: {error}", self.note.display());
+    pub(super) fn mark_reported(&self) {
+        if let Err(error) = fs::write(&self.report_path, &self.last) {
+            warn!("could not record at {} which failure was reported: {error}", self.report_path.display());
         }
     }
 }
 
 /// Numbers such as free bytes change between attempts although the failure is the same.
-fn without_figures(why: &str) -> String {
+fn without_digits(why: &str) -> String {
     why.chars().filter(|letter| !letter.is_ascii_digit()).collect()
 }
 
@@ -61,23 +61,23 @@ mod tests {
     #[test]
     fn persistent_failure_is_reported_once_per_pod() {
         let pod = tempfile::tempdir().unwrap();
-        let told = |why: &str| {
-            let mut obstacle = PersistentFailure::new(pod.path());
-            let told = (0..9).position(|_| obstacle.is_to_be_told(why));
-            obstacle.is_told();
-            assert!(obstacle.was_told(why));
-            told
+        let reported = |why: &str| {
+            let mut failure = PersistentFailure::new(pod.path());
+            let reported = (0..9).position(|_| failure.count_attempt(why));
+            failure.mark_reported();
+            assert!(failure.was_reported(why));
+            reported
         };
-        assert_eq!(told("no room: 12 bytes free"), Some(4));
-        assert_eq!(told("no room: 9 bytes free"), None, "the next container, of the same obstacle");
-        assert_eq!(told("not found"), Some(4));
-        assert_eq!(told("no room: 9 bytes free"), Some(4), "it was another one meanwhile");
+        assert_eq!(reported("no room: 12 bytes free"), Some(4));
+        assert_eq!(reported("no room: 9 bytes free"), None, "the next container, of the same obstacle");
+        assert_eq!(reported("not found"), Some(4));
+        assert_eq!(reported("no room: 9 bytes free"), Some(4), "it was another one meanwhile");
     }
 
     #[test]
     fn failure_that_changes_between_tries_is_not_reported() {
         let pod = tempfile::tempdir().unwrap();
-        let mut obstacle = PersistentFailure::new(pod.path());
-        assert!((0..9).all(|_| !obstacle.is_to_be_told("refused") && !obstacle.is_to_be_told("not found")));
+        let mut failure = PersistentFailure::new(pod.path());
+        assert!((0..9).all(|_| !failure.count_attempt("refused") && !failure.count_attempt("not found")));
     }
 }

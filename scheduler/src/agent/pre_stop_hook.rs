@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use super::config;
 
 /// The timeout for the sidecar's first line.
-const FIRST_WORD: Duration = Duration::from_secs(2);
+const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The result of the hook, used only for the log.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,13 +21,13 @@ pub enum HookResult {
     /// The sidecar has sent `stop`, or no server was running. Contains the sidecar's answer.
     Done(String),
     /// No answer arrived in time, or the connection ended.
-    NobodyThere(String),
+    NoAnswer(String),
 }
 
 /// Asks the sidecar to stop the server.
 pub async fn run(settings: &config::StopConfig) -> HookResult {
     let socket = settings.shared.join(config::SOCKET);
-    let nobody = |error: io::Error| HookResult::NobodyThere(format!("{}: {error}", socket.display()));
+    let no_answer = |error: io::Error| HookResult::NoAnswer(format!("{}: {error}", socket.display()));
     let hello = async {
         let mut stream = UnixStream::connect(&socket).await?;
         stream.write_all(b"stop\n").await?;
@@ -36,17 +36,17 @@ pub async fn run(settings: &config::StopConfig) -> HookResult {
         Ok::<_, io::Error>((lines, first))
     };
     let (mut lines, first) =
-        match timeout(FIRST_WORD, hello).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
+        match timeout(FIRST_LINE_TIMEOUT, hello).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
             Ok(answer) => answer,
-            Err(error) => return nobody(error),
+            Err(error) => return no_answer(error),
         };
     if first != "heard" {
         return HookResult::Done(first);
     }
     match timeout(Duration::from_secs(settings.stop_timeout), lines.next_line()).await {
         Ok(Ok(Some(line))) => HookResult::Done(line),
-        Ok(Ok(None)) => nobody(io::ErrorKind::UnexpectedEof.into()),
-        Ok(Err(error)) => nobody(error),
-        Err(_) => nobody(io::ErrorKind::TimedOut.into()),
+        Ok(Ok(None)) => no_answer(io::ErrorKind::UnexpectedEof.into()),
+        Ok(Err(error)) => no_answer(error),
+        Err(_) => no_answer(io::ErrorKind::TimedOut.into()),
     }
 }

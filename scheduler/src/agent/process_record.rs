@@ -9,21 +9,21 @@ use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
 use super::Chain;
-use super::server_log::{self, SavesTold};
+use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, ServerMonitor};
 use super::state::SidecarState;
-use crate::protocol::{LastStop, NOBODY_SAW};
+use crate::protocol::{LastStop, UNOBSERVED_STOP};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
 /// How often the record is updated while the process runs. An unobserved end is known only to this precision.
-const NOTED_EVERY: SignedDuration = SignedDuration::from_mins(1);
+const RECORD_INTERVAL: SignedDuration = SignedDuration::from_mins(1);
 
 /// Why the init container finds a process without a recorded end.
-const POD_GONE: &str = "its pod was deleted by force, or its node was lost or started anew";
+const POD_GONE: &str = "its pod was force-deleted, or its node failed or was restarted";
 /// Why an agent that returns to its pod finds one.
-const AGENT_AWAY: &str = "it ended while its agent was away, or was killed with it";
+const AGENT_AWAY: &str = "it exited while its agent was down, or was killed with it";
 
 /// `running.json`: the last server process. If `last-stop.json` is about it, it has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,14 +40,14 @@ pub struct Running {
 
 impl Running {
     /// Whether its record must be written again.
-    fn go_on(&mut self, look: &Sample) -> bool {
-        let knows_log = self.log.is_some() || look.log.is_none();
-        if knows_log && look.at.duration_since(self.seen_at).abs() < NOTED_EVERY {
+    fn update(&mut self, sample: &Sample) -> bool {
+        let knows_log = self.log.is_some() || sample.log.is_none();
+        if knows_log && sample.at.duration_since(self.seen_at).abs() < RECORD_INTERVAL {
             return false;
         }
-        self.seen_at = look.at;
+        self.seen_at = sample.at;
         if self.log.is_none() {
-            self.log.clone_from(&look.log);
+            self.log.clone_from(&sample.log);
         }
         true
     }
@@ -67,15 +67,15 @@ pub struct FollowUp {
     /// A process that has ended unobserved.
     pub ended: Option<Running>,
     /// Whether the record differs from the one on the volume.
-    pub is_to_write: bool,
+    pub needs_write: bool,
 }
 
 /// The state of a process that an earlier agent observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AdoptedProcess {
-    Gone,
-    ThisOne,
-    NotKnownYet,
+    Ended,
+    Current,
+    Unknown,
 }
 
 impl ProcessRecord {
@@ -90,23 +90,23 @@ impl ProcessRecord {
     }
 
     /// Processes one sample, after the monitor has processed it.
-    pub fn look(&mut self, look: &Sample, witness: &ServerMonitor) -> FollowUp {
+    pub fn observe(&mut self, sample: &Sample, monitor: &ServerMonitor) -> FollowUp {
         let mut ended = None;
         if self.is_inherited {
-            match self.running.as_ref().map(|running| inherited(running, look, witness)) {
-                Some(AdoptedProcess::NotKnownYet) => return FollowUp::default(),
-                Some(AdoptedProcess::Gone) => ended = self.running.take(),
-                Some(AdoptedProcess::ThisOne) | None => {}
+            match self.running.as_ref().map(|running| classify_inherited(running, sample, monitor)) {
+                Some(AdoptedProcess::Unknown) => return FollowUp::default(),
+                Some(AdoptedProcess::Ended) => ended = self.running.take(),
+                Some(AdoptedProcess::Current) | None => {}
             }
             self.is_inherited = false;
         }
-        if witness.is_absent() {
-            return FollowUp { ended, is_to_write: false };
+        if monitor.is_absent() {
+            return FollowUp { ended, needs_write: false };
         }
         let is_new = self.running.is_none();
-        let begun = || Running { since: look.at, seen_at: look.at, log: look.log.clone() };
-        let goes_on = self.running.get_or_insert_with(begun).go_on(look);
-        FollowUp { ended, is_to_write: is_new || goes_on }
+        let begun = || Running { since: sample.at, seen_at: sample.at, log: sample.log.clone() };
+        let has_changed = self.running.get_or_insert_with(begun).update(sample);
+        FollowUp { ended, needs_write: is_new || has_changed }
     }
 
     /// Records an observed end. Returns when the process was first observed.
@@ -116,17 +116,17 @@ impl ProcessRecord {
     }
 }
 
-fn inherited(running: &Running, look: &Sample, witness: &ServerMonitor) -> AdoptedProcess {
-    if witness.is_absent() {
+fn classify_inherited(running: &Running, sample: &Sample, monitor: &ServerMonitor) -> AdoptedProcess {
+    if monitor.is_absent() {
         // A process that has a world open holds its lock. Without a world no lock exists, and it is unknown.
-        let is_free = look.pinged == PingResult::Refused && look.locked == Some(false);
-        return if is_free { AdoptedProcess::Gone } else { AdoptedProcess::NotKnownYet };
+        let is_free = sample.pinged == PingResult::Refused && sample.locked == Some(false);
+        return if is_free { AdoptedProcess::Ended } else { AdoptedProcess::Unknown };
     }
-    match (&running.log, &look.log) {
-        (Some(before), Some(now)) if before != now => AdoptedProcess::Gone,
+    match (&running.log, &sample.log) {
+        (Some(before), Some(now)) if before != now => AdoptedProcess::Ended,
         // The process may begin its log in a moment. If it is already up, its log was rotated at midnight.
-        (Some(_), None) if !witness.is_up() => AdoptedProcess::NotKnownYet,
-        (Some(_) | None, _) => AdoptedProcess::ThisOne,
+        (Some(_), None) if !monitor.is_up() => AdoptedProcess::Unknown,
+        (Some(_) | None, _) => AdoptedProcess::Current,
     }
 }
 
@@ -153,7 +153,7 @@ fn is_end_of(last: &LastStop, running: &Running) -> bool {
 }
 
 /// Records the current process. Blocks on the disk.
-pub fn note(volume: &Volume, running: &Running) {
+pub fn write_running(volume: &Volume, running: &Running) {
     if let Err(error) = Disk::new(RealFs).write_record(&volume.running_path(), running) {
         warn!("{}", Chain(&error));
     }
@@ -177,20 +177,20 @@ pub fn write_end(volume: &Volume, end: LastStop) -> LastStop {
 }
 
 /// For the init container, which holds the locks of these worlds: any earlier process has ended. Blocks on the disk.
-pub(super) fn tell_of_before(volume: &Volume, worlds: &Worlds) {
+pub(super) fn record_previous_end(volume: &Volume, worlds: &Worlds) {
     let Some(running) = unended(volume) else { return };
     if worlds.session_locks().is_empty() {
         // Without a world, the process had no data to save.
-        return forget(volume);
+        return remove_running(volume);
     }
-    let end = unseen(&running, POD_GONE, saves_of(volume, &running));
-    warn!("the server was seen last at {}, saved: {}: {}", end.at, end.saved, end.why);
+    let end = unobserved_end(&running, POD_GONE, logged_saves(volume, &running));
+    warn!("the server was last observed at {}, saved: {}: {}", end.at, end.saved, end.why);
     write_end(volume, end);
 }
 
 /// For the init container, right before a server may start. An agent of a pod that was deleted by force may still be running, and may have
 /// mistaken these locks for those of a server. Blocks on the disk.
-pub(super) fn forget(volume: &Volume) {
+pub(super) fn remove_running(volume: &Volume) {
     if let Err(error) = Disk::new(RealFs).remove(&volume.running_path()) {
         warn!("{}", Chain(&error));
     }
@@ -198,69 +198,69 @@ pub(super) fn forget(volume: &Volume) {
 
 /// For the agent: this process has ended while the agent was down. `is_absent` states that no other process has begun, so the log is still that
 /// of this one. Blocks on the disk.
-pub fn tell_of_missed(volume: &Volume, running: &Running, is_absent: bool) -> LastStop {
-    let told = if is_absent { saves_of(volume, running) } else { SavesTold::default() };
-    let end = unseen(running, AGENT_AWAY, told);
-    warn!("the server was seen last at {}, saved: {}: {}", end.at, end.saved, end.why);
+pub fn record_missed_end(volume: &Volume, running: &Running, is_absent: bool) -> LastStop {
+    let saves = if is_absent { logged_saves(volume, running) } else { LoggedSaves::default() };
+    let end = unobserved_end(running, AGENT_AWAY, saves);
+    warn!("the server was last observed at {}, saved: {}: {}", end.at, end.saved, end.why);
     write_end(volume, end)
 }
 
 /// The record of an end that is known only from the volume.
-fn unseen(running: &Running, because: &str, told: SavesTold) -> LastStop {
+fn unobserved_end(running: &Running, because: &str, saves: LoggedSaves) -> LastStop {
     let Running { since, seen_at, log: _ } = running;
-    let by_its_log = if told.in_stop { "; its log says that all was saved as it stopped" } else { "" };
+    let by_its_log = if saves.in_stop { ". Its log says that all was saved as it stopped" } else { "" };
     LastStop {
         // A server that has saved was still running.
-        at: told.last.map_or(*seen_at, |saved_at| saved_at.max(*seen_at)),
-        saved: told.in_stop,
-        why: format!("{NOBODY_SAW}: {because}{by_its_log}"),
+        at: saves.last.map_or(*seen_at, |saved_at| saved_at.max(*seen_at)),
+        saved: saves.in_stop,
+        why: format!("{UNOBSERVED_STOP}: {because}{by_its_log}"),
         players: None,
-        saved_at: told.last,
+        saved_at: saves.last,
         started_at: Some(*since),
     }
 }
 
 /// The saves in its log. A log that has not changed since belongs to an earlier process.
-fn saves_of(volume: &Volume, running: &Running) -> SavesTold {
+fn logged_saves(volume: &Volume, running: &Running) -> LoggedSaves {
     if server_log::changed_at(volume.root()).is_none_or(|changed_at| changed_at < running.since) {
-        return SavesTold::default();
+        return LoggedSaves::default();
     }
-    server_log::saves_told(volume.root()).unwrap_or_else(|error| {
-        warn!("whether the server has saved is not known: {error}");
-        SavesTold::default()
+    server_log::logged_saves(volume.root()).unwrap_or_else(|error| {
+        warn!("it is unknown whether the server has saved: {error}");
+        LoggedSaves::default()
     })
 }
 
 /// Updates the record of the process that a sample has found, and reports one whose end this agent has missed.
-pub(super) async fn keep(shared: &Arc<SidecarState>, look: &Sample) {
-    let (FollowUp { ended, is_to_write }, is_absent) = {
+pub(super) async fn handle_sample(shared: &Arc<SidecarState>, sample: &Sample) {
+    let (FollowUp { ended, needs_write }, is_absent) = {
         let mut guard = shared.state();
         let state = &mut *guard;
-        (state.record.look(look, &state.witness), state.witness.is_absent())
+        (state.record.observe(sample, &state.monitor), state.monitor.is_absent())
     };
     if let Some(running) = ended {
         let volume = shared.volume.clone();
-        match tokio::task::spawn_blocking(move || tell_of_missed(&volume, &running, is_absent)).await {
+        match tokio::task::spawn_blocking(move || record_missed_end(&volume, &running, is_absent)).await {
             // Reported after it is on disk, not before.
             Ok(end) => shared.state().last_stop = Some(end),
             Err(error) => warn!("{error}"),
         }
     }
-    if is_to_write {
+    if needs_write {
         // A separate task, because a slow disk must not delay the samples.
         let task = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || write_down(&task));
+        tokio::task::spawn_blocking(move || write_current(&task));
     }
 }
 
 /// Writes the current record to disk. Of two concurrent calls, the later one does not write older data.
-fn write_down(shared: &SidecarState) {
-    let _turn = shared.record_turn.lock().unwrap_or_else(PoisonError::into_inner);
+fn write_current(shared: &SidecarState) {
+    let _lock = shared.record_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let running = shared.state().record.running().cloned();
     // The agent of a pod that was deleted by force may mistake the next pod's locks for those of its own server.
-    let there = || read_or_warn::<Running>(read_record(&shared.volume.running_path()));
-    if let Some(running) = running.filter(|running| there().is_none_or(|there| there.since <= running.since)) {
-        note(&shared.volume, &running);
+    let recorded = || read_or_warn::<Running>(read_record(&shared.volume.running_path()));
+    if let Some(running) = running.filter(|running| recorded().is_none_or(|recorded| recorded.since <= running.since)) {
+        write_running(&shared.volume, &running);
     }
 }
 

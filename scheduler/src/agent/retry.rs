@@ -4,19 +4,19 @@
 
 use std::time::Duration;
 
-const LONGEST: Duration = Duration::from_secs(15);
+const MAX_WAIT: Duration = Duration::from_secs(15);
 
 /// The waits between attempts.
 #[derive(Debug, Default)]
 pub(super) struct Backoff {
-    tries: u32,
+    attempts: u32,
 }
 
 impl Backoff {
     /// The next wait.
     pub(super) fn next(&mut self) -> Duration {
-        let wait = Duration::from_secs(1 << self.tries.min(4)).min(LONGEST);
-        self.tries += 1;
+        let wait = Duration::from_secs(1 << self.attempts.min(4)).min(MAX_WAIT);
+        self.attempts += 1;
         wait
     }
 }

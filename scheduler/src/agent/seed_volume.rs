@@ -8,19 +8,19 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::pre_update_backup::opens;
+use super::pre_update_backup::can_open;
 use super::{Chain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup, StoredBackup};
 use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
-use crate::protocol::restore::{LATEST, NEW_VOLUME, NEW_VOLUME_ORDER, NewVolume, NewVolumeOrder};
+use crate::protocol::restore::{LATEST, NEW_VOLUME_KEY, NEW_VOLUME_REQUEST, SeedRequest, SeedResult};
 use crate::protocol::{FileSet, Restored};
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
 
 /// How many names are listed for a user who named one that does not exist.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The volume has no world, and none was restored.
 #[derive(Debug, thiserror::Error)]
@@ -29,7 +29,7 @@ pub(super) enum Error {
     #[error(transparent)]
     NotRestored(#[from] NotRestored),
     /// The restore has begun, and continues at the next attempt.
-    #[error("the copy is not all in its place yet")]
+    #[error("the backup is not restored completely yet")]
     Unfinished(#[source] restore::Error),
 }
 
@@ -37,30 +37,30 @@ pub(super) enum Error {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotRestored {
     #[error(
-        "the claim `{claim}` with the copies of `{server}` is mounted at the first start of a server alone, and this one has run before: \
-         delete the PaperMCServer and make it anew"
+        "the claim `{claim}` with the backups of `{server}` is mounted at the first start of a server only, and this \
+        server has run before: delete the PaperMCServer and create it again"
     )]
     NotMounted { server: String, claim: String },
-    #[error("there are no copies of a server `{server}` on the claim `{claim}`; there are those of: {others}")]
-    NoCopies { server: String, claim: String, others: String },
+    #[error("there are no backups of a server `{server}` on the claim `{claim}`. Servers with backups there: {others}")]
+    NoBackups { server: String, claim: String, others: String },
     #[error(
-        "there is no copy `{copy}` of `{server}` on the claim `{claim}`; the newest ones with worlds are: {newest}"
+        "there is no backup `{backup}` of `{server}` on the claim `{claim}`. The newest backups with worlds: {newest}"
     )]
-    NoSuchCopy { server: String, claim: String, copy: String, newest: String },
-    #[error("the copy `{id}` cannot be used: {why}. The newest good ones with worlds are: {newest}")]
-    NotGood { id: String, why: String, newest: String },
-    #[error("the copy `{id}` holds no worlds; the newest ones that do are: {newest}")]
+    NoSuchBackup { server: String, claim: String, backup: String, newest: String },
+    #[error("the backup `{id}` cannot be used: {why}. The newest good backups with worlds: {newest}")]
+    Unusable { id: String, why: String, newest: String },
+    #[error("the backup `{id}` has no worlds. The newest backups with worlds: {newest}")]
     NoWorlds { id: String, newest: String },
     #[error(
-        "Minecraft {ours} is to start, and the worlds of the copy `{id}` are of Minecraft {theirs}: a world cannot go back. \
-         Choose {theirs} or newer (`spec.updateStrategy: pin`, `spec.version`), or an older copy"
+        "Minecraft {server_version} would start, but the worlds of the backup `{id}` are of Minecraft {backup_version}: a world \
+        cannot be downgraded. Choose {backup_version} or newer (`spec.updateStrategy: pin`, `spec.version`), or an older backup"
     )]
-    Newer { id: String, theirs: String, ours: String },
+    Newer { id: String, backup_version: String, server_version: String },
     #[error(transparent)]
-    Shelf(#[from] repository::Error),
+    Repository(#[from] repository::Error),
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("the copy was not put on the volume")]
+    #[error("could not restore the backup to the volume")]
     Restore(#[from] restore::Error),
 }
 
@@ -72,27 +72,27 @@ pub(super) fn fill_if_new(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, Error> {
-    let Some(orders) = &settings.restore_order else { return Ok(None) };
-    let order = read_record::<NewVolumeOrder>(&orders.with_file_name(NEW_VOLUME_ORDER));
+    let Some(mount) = &settings.restore_order else { return Ok(None) };
+    let request = read_record::<SeedRequest>(&mount.with_file_name(NEW_VOLUME_KEY));
     if !worlds.folders.is_empty() {
         // A faulty request does not prevent the start of a server that has its world.
-        match order {
-            Ok(Some(order)) => note(volume, order),
+        match request {
+            Ok(Some(request)) => record_result(volume, request),
             Ok(None) => {}
-            Err(error) => warn!("the order for a new volume is left alone: {}", Chain(&error)),
+            Err(error) => warn!("ignored the restore request for a new volume: {}", Chain(&error)),
         }
         return Ok(None);
     }
-    let Some(order) = order.map_err(NotRestored::from)? else { return Ok(None) };
-    let known = read_record::<NewVolume>(&volume.new_volume_path()).map_err(NotRestored::from)?;
-    if known.is_some_and(|known| known.order == order) {
+    let Some(request) = request.map_err(NotRestored::from)? else { return Ok(None) };
+    let previous = read_record::<SeedResult>(&volume.new_volume_path()).map_err(NotRestored::from)?;
+    if previous.is_some_and(|previous| previous.order == request) {
         // The world was removed on purpose after the request, so the user wants a new one.
         return Ok(None);
     }
     let mut disk = Disk::new(RealFs);
-    let done = match fill(&order, settings, volume, worlds, set, &mut disk) {
+    let done = match fill(&request, settings, volume, worlds, set, &mut disk) {
         Ok(done) => done,
-        Err(NotRestored::Restore(error)) if fs_ops::is_there(&volume.restore_journal_path()) => {
+        Err(NotRestored::Restore(error)) if fs_ops::exists(&volume.restore_journal_path()) => {
             return Err(Error::Unfinished(error));
         }
         Err(error) => {
@@ -103,72 +103,80 @@ pub(super) fn fill_if_new(
             return Err(error.into());
         }
     };
-    note(volume, order);
+    record_result(volume, request);
     Ok(Some(done))
 }
 
 /// Whether the content of the volume came from a backup when it had no world.
 pub(super) fn is_filled(volume: &Volume) -> Result<bool, RecordError> {
-    Ok(filled(volume)?.is_some())
+    Ok(seed_restore(volume)?.is_some())
 }
 
-fn filled(volume: &Volume) -> Result<Option<Restored>, RecordError> {
+fn seed_restore(volume: &Volume) -> Result<Option<Restored>, RecordError> {
     let restored = read_record::<Restored>(&volume.restored_path())?;
-    Ok(restored.filter(|restored| restored.request.as_deref() == Some(NEW_VOLUME)))
+    Ok(restored.filter(|restored| restored.request.as_deref() == Some(NEW_VOLUME_REQUEST)))
 }
 
 fn fill(
-    order: &NewVolumeOrder,
+    request: &SeedRequest,
     settings: &config::BackupConfig,
     volume: &Volume,
     worlds: &Worlds,
     set: &FileSet,
     disk: &mut Disk<RealFs>,
 ) -> Result<Restored, NotRestored> {
-    let shelves = shelves(order, settings)?;
-    let shelf = BackupRepository::new(shelves.join(&order.server));
-    let listed = shelf.list()?;
+    let repositories = repositories(request, settings)?;
+    let repository = BackupRepository::new(repositories.join(&request.server));
+    let listed = repository.list()?;
     if listed.is_empty() {
-        let (server, claim) = (order.server.clone(), order.claim.clone());
-        return Err(NotRestored::NoCopies { server, claim, others: others(&shelves)? });
+        let (server, claim) = (request.server.clone(), request.claim.clone());
+        return Err(NotRestored::NoBackups { server, claim, others: servers_with_backups(&repositories)? });
     }
-    let backup = choose(order, &listed, set)?;
+    let backup = select(request, &listed, set)?;
     let part = if backup.contents.has_server_files() { RestorePart::Everything } else { RestorePart::Worlds };
-    info!("the volume has no world: putting {part:?} of the copy {} of {} on it", backup.id, order.server);
-    Ok(restore(&shelf, &backup, volume, worlds, RestoreTarget { part, request: Some(NEW_VOLUME) }, disk, clock::now())?)
+    info!("the volume has no world: restoring {part:?} of the backup {} of {}", backup.id, request.server);
+    Ok(restore(
+        &repository,
+        &backup,
+        volume,
+        worlds,
+        RestoreTarget { part, request: Some(NEW_VOLUME_REQUEST) },
+        disk,
+        clock::now(),
+    )?)
 }
 
 /// The directory with the repositories that the request means.
-fn shelves(order: &NewVolumeOrder, settings: &config::BackupConfig) -> Result<PathBuf, NotRestored> {
-    let mounted = if order.apart {
-        settings.restore_shelves.clone()
+fn repositories(request: &SeedRequest, settings: &config::BackupConfig) -> Result<PathBuf, NotRestored> {
+    let mounted = if request.apart {
+        settings.restore_repositories.clone()
     } else {
         settings.backups.as_deref().and_then(Path::parent).map(Path::to_owned)
     };
-    mounted.ok_or_else(|| NotRestored::NotMounted { server: order.server.clone(), claim: order.claim.clone() })
+    mounted.ok_or_else(|| NotRestored::NotMounted { server: request.server.clone(), claim: request.claim.clone() })
 }
 
 /// The servers that have backups there.
-fn others(shelves: &Path) -> Result<String, NotRestored> {
-    let listed = BackupRepository::new(shelves).list()?;
-    Ok(names(listed.iter().map(|directory| directory.id.as_str())))
+fn servers_with_backups(repositories: &Path) -> Result<String, NotRestored> {
+    let listed = BackupRepository::new(repositories).list()?;
+    Ok(join_names(listed.iter().map(|directory| directory.id.as_str())))
 }
 
 /// The requested backup, if `set` can open its worlds.
-fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Result<Backup, NotRestored> {
+fn select(request: &SeedRequest, listed: &[StoredBackup], set: &FileSet) -> Result<Backup, NotRestored> {
     let has_worlds = |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty();
     let newest = || {
-        let good = listed.iter().rev().filter_map(|copy| copy.state.as_ref().ok());
-        names(good.filter(|backup| has_worlds(backup)).map(|backup| backup.id.as_str()))
+        let good = listed.iter().rev().filter_map(|stored| stored.state.as_ref().ok());
+        join_names(good.filter(|backup| has_worlds(backup)).map(|backup| backup.id.as_str()))
     };
-    let found = match order.copy.as_str() {
+    let found = match request.copy.as_str() {
         // An unusable backup is not skipped silently, because the next older one may be weeks older.
-        LATEST => listed.iter().rev().find(|copy| copy.record().is_none_or(has_worlds)),
-        id => listed.iter().find(|copy| copy.id == id),
+        LATEST => listed.iter().rev().find(|stored| stored.record().is_none_or(has_worlds)),
+        id => listed.iter().find(|stored| stored.id == id),
     };
     let Some(found) = found else {
-        let NewVolumeOrder { server, copy, claim, apart: _ } = order.clone();
-        return Err(NotRestored::NoSuchCopy { server, claim, copy, newest: newest() });
+        let SeedRequest { server, copy, claim, apart: _ } = request.clone();
+        return Err(NotRestored::NoSuchBackup { server, claim, backup: copy, newest: newest() });
     };
     let id = || found.id.clone();
     let backup = match &found.state {
@@ -176,34 +184,35 @@ fn choose(order: &NewVolumeOrder, listed: &[StoredBackup], set: &FileSet) -> Res
         // It is tried again, whether it was named or is the latest. It may not be lost, and no running server waits for it.
         Err(IgnoredBackup { why: _, unread: Some(backup) }) => backup,
         Err(IgnoredBackup { why, unread: None }) => {
-            return Err(NotRestored::NotGood { id: id(), why: why.clone(), newest: newest() });
+            return Err(NotRestored::Unusable { id: id(), why: why.clone(), newest: newest() });
         }
     };
     if !has_worlds(backup) {
         return Err(NotRestored::NoWorlds { id: id(), newest: newest() });
     }
-    if !opens(backup, set) {
-        let theirs = backup.minecraft.clone().unwrap_or_else(|| "a version that nobody knows".to_owned());
-        return Err(NotRestored::Newer { id: id(), theirs, ours: set.minecraft.clone() });
+    if !can_open(backup, set) {
+        let backup_version = backup.minecraft.clone().unwrap_or_else(|| "an unknown version".to_owned());
+        return Err(NotRestored::Newer { id: id(), backup_version, server_version: set.minecraft.clone() });
     }
     Ok(backup.clone())
 }
 
-fn names<'a>(of: impl Iterator<Item = &'a str>) -> String {
-    let names = of.take(NAMED).collect::<Vec<_>>().join(", ");
+fn join_names<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let names = names.take(MAX_NAMED).collect::<Vec<_>>().join(", ");
     if names.is_empty() { "none".to_owned() } else { names }
 }
 
 /// Records the result of a request. If the write fails, it is repeated at the next start.
-fn note(volume: &Volume, order: NewVolumeOrder) {
-    let known = read_record(&volume.new_volume_path());
-    let news = known.and_then(|known| Ok(came_of(order, known.as_ref(), filled(volume)?, clock::now())));
-    match news {
-        Ok(Some(news)) => {
-            if news.copy.is_none() {
-                info!("nothing is put on this volume from a copy, because it has a world");
+fn record_result(volume: &Volume, request: SeedRequest) {
+    let previous = read_record(&volume.new_volume_path());
+    let result =
+        previous.and_then(|previous| Ok(new_result(request, previous.as_ref(), seed_restore(volume)?, clock::now())));
+    match result {
+        Ok(Some(result)) => {
+            if result.copy.is_none() {
+                info!("no backup is restored to this volume, because it has a world");
             }
-            if let Err(error) = Disk::new(RealFs).write_record(&volume.new_volume_path(), &news) {
+            if let Err(error) = Disk::new(RealFs).write_record(&volume.new_volume_path(), &result) {
                 warn!("{}", Chain(&error));
             }
         }
@@ -213,20 +222,20 @@ fn note(volume: &Volume, order: NewVolumeOrder) {
 }
 
 /// The result of a request on a volume that has a world, if it is new. `filled` is what was restored when the volume had none.
-fn came_of(
-    order: NewVolumeOrder,
-    known: Option<&NewVolume>,
+fn new_result(
+    request: SeedRequest,
+    previous: Option<&SeedResult>,
     filled: Option<Restored>,
     now: Timestamp,
-) -> Option<NewVolume> {
-    if known.is_some_and(|known| known.order == order) {
+) -> Option<SeedResult> {
+    if previous.is_some_and(|previous| previous.order == request) {
         return None;
     }
     // The worlds are restored before this record is written, perhaps by an earlier init container.
-    let news = filled.filter(|filled| known.is_none_or(|known| known.at < filled.at));
-    Some(match news {
-        Some(Restored { at, id, .. }) => NewVolume { order, at, copy: Some(id) },
-        None => NewVolume { order, at: now, copy: None },
+    let result = filled.filter(|filled| previous.is_none_or(|previous| previous.at < filled.at));
+    Some(match result {
+        Some(Restored { at, id, .. }) => SeedResult { order: request, at, copy: Some(id) },
+        None => SeedResult { order: request, at: now, copy: None },
     })
 }
 

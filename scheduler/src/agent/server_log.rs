@@ -12,10 +12,10 @@ use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
 
 /// How much of the file is read from its start. A start with 200 plugins writes some hundred KiB.
-const HEAD: u64 = 8 * 1024 * 1024;
+const HEAD_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How much of the file is read from its end. A stop of a server with 200 plugins writes some ten KiB.
-const TAIL: u64 = 1024 * 1024;
+const TAIL_BYTES: u64 = 1024 * 1024;
 
 /// The server rotates its log after this time.
 const DAY: SignedDuration = SignedDuration::from_hours(24);
@@ -44,7 +44,7 @@ pub(super) fn read(data: &Path) -> io::Result<Option<StartLog>> {
     };
     let inode = file.metadata()?.ino();
     let mut head = Vec::new();
-    file.take(HEAD).read_to_end(&mut head)?;
+    file.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(parse(inode, &String::from_utf8_lossy(&head)))
 }
 
@@ -55,7 +55,7 @@ pub(super) fn changed_at(data: &Path) -> Option<Timestamp> {
 
 /// The saves of all worlds that a log shows. A server does not log its automatic saves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct SavesTold {
+pub(super) struct LoggedSaves {
     /// Whether all worlds were saved since the server began to stop. Without the file or the line this is unknown.
     pub(super) in_stop: bool,
     /// When all worlds were last saved, during the stop or before, to a second.
@@ -63,17 +63,17 @@ pub(super) struct SavesTold {
 }
 
 /// The saves in the log of a server that has ended.
-pub(super) fn saves_told(data: &Path) -> io::Result<SavesTold> {
+pub(super) fn logged_saves(data: &Path) -> io::Result<LoggedSaves> {
     let mut file = File::open(data.join("logs/latest.log"))?;
     let metadata = file.metadata()?;
-    file.seek(SeekFrom::Start(metadata.len().saturating_sub(TAIL)))?;
+    file.seek(SeekFrom::Start(metadata.len().saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
-    file.take(TAIL).read_to_end(&mut tail)?;
+    file.take(TAIL_BYTES).read_to_end(&mut tail)?;
     let (in_stop, before_its_end) = saves_in(&String::from_utf8_lossy(&tail));
     // The time of the last line. The times in the lines have an unknown time zone.
     let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
     let last = written_at.zip(before_its_end).and_then(|(at, before)| at.checked_sub(before).ok());
-    Ok(SavesTold { in_stop, last })
+    Ok(LoggedSaves { in_stop, last })
 }
 
 /// Whether all worlds were saved since the stop began, and how long before the last line the last save of all worlds was logged. It reads the
@@ -140,9 +140,9 @@ fn build_in(rest: &str) -> Option<u32> {
 
 /// `[Demo] Loading server plugin Demo v2.0`, `[Demo] Enabling Demo v2.0`, `[Demo] Disabling Demo v2.0` (an asterisk marks legacy plugins). The
 /// text in brackets is the plugin's own prefix, which may differ from its name.
-fn plugin_in<'a>(message: &'a str, what: &str) -> Option<(&'a str, &'a str)> {
+fn plugin_in<'a>(message: &'a str, action: &str) -> Option<(&'a str, &'a str)> {
     let (_, rest) = message.strip_prefix('[')?.split_once("] ")?;
-    let (name, version) = rest.strip_prefix(what)?.trim_end().trim_end_matches('*').split_once(" v")?;
+    let (name, version) = rest.strip_prefix(action)?.trim_end().trim_end_matches('*').split_once(" v")?;
     (!name.contains(' ') && !version.is_empty()).then_some((name, version))
 }
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn last_save_is_dated_back_from_last_log_write() {
         let data = tempfile::tempdir().unwrap();
-        assert!(saves_told(data.path()).is_err(), "there is no log");
+        assert!(logged_saves(data.path()).is_err(), "there is no log");
         std::fs::create_dir(data.path().join("logs")).unwrap();
         let log = data.path().join("logs/latest.log");
         // In an unknown time zone.
@@ -229,8 +229,8 @@ mod tests {
         std::fs::write(&log, lines).unwrap();
         let written_at: Timestamp = "2026-11-22T03:12:10Z".parse().unwrap();
         File::options().write(true).open(&log).unwrap().set_modified(written_at.into()).unwrap();
-        let told = saves_told(data.path()).unwrap();
-        assert_eq!(told, SavesTold { in_stop: false, last: Some("2026-11-22T03:07:10Z".parse().unwrap()) });
+        let saves = logged_saves(data.path()).unwrap();
+        assert_eq!(saves, LoggedSaves { in_stop: false, last: Some("2026-11-22T03:07:10Z".parse().unwrap()) });
     }
 
     #[test]

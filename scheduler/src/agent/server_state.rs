@@ -10,10 +10,10 @@ const READY_FOR: SignedDuration = SignedDuration::from_secs(20);
 
 /// How long a player count is valid: a ping every 5 s plus its timeout of 3 s. When one is missed, a player may have joined unseen, and a full
 /// server would get the short countdown of an empty one.
-const COUNTED_FOR: SignedDuration = SignedDuration::from_secs(9);
+const COUNT_VALID_FOR: SignedDuration = SignedDuration::from_secs(9);
 
 /// A volume without any world has no lock. A log that changed this recently then means that a server starts for the first time.
-const LOG_IS_FRESH: SignedDuration = SignedDuration::from_secs(120);
+const LOG_FRESH_FOR: SignedDuration = SignedDuration::from_secs(120);
 
 /// The result of one server-list ping.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub enum Transition {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum ProcessLife {
+enum ProcessState {
     Absent,
     Starting {
         progress_at: Timestamp,
@@ -73,7 +73,7 @@ enum ProcessLife {
 /// The state machine over the samples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ServerMonitor {
-    life: ProcessLife,
+    phase: ProcessState,
     stopping: Option<Timestamp>,
     players: PlayerCount,
     /// When a player count was last received, or the start of the monitor.
@@ -86,7 +86,7 @@ impl ServerMonitor {
     /// A monitor without samples.
     pub fn new(now: Timestamp) -> Self {
         Self {
-            life: ProcessLife::Absent,
+            phase: ProcessState::Absent,
             stopping: None,
             players: PlayerCount::Unknown { since: now },
             counted_at: now,
@@ -95,26 +95,26 @@ impl ServerMonitor {
     }
 
     /// Processes one sample.
-    pub fn look(&mut self, look: &Sample) -> Option<Transition> {
-        match &look.pinged {
-            PingResult::Answered(answer) => self.answered(look, answer),
+    pub fn observe(&mut self, sample: &Sample) -> Option<Transition> {
+        match &sample.pinged {
+            PingResult::Answered(answer) => self.handle_answer(sample, answer),
             PingResult::Silent => {
-                self.not_answered(look, false);
+                self.handle_silence(sample, false);
                 None
             }
             // The server closes the game's port before its worlds. The process has ended when the locks are free.
-            PingResult::Refused if look.locked != Some(true) => self.nobody(look),
+            PingResult::Refused if sample.locked != Some(true) => self.handle_absence(sample),
             PingResult::Refused => {
-                self.not_answered(look, true);
+                self.handle_silence(sample, true);
                 None
             }
         }
     }
 
-    fn answered(&mut self, look: &Sample, answer: &server_list_ping::StatusResponse) -> Option<Transition> {
-        let is_gapless = look.at.duration_since(self.counted_at) < COUNTED_FOR;
+    fn handle_answer(&mut self, sample: &Sample, answer: &server_list_ping::StatusResponse) -> Option<Transition> {
+        let is_gapless = sample.at.duration_since(self.counted_at) < COUNT_VALID_FOR;
         self.empty_since = match answer.online {
-            Some(0) => self.empty_since.filter(|_| is_gapless).or(Some(look.at)),
+            Some(0) => self.empty_since.filter(|_| is_gapless).or(Some(sample.at)),
             Some(_) | None => None,
         };
         match answer.online {
@@ -123,26 +123,26 @@ impl ServerMonitor {
             None => self.players = PlayerCount::Unknown { since: self.counted_at },
         }
         if answer.online.is_some() {
-            self.counted_at = look.at;
+            self.counted_at = sample.at;
         }
-        let (since, change) = match &self.life {
-            ProcessLife::Up { since, log, missed, .. } => {
-                let other = *missed && log.is_some() && look.log.is_some() && *log != look.log;
-                if other { (look.at, Some(Transition::Replaced)) } else { (*since, None) }
+        let (since, change) = match &self.phase {
+            ProcessState::Up { since, log, missed, .. } => {
+                let other = *missed && log.is_some() && sample.log.is_some() && *log != sample.log;
+                if other { (sample.at, Some(Transition::Replaced)) } else { (*since, None) }
             }
-            ProcessLife::Absent | ProcessLife::Starting { .. } => (look.at, Some(Transition::Up)),
+            ProcessState::Absent | ProcessState::Starting { .. } => (sample.at, Some(Transition::Up)),
         };
         if change == Some(Transition::Replaced) {
             self.stopping = None;
         }
-        let log = match (&self.life, change) {
+        let log = match (&self.phase, change) {
             // A log that was rotated at midnight does not describe a start, so the mark of this one is kept.
-            (ProcessLife::Up { log: Some(log), .. }, None) => Some(log.clone()),
-            _ => look.log.clone(),
+            (ProcessState::Up { log: Some(log), .. }, None) => Some(log.clone()),
+            _ => sample.log.clone(),
         };
-        self.life = ProcessLife::Up {
+        self.phase = ProcessState::Up {
             since,
-            answered_at: look.at,
+            answered_at: sample.at,
             minecraft: answer.minecraft.clone(),
             log,
             missed: false,
@@ -151,28 +151,28 @@ impl ServerMonitor {
         change
     }
 
-    fn not_answered(&mut self, look: &Sample, nothing_listens: bool) {
-        match &mut self.life {
-            ProcessLife::Up { missed, refused, .. } => (*missed, *refused) = (true, nothing_listens),
-            ProcessLife::Absent | ProcessLife::Starting { .. } => {
-                self.life = ProcessLife::Starting { progress_at: look.progress_at.unwrap_or(look.at) };
+    fn handle_silence(&mut self, sample: &Sample, is_refused: bool) {
+        match &mut self.phase {
+            ProcessState::Up { missed, refused, .. } => (*missed, *refused) = (true, is_refused),
+            ProcessState::Absent | ProcessState::Starting { .. } => {
+                self.phase = ProcessState::Starting { progress_at: sample.progress_at.unwrap_or(sample.at) };
             }
         }
     }
 
-    fn nobody(&mut self, look: &Sample) -> Option<Transition> {
-        let was_up = matches!(self.life, ProcessLife::Up { .. });
-        if !was_up && look.locked.is_none() {
+    fn handle_absence(&mut self, sample: &Sample) -> Option<Transition> {
+        let was_up = matches!(self.phase, ProcessState::Up { .. });
+        if !was_up && sample.locked.is_none() {
             // At the very first start, Paper patches itself for a while before a world exists.
-            let fresh = |at: &Timestamp| look.at.duration_since(*at) < LOG_IS_FRESH;
-            self.life = match look.progress_at.filter(fresh) {
-                Some(progress_at) => ProcessLife::Starting { progress_at },
-                None => ProcessLife::Absent,
+            let fresh = |at: &Timestamp| sample.at.duration_since(*at) < LOG_FRESH_FOR;
+            self.phase = match sample.progress_at.filter(fresh) {
+                Some(progress_at) => ProcessState::Starting { progress_at },
+                None => ProcessState::Absent,
             };
             return None;
         }
-        let ended = self.life != ProcessLife::Absent;
-        self.life = ProcessLife::Absent;
+        let ended = self.phase != ProcessState::Absent;
+        self.phase = ProcessState::Absent;
         self.stopping = None;
         self.players = PlayerCount::Unknown { since: self.counted_at };
         self.empty_since = None;
@@ -181,19 +181,19 @@ impl ServerMonitor {
 
     /// Records that `stop` was sent, or that SIGTERM was received.
     pub fn stop_sent(&mut self, at: Timestamp) {
-        if self.life != ProcessLife::Absent && self.stopping.is_none() {
+        if self.phase != ProcessState::Absent && self.stopping.is_none() {
             self.stopping = Some(at);
         }
     }
 
     /// Whether no process exists.
     pub fn is_absent(&self) -> bool {
-        self.life == ProcessLife::Absent
+        self.phase == ProcessState::Absent
     }
 
     /// Whether the server has answered since its process began.
     pub fn is_up(&self) -> bool {
-        matches!(self.life, ProcessLife::Up { .. })
+        matches!(self.phase, ProcessState::Up { .. })
     }
 
     /// Whether it is stopping.
@@ -203,13 +203,13 @@ impl ServerMonitor {
 
     /// Whether players can be sent to it.
     pub fn is_ready(&self, now: Timestamp) -> bool {
-        let ProcessLife::Up { answered_at, refused, .. } = &self.life else { return false };
+        let ProcessState::Up { answered_at, refused, .. } = &self.phase else { return false };
         self.stopping.is_none() && !refused && now.duration_since(*answered_at) < READY_FOR
     }
 
     /// The players online. An outdated answer counts as unknown.
     pub fn players(&self, now: Timestamp) -> PlayerCount {
-        if now.duration_since(self.counted_at) < COUNTED_FOR && self.is_up() {
+        if now.duration_since(self.counted_at) < COUNT_VALID_FOR && self.is_up() {
             self.players
         } else {
             PlayerCount::Unknown { since: self.counted_at }
@@ -217,7 +217,7 @@ impl ServerMonitor {
     }
 
     /// Records the player list of the server's own console, which overrides the ping: a plugin may hide players from the public list.
-    pub fn listed(&mut self, count: u32) {
+    pub fn set_player_count(&mut self, count: u32) {
         if count > 0 {
             self.empty_since = None;
         }
@@ -230,11 +230,11 @@ impl ServerMonitor {
 
     /// The state for the report. Build and plugins are added elsewhere.
     pub fn server(&self) -> Server {
-        match (&self.life, self.stopping) {
-            (ProcessLife::Absent, _) => Server::Absent,
+        match (&self.phase, self.stopping) {
+            (ProcessState::Absent, _) => Server::Absent,
             (_, Some(since)) => Server::Stopping { since },
-            (ProcessLife::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
-            (ProcessLife::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
+            (ProcessState::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
+            (ProcessState::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
                 since: *since,
                 answered_at: *answered_at,
                 minecraft: minecraft.clone(),

@@ -20,30 +20,30 @@ pub(super) fn begin(shared: &Arc<SidecarState>, set: FileSet) {
     if let Some(task) = state.staging_task.take() {
         task.abort();
     }
-    let of = u32::try_from(crate::staging::all(&set).count()).unwrap_or(u32::MAX);
-    state.staging = Some(Staging { lock: set.lock.clone(), done: 0, of, error: None });
+    let total = u32::try_from(crate::staging::all_files(&set).count()).unwrap_or(u32::MAX);
+    state.staging = Some(Staging { lock: set.lock.clone(), done: 0, of: total, error: None });
     let task = Arc::clone(shared);
     state.staging_task = Some(tokio::spawn(async move {
-        if let Err(error) = stage(&task, &set, of).await {
+        if let Err(error) = stage(&task, &set, total).await {
             warn!("staging lock {}: {error}", set.lock);
-            note(&task, &set, |staging| staging.error = Some(error));
+            update_staging(&task, &set, |staging| staging.error = Some(error));
         }
     }));
 }
 
-async fn stage(shared: &Arc<SidecarState>, set: &FileSet, of: u32) -> Result<(), String> {
-    let missing = on_disk(shared, set, |store, set| store.missing(set, &mut HashCache::default())).await?;
-    let have = |left: usize| of.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
-    note(shared, set, |staging| staging.done = have(missing.len()));
+async fn stage(shared: &Arc<SidecarState>, set: &FileSet, total: u32) -> Result<(), String> {
+    let missing = run_blocking(shared, set, |store, set| store.missing(set, &mut HashCache::default())).await?;
+    let have = |left: usize| total.saturating_sub(u32::try_from(left).unwrap_or(u32::MAX));
+    update_staging(shared, set, |staging| staging.done = have(missing.len()));
     let files = missing.clone();
-    let dropped = on_disk(shared, set, move |store, set| store.make_room(set, &files)).await?;
-    say_dropped(&dropped);
+    let dropped = run_blocking(shared, set, move |store, set| store.free_space_for(set, &files)).await?;
+    log_dropped(&dropped);
     for (fetched, file) in missing.iter().enumerate() {
         shared.fetcher.fetch(&shared.store, file).await.map_err(|error| Chain(&error).to_string())?;
-        note(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
+        update_staging(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
     }
-    on_disk(shared, set, ContentStore::mark_staged).await?;
-    let staged = on_disk(shared, set, |store, set| store.staged(Some(&set.lock))).await?;
+    run_blocking(shared, set, ContentStore::mark_staged).await?;
+    let staged = run_blocking(shared, set, |store, set| store.staged(Some(&set.lock))).await?;
     info!("lock {} is staged", set.lock);
     let mut state = shared.state();
     state.staged = staged;
@@ -52,13 +52,13 @@ async fn stage(shared: &Arc<SidecarState>, set: &FileSet, of: u32) -> Result<(),
 }
 
 /// Logs the version sets that can no longer be rolled back to without the operator's store.
-pub(super) fn say_dropped(dropped: &[String]) {
+pub(super) fn log_dropped(dropped: &[String]) {
     for lock in dropped {
-        info!("room was short: the files of lock {lock}, which ran here before, are not kept any longer");
+        info!("removed the files of the earlier lock {lock} to free space");
     }
 }
 
-fn note(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging)) {
+fn update_staging(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging)) {
     // Another lock may have replaced this one.
     if let Some(staging) = shared.state().staging.as_mut().filter(|staging| staging.lock == set.lock) {
         change(staging);
@@ -66,7 +66,7 @@ fn note(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut Staging))
 }
 
 /// Runs hashing and disk work outside of the threads that answer probes.
-async fn on_disk<T: Send + 'static>(
+async fn run_blocking<T: Send + 'static>(
     shared: &Arc<SidecarState>,
     set: &FileSet,
     work: impl FnOnce(&ContentStore, &FileSet) -> Result<T, content_store::Error> + Send + 'static,

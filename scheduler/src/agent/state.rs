@@ -12,17 +12,17 @@ use tracing::warn;
 
 use super::console_session::ConsoleSession;
 use super::fetch::Fetcher;
-use super::online_backup::Copying;
+use super::online_backup::RunningBackup;
 use super::process_record::ProcessRecord;
 use super::server_state::ServerMonitor;
 use super::volume_report::VolumeReport;
 use super::{Chain, clock, config, damage_scan};
-use crate::protocol::damage::DamageTold;
-use crate::protocol::loaded::Loaded;
+use crate::protocol::backup_size::Sizes;
+use crate::protocol::loaded_content::Loaded;
 use crate::protocol::signature::Guard;
-use crate::protocol::sizes::Sizes;
+use crate::protocol::world_damage::DamageReport;
 use crate::protocol::{
-    AgentReport, Announce, BackupsSeen, HotCopySeen, KeepCopy, LastStop, PluginSeen, Server, Staging,
+    AgentReport, Announce, BackupsReport, LastStop, OnlineBackupReport, PluginReport, ProtectBackup, Server, Staging,
 };
 use crate::rcon::Console;
 use crate::staging::Volume;
@@ -38,17 +38,17 @@ pub(super) struct SidecarState {
     pub(super) volume: Volume,
     pub(super) store: ContentStore,
     /// The scan results of unmanaged JARs.
-    pub(super) strangers: UnmanagedJars,
+    pub(super) unmanaged_jars: UnmanagedJars,
     pub(super) fetcher: Fetcher,
-    pub(super) desk: Arc<ConsoleSession>,
+    pub(super) console: Arc<ConsoleSession>,
     /// Wakes the monitor early.
     pub(super) wake: Notify,
     /// Allows one sample at a time: an older sample must not be processed after a newer one.
-    pub(super) look_turn: tokio::sync::Mutex<()>,
+    pub(super) sample_lock: tokio::sync::Mutex<()>,
     /// Allows one stop at a time.
-    pub(super) stop_turn: tokio::sync::Mutex<()>,
+    pub(super) stop_lock: tokio::sync::Mutex<()>,
     /// Allows one write of the process record at a time.
-    pub(super) record_turn: Mutex<()>,
+    pub(super) record_lock: Mutex<()>,
     damage: Mutex<DamageLog>,
     state: Mutex<MutableState>,
 }
@@ -56,7 +56,7 @@ pub(super) struct SidecarState {
 /// The mutable part.
 #[derive(Debug)]
 pub(super) struct MutableState {
-    pub(super) witness: ServerMonitor,
+    pub(super) monitor: ServerMonitor,
     /// The locks on worlds that existed at the last sample.
     pub(super) session_locks: Vec<PathBuf>,
     pub(super) guard: Guard,
@@ -75,17 +75,17 @@ pub(super) struct MutableState {
     /// When the running server last confirmed to this agent that all worlds are saved.
     pub(super) saved_at: Option<Timestamp>,
     /// Whether a player was seen, and that is recorded on disk.
-    pub(super) played: bool,
+    pub(super) play_recorded: bool,
     /// Counts changes of the server process: two samples of the same process have the same number.
-    pub(super) life: u64,
+    pub(super) process_generation: u64,
     /// Whether this agent has observed that no server ran. The current one has started since.
-    pub(super) saw_none: bool,
+    pub(super) observed_stopped: bool,
     /// The last request for an online backup, as recorded on the volume.
-    pub(super) hot: Option<HotCopySeen>,
+    pub(super) last_online_backup: Option<OnlineBackupReport>,
     /// The online backup in progress.
-    pub(super) copying: Option<Copying>,
+    pub(super) online_backup: Option<RunningBackup>,
     /// The backup that a user wants to restore. A new agent has no backup in progress that could cause it to be pruned.
-    pub(super) kept: Option<KeepCopy>,
+    pub(super) retained_backup: Option<ProtectBackup>,
     /// The last measured size of a backup.
     pub(super) sizes: Option<Sizes>,
 }
@@ -94,7 +94,7 @@ pub(super) struct MutableState {
 #[derive(Debug, Clone, Default)]
 pub(super) struct StartFacts {
     pub(super) build: Option<u32>,
-    pub(super) plugins: Option<BTreeMap<String, PluginSeen>>,
+    pub(super) plugins: Option<BTreeMap<String, PluginReport>>,
     pub(super) drift: Drift,
     pub(super) rcon_exposed: bool,
     pub(super) loaded: Option<Loaded>,
@@ -103,7 +103,7 @@ pub(super) struct StartFacts {
 impl StartFacts {
     /// The part that remains when a process ends, and when another one has answered: the drift, until the next start is read. A start that dies
     /// before its first answer is never read. Without this, a server that is down because of a changed file would not report that file.
-    pub(super) fn left(&mut self) -> Self {
+    pub(super) fn carry_over(&mut self) -> Self {
         Self { drift: std::mem::take(&mut self.drift), ..Self::default() }
     }
 }
@@ -121,9 +121,9 @@ impl SidecarState {
     pub(super) fn new(settings: config::SidecarConfig, fetcher: Fetcher, now: Timestamp) -> Self {
         let volume = Volume::new(&settings.data);
         let rcon = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port));
-        let desk = ConsoleSession::new(Console::new(rcon, settings.rcon_password.clone()));
+        let console = ConsoleSession::new(Console::new(rcon, settings.rcon_password.clone()));
         let state = MutableState {
-            witness: ServerMonitor::new(now),
+            monitor: ServerMonitor::new(now),
             session_locks: Vec::new(),
             guard: Guard::new(now),
             start: StartFacts::default(),
@@ -136,26 +136,26 @@ impl SidecarState {
             last_stop: None,
             record: ProcessRecord::default(),
             saved_at: None,
-            played: false,
-            life: 0,
-            saw_none: false,
-            hot: None,
-            copying: None,
-            kept: None,
+            play_recorded: false,
+            process_generation: 0,
+            observed_stopped: false,
+            last_online_backup: None,
+            online_backup: None,
+            retained_backup: None,
             sizes: None,
         };
         Self {
             store: ContentStore::new(volume.clone()),
-            strangers: UnmanagedJars::default(),
+            unmanaged_jars: UnmanagedJars::default(),
             damage: Mutex::new(DamageLog::new(volume.clone())),
             settings,
             volume,
             fetcher,
-            desk,
+            console,
             wake: Notify::new(),
-            look_turn: tokio::sync::Mutex::new(()),
-            stop_turn: tokio::sync::Mutex::new(()),
-            record_turn: Mutex::new(()),
+            sample_lock: tokio::sync::Mutex::new(()),
+            stop_lock: tokio::sync::Mutex::new(()),
+            record_lock: Mutex::new(()),
             state: Mutex::new(state),
         }
     }
@@ -167,35 +167,35 @@ impl SidecarState {
     }
 
     /// Now, by the operator's clock. Announced countdowns end by that clock.
-    pub(super) fn operators_now(&self) -> Timestamp {
+    pub(super) fn operator_now(&self) -> Timestamp {
         let ahead = self.state().guard.clock_ahead();
         clock::now().checked_sub(ahead).unwrap_or_else(|_| clock::now())
     }
 
     /// Records that the server has just confirmed `save-all flush`. Without `flush` a save is confirmed before all of it is on disk.
-    pub(super) fn note_saved(&self) {
+    pub(super) fn record_saved(&self) {
         self.state().saved_at = Some(clock::now());
     }
 
     /// Whether the server's log reports damage to its worlds, after reading its new lines. Unknown counts as yes, because a backup with this mark
     /// replaces none without it. Blocks on the disk.
     pub(super) fn may_be_damaged(&self) -> bool {
-        damage_scan::is_told(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner))
+        damage_scan::may_be_damaged(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The damage that the log reports, after reading its new lines. Blocks on the disk.
-    pub(super) fn damage(&self) -> Option<DamageTold> {
+    pub(super) fn damage(&self) -> Option<DamageReport> {
         let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        log.look(clock::now()).unwrap_or_else(|error| {
+        log.scan(clock::now()).unwrap_or_else(|error| {
             warn!("{}", Chain(&error));
-            log.told()
+            log.reported()
         })
     }
 
     /// The part of the backup report that only the agent knows.
-    pub(super) fn beside_copies(&self) -> (Option<HotCopySeen>, Option<Sizes>) {
+    pub(super) fn online_backup_and_sizes(&self) -> (Option<OnlineBackupReport>, Option<Sizes>) {
         let state = self.state();
-        (state.hot.clone(), state.sizes)
+        (state.last_online_backup.clone(), state.sizes)
     }
 
     /// The report, with the data that was just read from the volume. Blocks on the disk.
@@ -203,13 +203,13 @@ impl SidecarState {
         &self,
         now: Timestamp,
         found: VolumeReport,
-        (hot, sizes): (Option<HotCopySeen>, Option<Sizes>),
+        (last_online_backup, sizes): (Option<OnlineBackupReport>, Option<Sizes>),
     ) -> AgentReport {
-        let unmanaged_jars = self.strangers.look(&self.volume, &found.unmanaged);
+        let unmanaged_jars = self.unmanaged_jars.describe(&self.volume, &found.unmanaged);
         let damage = self.damage();
         let VolumeReport { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
         let state = self.state();
-        let server = match state.witness.server() {
+        let server = match state.monitor.server() {
             Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
                 let StartFacts { build, plugins, drift: _, rcon_exposed: _, loaded: _ } = state.start.clone();
                 Server::Up { since, answered_at, minecraft, build, plugins }
@@ -220,8 +220,8 @@ impl SidecarState {
             at: now,
             pod_uid: self.settings.pod_uid.clone(),
             server,
-            players: state.witness.players(now),
-            empty_since: state.witness.empty_since(now),
+            players: state.monitor.players(now),
+            empty_since: state.monitor.empty_since(now),
             lock,
             drift: state.start.drift.changed.clone(),
             unmanaged,
@@ -235,7 +235,7 @@ impl SidecarState {
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),
-            backups: backups.map(|backups| BackupsSeen { hot, sizes, ..backups }),
+            backups: backups.map(|backups| BackupsReport { hot: last_online_backup, sizes, ..backups }),
             plugin_data,
             new_volume,
         }

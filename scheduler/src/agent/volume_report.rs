@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::{Chain, pre_update_backup};
 use crate::protocol::plugin_data::PluginData;
-use crate::protocol::restore::NewVolume;
-use crate::protocol::{BackupsSeen, ReplacedJar, WorldSeen};
+use crate::protocol::restore::SeedResult;
+use crate::protocol::{BackupsReport, ReplacedJar, WorldReport};
 use crate::staging::drift::unmanaged;
 use crate::staging::{Volume, displaced_jars, fs_ops, read_record};
 use crate::world::Worlds;
@@ -14,7 +14,7 @@ use crate::world::Worlds;
 #[derive(Debug)]
 pub struct VolumeReport {
     /// Its worlds.
-    pub world: WorldSeen,
+    pub world: WorldReport,
     /// The lock that was last applied to the server's directory.
     pub lock: Option<String>,
     /// Unmanaged JARs in `plugins/`.
@@ -22,11 +22,11 @@ pub struct VolumeReport {
     /// Unmanaged JARs that were displaced by managed ones.
     pub replaced: Vec<ReplacedJar>,
     /// The backups. `None` for a server without backups. It lacks the part that only the agent knows.
-    pub backups: Option<BackupsSeen>,
+    pub backups: Option<BackupsReport>,
     /// Plugins' data that was saved before the last change of the version set.
     pub plugin_data: Option<PluginData>,
     /// The result of the restore request for a volume without a world.
-    pub new_volume: Option<NewVolume>,
+    pub new_volume: Option<SeedResult>,
 }
 
 impl VolumeReport {
@@ -40,10 +40,10 @@ impl VolumeReport {
         let unmanaged = unmanaged(volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
         let lock = manifest.map(|manifest| manifest.lock);
         Ok(Self {
-            world: worlds.seen(),
+            world: worlds.report(),
             unmanaged,
-            replaced: displaced_jars::replaced(volume),
-            backups: backups.map(|backups| pre_update_backup::look(backups, volume, lock.as_deref(), &worlds)),
+            replaced: displaced_jars::displaced_jars(volume),
+            backups: backups.map(|backups| pre_update_backup::report(backups, volume, lock.as_deref(), &worlds)),
             lock,
             plugin_data: crate::plugin_data::last(volume),
             new_volume: read_record(&volume.new_volume_path()).unwrap_or(None),
@@ -55,6 +55,6 @@ impl VolumeReport {
 ///
 /// # Errors
 /// When the write fails.
-pub fn note_players(volume: &Volume) -> Result<(), fs_ops::Error> {
-    pre_update_backup::note_players(volume)
+pub fn record_players(volume: &Volume) -> Result<(), fs_ops::Error> {
+    pre_update_backup::record_players(volume)
 }

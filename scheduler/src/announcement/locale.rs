@@ -55,20 +55,20 @@ pub struct Language {
 
 impl Language {
     /// The language with this code, or `None` if it is not supported.
-    pub fn of(code: &str) -> Option<&'static Self> {
+    pub fn from_code(code: &str) -> Option<&'static Self> {
         LANGUAGES.iter().find(|language| language.code == code)
     }
 
     /// The duration in words. A duration below one second is written as one second.
-    pub(super) fn words(&self, seconds: i64) -> String {
+    pub(super) fn format_duration(&self, seconds: i64) -> String {
         let seconds = seconds.max(1);
         let parts = [(seconds / 3600, self.hours), (seconds / 60 % 60, self.minutes), (seconds % 60, self.seconds)];
         let (inner, outer) = self.spaces;
-        let words = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, forms)| {
+        let text = parts.into_iter().filter(|(count, _)| *count > 0).map(|(count, forms)| {
             let form = forms.get(self.rule.form(count)).or(forms.last()).copied().unwrap_or_default();
             format!("{count}{inner}{form}")
         });
-        words.collect::<Vec<_>>().join(outer)
+        text.collect::<Vec<_>>().join(outer)
     }
 }
 
@@ -84,7 +84,7 @@ const fn language(
     Language { code, rule, hours, minutes, seconds, spaces: SPACED }
 }
 
-const fn close(language: Language, spaces: (&'static str, &'static str)) -> Language {
+const fn with_separators(language: Language, spaces: (&'static str, &'static str)) -> Language {
     Language { spaces, ..language }
 }
 
@@ -119,9 +119,9 @@ pub const LANGUAGES: [Language; 26] = [
     // tra 5 minuti
     language("it", PluralRule::One, &["ora", "ore"], &["minuto", "minuti"], &["secondo", "secondi"]),
     // 5分後
-    close(language("ja", PluralRule::None, &["時間"], &["分"], &["秒"]), ("", "")),
+    with_separators(language("ja", PluralRule::None, &["時間"], &["分"], &["秒"]), ("", "")),
     // 5분 후
-    close(language("ko", PluralRule::None, &["시간"], &["분"], &["초"]), ("", " ")),
+    with_separators(language("ko", PluralRule::None, &["시간"], &["분"], &["초"]), ("", " ")),
     // om 5 minutter
     language("nb", PluralRule::One, &["time", "timer"], &["minutt", "minutter"], &["sekund", "sekunder"]),
     // over 5 minuten
@@ -175,9 +175,9 @@ pub const LANGUAGES: [Language; 26] = [
     // trong 5 phút
     language("vi", PluralRule::None, &["giờ"], &["phút"], &["giây"]),
     // 5分钟后
-    close(language("zh", PluralRule::None, &["小时"], &["分钟"], &["秒"]), ("", "")),
+    with_separators(language("zh", PluralRule::None, &["小时"], &["分钟"], &["秒"]), ("", "")),
     // 5分鐘後
-    close(language("zh-TW", PluralRule::None, &["小時"], &["分鐘"], &["秒"]), ("", "")),
+    with_separators(language("zh-TW", PluralRule::None, &["小時"], &["分鐘"], &["秒"]), ("", "")),
 ];
 
 #[cfg(test)]

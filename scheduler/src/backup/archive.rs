@@ -14,9 +14,9 @@ use flate2::read::GzDecoder;
 use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{BackupSource, Content, Item, holds_chunks, is_gone, text_of};
-use super::{Checksum, LEFT_OUT_NAMED, LiveReads, contents};
-use crate::protocol::OUR_DIR;
+use super::contents::{BackupSource, Content, Item, escape_path, holds_chunks, is_removed};
+use super::{Checksum, LiveReads, MAX_NAMED_FILES, contents};
+use crate::protocol::NIGHTSHIFT_DIR;
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::staging::hash_cache::{Algorithm, Hasher};
 
@@ -30,13 +30,13 @@ pub(super) const ARCHIVE: &str = "archive.tar.gz";
 pub(super) const LIST: &str = "files.jsonl";
 
 /// Region files are already compressed, so a higher level saves little space and costs much downtime.
-const EFFORT: Compression = Compression::fast();
+const COMPRESSION: Compression = Compression::fast();
 
 /// The longest line of the list: the longest path that Linux accepts, with each byte as three characters, and the rest.
-const LONGEST_LINE: u64 = 3 * 4096 + 256;
+const MAX_LINE_BYTES: u64 = 3 * 4096 + 256;
 
 /// How much is read or written at once, in bytes.
-const CHUNK: usize = 128 * 1024;
+const CHUNK_BYTES: usize = 128 * 1024;
 
 /// The archive could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -57,8 +57,8 @@ pub enum WriteError {
         source: io::Error,
     },
     /// The last bytes could not be written.
-    #[error("could not end the archive")]
-    End(#[source] io::Error),
+    #[error("could not complete the archive")]
+    Finish(#[source] io::Error),
 }
 
 /// One line of the list. A directory has neither size nor hash.
@@ -76,9 +76,9 @@ struct ManifestLine {
 #[derive(Debug)]
 pub(super) struct ArchiveSummary {
     pub(super) seal: Checksum,
-    /// Items that could not be included, the first [`LEFT_OUT_NAMED`].
+    /// Items that could not be included, the first [`MAX_NAMED_FILES`].
     pub(super) left_out: Vec<String>,
-    /// Files that changed while they were read, the first [`LEFT_OUT_NAMED`].
+    /// Files that changed while they were read, the first [`MAX_NAMED_FILES`].
     pub(super) changed: Vec<String>,
 }
 
@@ -92,37 +92,37 @@ pub(super) fn write<S: FsHook>(
     let disk = RefCell::new(disk);
     let archive = Sink::create(&disk, directory.join(ARCHIVE))?;
     let list = Sink::create(&disk, directory.join(LIST))?;
-    let mut list = BufWriter::with_capacity(CHUNK, list);
-    let mut builder = tar::Builder::new(GzEncoder::new(BufWriter::with_capacity(CHUNK, archive), EFFORT));
+    let mut list = BufWriter::with_capacity(CHUNK_BYTES, list);
+    let mut builder = tar::Builder::new(GzEncoder::new(BufWriter::with_capacity(CHUNK_BYTES, archive), COMPRESSION));
     let (mut files, mut bytes) = (0, 0_u64);
-    let (mut gone, mut changed) = (Vec::new(), Vec::new());
-    let ask = |path: &Path| disk.borrow_mut().step("read", path, |_| Ok(())).map_err(io::Error::other);
-    let mut left_out = source.each::<WriteError>(|item| {
-        let name = || text_of(item.name.as_os_str().as_bytes());
+    let (mut removed, mut changed) = (Vec::new(), Vec::new());
+    let check = |path: &Path| disk.borrow_mut().step("read", path, |_| Ok(())).map_err(io::Error::other);
+    let mut left_out = source.for_each::<WriteError>(|item| {
+        let name = || escape_path(item.name.as_os_str().as_bytes());
         let failed = |source| WriteError::Entry { name: name(), source };
-        match append(&mut builder, &item, source.reading, &ask).map_err(failed)? {
-            Appended::Whole { line, changed: while_read } => {
+        match append(&mut builder, &item, source.reading, &check).map_err(failed)? {
+            Appended::Complete { line, changed: while_read } => {
                 write_line(&mut list, &line).map_err(failed)?;
                 files += u64::from(line.size.is_some());
                 bytes = bytes.saturating_add(line.size.unwrap_or(0));
                 if while_read {
                     // Chunk files come first, so that they are not cut off by the limit.
-                    let place = if holds_chunks(&item.name) { 0 } else { changed.len() };
-                    changed.insert(place, name());
+                    let index = if holds_chunks(&item.name) { 0 } else { changed.len() };
+                    changed.insert(index, name());
                 }
             }
-            Appended::Gone => gone.push(name()),
+            Appended::Removed => removed.push(name()),
         }
         // Users need no more names, and a folder of a million files may disappear while it is read.
-        gone.truncate(LEFT_OUT_NAMED);
-        changed.truncate(LEFT_OUT_NAMED);
+        removed.truncate(MAX_NAMED_FILES);
+        changed.truncate(MAX_NAMED_FILES);
         Ok(())
     })?;
-    left_out.append(&mut gone);
-    left_out.truncate(LEFT_OUT_NAMED);
-    let archive = builder.into_inner().and_then(GzEncoder::finish).map_err(WriteError::End)?;
-    let archive = archive.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
-    let list = list.into_inner().map_err(|failed| WriteError::End(failed.into_error()))?;
+    left_out.append(&mut removed);
+    left_out.truncate(MAX_NAMED_FILES);
+    let archive = builder.into_inner().and_then(GzEncoder::finish).map_err(WriteError::Finish)?;
+    let archive = archive.into_inner().map_err(|failed| WriteError::Finish(failed.into_error()))?;
+    let list = list.into_inner().map_err(|failed| WriteError::Finish(failed.into_error()))?;
     let (archive_bytes, archive_sha256) = archive.close()?;
     let (_, list_sha256) = list.close()?;
     Ok(ArchiveSummary {
@@ -134,52 +134,52 @@ pub(super) fn write<S: FsHook>(
 
 /// The result of one item.
 enum Appended {
-    Whole {
+    Complete {
         line: ManifestLine,
         /// Whether it was written to meanwhile.
         changed: bool,
     },
     /// It was removed before it could be opened.
-    Gone,
+    Removed,
 }
 
 fn append(
     builder: &mut tar::Builder<impl Write>,
     item: &Item,
     reading: LiveReads,
-    ask: &dyn Fn(&Path) -> io::Result<()>,
+    check: &dyn Fn(&Path) -> io::Result<()>,
 ) -> io::Result<Appended> {
     let mut header = tar::Header::new_gnu();
     header.set_mode(item.mode);
     header.set_mtime(item.modified);
     header.set_size(item.content.size());
-    let path = text_of(item.name.as_os_str().as_bytes());
+    let path = escape_path(item.name.as_os_str().as_bytes());
     match &item.content {
         Content::Directory => {
             header.set_entry_type(tar::EntryType::Directory);
             builder.append_data(&mut header, &item.name, io::empty())?;
-            Ok(Appended::Whole { line: ManifestLine { path, size: None, sha256: None }, changed: false })
+            Ok(Appended::Complete { line: ManifestLine { path, size: None, sha256: None }, changed: false })
         }
         Content::File { path: from, size } => {
             let file = match File::open(from) {
-                Err(error) if reading == LiveReads::Live && is_gone(&error) => return Ok(Appended::Gone),
+                Err(error) if reading == LiveReads::Online && is_removed(&error) => return Ok(Appended::Removed),
                 opened => opened?,
             };
             let begun = file.metadata()?.modified()?;
-            let ask = || ask(from);
-            let mut content = ExactLength::new(InterruptibleRead { file: &file, ask: &ask }, *size, reading);
+            let check = || check(from);
+            let mut content = ExactLength::new(InterruptibleRead { file: &file, check: &check }, *size, reading);
             builder.append_data(&mut header, &item.name, &mut content)?;
-            let (sha256, resized) = content.end()?;
+            let (sha256, resized) = content.finish()?;
             // A database that is written in place keeps its size.
-            let changed = resized || (reading == LiveReads::Live && file.metadata()?.modified()? != begun);
-            Ok(Appended::Whole { line: ManifestLine { path, size: Some(*size), sha256: Some(sha256) }, changed })
+            let changed = resized || (reading == LiveReads::Online && file.metadata()?.modified()? != begun);
+            Ok(Appended::Complete { line: ManifestLine { path, size: Some(*size), sha256: Some(sha256) }, changed })
         }
         Content::Bytes(bytes) => {
             let size = item.content.size();
-            let mut content = ExactLength::new(bytes.as_slice(), size, LiveReads::Still);
+            let mut content = ExactLength::new(bytes.as_slice(), size, LiveReads::Offline);
             builder.append_data(&mut header, &item.name, &mut content)?;
-            let (sha256, changed) = content.end()?;
-            Ok(Appended::Whole { line: ManifestLine { path, size: Some(size), sha256: Some(sha256) }, changed })
+            let (sha256, changed) = content.finish()?;
+            Ok(Appended::Complete { line: ManifestLine { path, size: Some(size), sha256: Some(sha256) }, changed })
         }
     }
 }
@@ -192,12 +192,12 @@ fn write_line(list: &mut impl Write, line: &ManifestLine) -> io::Result<()> {
 /// A file that calls the hook before each chunk is read.
 struct InterruptibleRead<'a> {
     file: &'a File,
-    ask: &'a dyn Fn() -> io::Result<()>,
+    check: &'a dyn Fn() -> io::Result<()>,
 }
 
 impl Read for InterruptibleRead<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        (self.ask)()?;
+        (self.check)()?;
         self.file.read(buffer)
     }
 }
@@ -206,23 +206,23 @@ impl Read for InterruptibleRead<'_> {
 /// or on a running server the rest is left out, and missing bytes are zeros.
 struct ExactLength<R> {
     content: R,
-    left: u64,
+    remaining: u64,
     hasher: Hasher,
     reading: LiveReads,
     /// Whether it ended before its size was reached.
-    short: bool,
+    is_short: bool,
 }
 
 impl<R: Read> ExactLength<R> {
     fn new(content: R, size: u64, reading: LiveReads) -> Self {
-        Self { content, left: size, hasher: Hasher::new(Algorithm::Sha256), reading, short: false }
+        Self { content, remaining: size, hasher: Hasher::new(Algorithm::Sha256), reading, is_short: false }
     }
 
     /// The hash, and whether the size differed.
-    fn end(mut self) -> io::Result<(String, bool)> {
-        let resized = self.short || self.content.read(&mut [0])? > 0;
-        if resized && self.reading == LiveReads::Still {
-            return Err(changed());
+    fn finish(mut self) -> io::Result<(String, bool)> {
+        let resized = self.is_short || self.content.read(&mut [0])? > 0;
+        if resized && self.reading == LiveReads::Offline {
+            return Err(changed_error());
         }
         Ok((self.hasher.finish().hex().to_owned(), resized))
     }
@@ -230,25 +230,25 @@ impl<R: Read> ExactLength<R> {
 
 impl<R: Read> Read for ExactLength<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let most = buffer.len().min(usize::try_from(self.left).unwrap_or(usize::MAX));
+        let most = buffer.len().min(usize::try_from(self.remaining).unwrap_or(usize::MAX));
         // After its end no more is read: bytes written later would follow the zeros in the wrong place.
-        let mut read = if self.short { 0 } else { self.content.read(&mut buffer[..most])? };
+        let mut read = if self.is_short { 0 } else { self.content.read(&mut buffer[..most])? };
         if read == 0 && most > 0 {
             match self.reading {
-                LiveReads::Still => return Err(changed()),
-                LiveReads::Live => {
+                LiveReads::Offline => return Err(changed_error()),
+                LiveReads::Online => {
                     buffer[..most].fill(0);
-                    (read, self.short) = (most, true);
+                    (read, self.is_short) = (most, true);
                 }
             }
         }
         self.hasher.update(&buffer[..read]);
-        self.left -= u64::try_from(read).unwrap_or(self.left);
+        self.remaining -= u64::try_from(read).unwrap_or(self.remaining);
         Ok(read)
     }
 }
 
-fn changed() -> io::Error {
+fn changed_error() -> io::Error {
     io::Error::other("its size changed while it was read: something writes to it")
 }
 
@@ -269,7 +269,7 @@ impl<'a, 'b, S: FsHook> Sink<'a, 'b, S> {
 
     /// Syncs it to disk. Returns its size and hash.
     fn close(self) -> Result<(u64, String), fs_ops::Error> {
-        self.disk.borrow_mut().step("bring to the disk", &self.path, |_| self.file.sync_all())?;
+        self.disk.borrow_mut().step("flush", &self.path, |_| self.file.sync_all())?;
         // Best effort: the verification should read from the disk, not from memory.
         let _ = rustix::fs::fadvise(&self.file, 0, None, rustix::fs::Advice::DontNeed);
         Ok((self.written, self.hasher.finish().hex().to_owned()))
@@ -329,15 +329,15 @@ pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveT
     let of_list = |source| Damaged::Read { file: LIST, source };
     let file = File::open(directory.join(ARCHIVE)).map_err(of_archive)?;
     let list = File::open(directory.join(LIST)).map_err(of_list)?;
-    let mut list = BufReader::with_capacity(CHUNK, Hashing::new(list));
+    let mut list = BufReader::with_capacity(CHUNK_BYTES, Hashing::new(list));
     let mut archive = tar::Archive::new(GzDecoder::new(Hashing::new(file)));
     let (mut files, mut bytes) = (0_u64, 0_u64);
-    let mut chunk = vec![0; CHUNK];
+    let mut chunk = vec![0; CHUNK_BYTES];
     for entry in archive.entries().map_err(of_archive)? {
         let mut entry = entry.map_err(of_archive)?;
         let raw = entry.path_bytes().into_owned();
-        let name = text_of(&raw);
-        let path = plain(&raw).map_err(|problem| Damaged::Entry { name: name.clone(), problem })?;
+        let name = escape_path(&raw);
+        let path = safe_path(&raw).map_err(|problem| Damaged::Entry { name: name.clone(), problem })?;
         let expected = next_line(&mut list).map_err(of_list)?;
         let differs = || Damaged::Differs { name: name.clone() };
         let Some(expected) = expected.filter(|line| line.path.trim_end_matches('/') == name.trim_end_matches('/'))
@@ -374,22 +374,22 @@ pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveT
         }
     }
     if next_line(&mut list).map_err(of_list)?.is_some() {
-        return Err(Damaged::Seal { what: "number of files" });
+        return Err(Damaged::Seal { subject: "number of files" });
     }
-    let (_, list_sha256) = list.into_inner().end().map_err(of_list)?;
+    let (_, list_sha256) = list.into_inner().finish().map_err(of_list)?;
     // The bytes after the last entry are read too, because the hash covers the whole file.
     let mut rest = archive.into_inner();
     io::copy(&mut rest, &mut io::sink()).map_err(of_archive)?;
-    let (archive_bytes, archive_sha256) = rest.into_inner().end().map_err(of_archive)?;
-    for (what, holds) in [
+    let (archive_bytes, archive_sha256) = rest.into_inner().finish().map_err(of_archive)?;
+    for (subject, is_equal) in [
         ("hash of the archive", archive_sha256 == seal.archive_sha256),
         ("size of the archive", archive_bytes == seal.archive_bytes),
         ("hash of the list of files", list_sha256 == seal.list_sha256),
         ("number of files", files == seal.files),
         ("sum of the sizes", bytes == seal.bytes),
     ] {
-        if !holds {
-            return Err(Damaged::Seal { what });
+        if !is_equal {
+            return Err(Damaged::Seal { subject });
         }
     }
     Ok(())
@@ -397,14 +397,14 @@ pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveT
 
 fn next_line(list: &mut impl BufRead) -> io::Result<Option<ManifestLine>> {
     let mut line = Vec::new();
-    if list.take(LONGEST_LINE).read_until(b'\n', &mut line)? == 0 {
+    if list.take(MAX_LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
         return Ok(None);
     }
     Ok(Some(serde_json::from_slice(&line)?))
 }
 
 /// A safe path: relative, without `..`, and outside of Nightshift's own records.
-pub(super) fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
+pub(super) fn safe_path(raw: &[u8]) -> Result<PathBuf, &'static str> {
     let path = Path::new(std::ffi::OsStr::from_bytes(raw));
     if raw.contains(&0) {
         return Err("has a zero byte in its name");
@@ -418,15 +418,15 @@ pub(super) fn plain(raw: &[u8]) -> Result<PathBuf, &'static str> {
             Component::Normal(part) => plain.push(part),
             Component::CurDir => {}
             Component::ParentDir | Component::RootDir | Component::Prefix(_) => {
-                return Err("leads out of the server's directory");
+                return Err("is outside of the server's directory");
             }
         }
     }
     if plain.as_os_str().is_empty() {
-        return Err("names nothing");
+        return Err("is empty");
     }
-    if plain.starts_with(OUR_DIR) {
-        return Err("lies among the records of Nightshift");
+    if plain.starts_with(NIGHTSHIFT_DIR) {
+        return Err("is one of the records of Nightshift");
     }
     Ok(plain)
 }
@@ -444,7 +444,7 @@ impl Hashing {
     }
 
     /// Reads the rest. Returns size and hash of the whole file.
-    fn end(mut self) -> io::Result<(u64, String)> {
+    fn finish(mut self) -> io::Result<(u64, String)> {
         io::copy(&mut self, &mut io::sink())?;
         Ok((self.read, self.hasher.finish().hex().to_owned()))
     }

@@ -9,8 +9,8 @@ use std::time::UNIX_EPOCH;
 
 use walkdir::{DirEntry, WalkDir};
 
-use super::{Contents, LEFT_OUT_NAMED, LiveReads};
-use crate::protocol::OUR_DIR;
+use super::{Contents, LiveReads, MAX_NAMED_FILES};
+use crate::protocol::NIGHTSHIFT_DIR;
 use crate::server_properties;
 use crate::world::Worlds;
 
@@ -21,7 +21,7 @@ use crate::world::Worlds;
 /// - From web maps: tiles are rendered again from the world, and can be larger than it. Dynmap's `tilespath` is `web/tiles` in its folder, and
 ///   squaremap's is the same in its own. `BlueMap` keeps its maps in `bluemap/web/maps`
 ///   (<https://bluemap.bluecolored.de/wiki/getting-started/Installation>).
-const COMES_BACK: [&str; 11] = [
+const REGENERATED: [&str; 11] = [
     "bluemap/web/maps",
     "bundler",
     "cache",
@@ -40,8 +40,9 @@ const SECRETS: [&str; 2] = [".rcon-cli.env", ".rcon-cli.yaml"];
 
 /// Whether the file contains or may contain the RCON password. That includes files that a killed process has left beside `server.properties`.
 fn is_secret(name: &Path) -> bool {
-    let is_beside = name.as_os_str().as_bytes().starts_with(server_properties::BESIDE.as_bytes());
-    is_beside || SECRETS.iter().any(|place| name == Path::new(place))
+    let is_temporary_properties =
+        name.as_os_str().as_bytes().starts_with(server_properties::TEMPORARY_PREFIX.as_bytes());
+    is_temporary_properties || SECRETS.iter().any(|path| name == Path::new(path))
 }
 
 /// Whether this is a chunk file of a world.
@@ -55,12 +56,12 @@ const SESSION_LOCK: &str = "session.lock";
 
 /// Whether a top-level item of the server's directory stays when a whole backup is restored: Nightshift's own records, recreated content, and
 /// secrets.
-pub(super) fn stays(name: &Path) -> bool {
-    is_secret(name) || [OUR_DIR].iter().chain(&COMES_BACK).any(|place| name == Path::new(place))
+pub(super) fn is_left_in_place(name: &Path) -> bool {
+    is_secret(name) || [NIGHTSHIFT_DIR].iter().chain(&REGENERATED).any(|path| name == Path::new(path))
 }
 
 /// The largest `server.properties` that is read. A real one has 2 KiB.
-const LARGEST_PROPERTIES: u64 = 1024 * 1024;
+const MAX_PROPERTIES_BYTES: u64 = 1024 * 1024;
 
 /// The file system failed, or contains an item that cannot be backed up.
 #[derive(Debug, thiserror::Error)]
@@ -76,7 +77,7 @@ pub enum Error {
     },
     /// The file with the password is too large to be one.
     #[error(
-        "`server.properties` has {size} bytes, more than the {LARGEST_PROPERTIES} that are read to take the password out"
+        "`server.properties` has {size} bytes, more than the {MAX_PROPERTIES_BYTES} that are read to remove the password"
     )]
     Properties {
         /// Its size in bytes.
@@ -139,15 +140,18 @@ impl BackupSource<'_> {
     /// World folders are often links to another disk, so links in them are followed: a copied link would not back up the world. Outside of them a
     /// link is listed and left out, because it can point anywhere. On a running server, an item that disappeared before it was listed is left out
     /// and named too, unless it is a whole world.
-    pub(super) fn each<E: From<Error>>(&self, mut take: impl FnMut(Item) -> Result<(), E>) -> Result<Vec<String>, E> {
+    pub(super) fn for_each<E: From<Error>>(
+        &self,
+        mut visit: impl FnMut(Item) -> Result<(), E>,
+    ) -> Result<Vec<String>, E> {
         let mut left_out = Vec::new();
         if self.contents.has_worlds() {
             for folder in &self.worlds.folders {
-                self.walk(&folder.path, true, &mut left_out, &mut take)?;
+                self.walk(&folder.path, true, &mut left_out, &mut visit)?;
             }
         }
         if self.contents.has_server_files() {
-            self.walk(self.data, false, &mut left_out, &mut take)?;
+            self.walk(self.data, false, &mut left_out, &mut visit)?;
         }
         Ok(left_out)
     }
@@ -157,19 +161,19 @@ impl BackupSource<'_> {
         from: &Path,
         is_world: bool,
         left_out: &mut Vec<String>,
-        take: &mut impl FnMut(Item) -> Result<(), E>,
+        visit: &mut impl FnMut(Item) -> Result<(), E>,
     ) -> Result<(), E> {
         let folders = self.folders();
-        let goes_in = |entry: &DirEntry| is_world || self.is_wanted(entry, &folders);
+        let is_included = |entry: &DirEntry| is_world || self.is_included(entry, &folders);
         let walk = WalkDir::new(from).follow_links(is_world).sort_by_file_name();
-        for entry in walk.into_iter().filter_entry(goes_in) {
+        for entry in walk.into_iter().filter_entry(is_included) {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(failed) => {
                     let path = failed.path().unwrap_or(from).to_owned();
-                    let missing = failed.io_error().is_some_and(is_gone);
+                    let missing = failed.io_error().is_some_and(is_removed);
                     // A link to nothing. Any other missing file means that the server is writing.
-                    if missing && (path.is_symlink() || (self.reading == LiveReads::Live && failed.depth() > 0)) {
+                    if missing && (path.is_symlink() || (self.reading == LiveReads::Online && failed.depth() > 0)) {
                         self.name(&path, left_out);
                         continue;
                     }
@@ -180,9 +184,9 @@ impl BackupSource<'_> {
                 continue;
             }
             match self.item(&entry) {
-                Ok(Some(item)) => take(item)?,
+                Ok(Some(item)) => visit(item)?,
                 Ok(None) => self.name(entry.path(), left_out),
-                Err(Error::Read { path: _, source }) if self.reading == LiveReads::Live && is_gone(&source) => {
+                Err(Error::Read { path: _, source }) if self.reading == LiveReads::Online && is_removed(&source) => {
                     self.name(entry.path(), left_out);
                 }
                 Err(failed) => return Err(failed.into()),
@@ -191,10 +195,13 @@ impl BackupSource<'_> {
         Ok(())
     }
 
-    fn is_wanted(&self, entry: &DirEntry, folders: &[PathBuf]) -> bool {
+    fn is_included(&self, entry: &DirEntry, folders: &[PathBuf]) -> bool {
         let name = self.relative(entry.path());
-        let comes_back = COMES_BACK.iter().any(|place| name == Path::new(place));
-        name != Path::new(OUR_DIR) && !comes_back && !is_secret(name) && !folders.iter().any(|folder| name == *folder)
+        let is_regenerated = REGENERATED.iter().any(|path| name == Path::new(path));
+        name != Path::new(NIGHTSHIFT_DIR)
+            && !is_regenerated
+            && !is_secret(name)
+            && !folders.iter().any(|folder| name == *folder)
     }
 
     /// `None`: neither a file nor a directory.
@@ -207,7 +214,7 @@ impl BackupSource<'_> {
         } else if !metadata.is_file() {
             return Ok(None);
         } else if name == Path::new("server.properties") {
-            if metadata.len() > LARGEST_PROPERTIES {
+            if metadata.len() > MAX_PROPERTIES_BYTES {
                 return Err(Error::Properties { size: metadata.len() });
             }
             Content::Bytes(server_properties::without_secrets(&fs::read(entry.path()).map_err(error)?))
@@ -228,19 +235,19 @@ impl BackupSource<'_> {
     }
 
     fn name(&self, path: &Path, left_out: &mut Vec<String>) {
-        if left_out.len() < LEFT_OUT_NAMED {
-            left_out.push(text_of(self.relative(path).as_os_str().as_bytes()));
+        if left_out.len() < MAX_NAMED_FILES {
+            left_out.push(escape_path(self.relative(path).as_os_str().as_bytes()));
         }
     }
 }
 
 /// Whether the item was removed since its name was read, or a directory above it became a file.
-pub(super) fn is_gone(error: &io::Error) -> bool {
+pub(super) fn is_removed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// The bytes of a path as a unique text: `%` and bytes that are not printable or not UTF-8 become `%` and two hex digits.
-pub(super) fn text_of(path: &[u8]) -> String {
+pub(super) fn escape_path(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
     for chunk in path.utf8_chunks() {
         for letter in chunk.valid().chars() {

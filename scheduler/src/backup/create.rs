@@ -1,7 +1,7 @@
 //! Edge (writes). Takes one backup: measures, writes, verifies, and only then adds it to the repository.
 //!
 //! [`take`] does all of it, for a stopped server. For a running server the parts are called one by one, because other work is needed in between:
-//! [`prepare`], [`write()`], [`UnverifiedBackup::read_back`], [`UnverifiedBackup::publish`].
+//! [`prepare`], [`write()`], [`UnverifiedBackup::verify`], [`UnverifiedBackup::publish`].
 
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -10,31 +10,31 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::archive::{self, Damaged, DiscardTarget, WriteError};
-use super::contents::{self, BackupSource, text_of};
+use super::contents::{self, BackupSource, escape_path};
 use super::repository::{BackupRepository, PARTIAL, RECORD};
-use super::{Backup, Contents, FORMAT, LiveReads, Trigger, id_of, repository};
+use super::{Backup, Contents, FORMAT, LiveReads, Trigger, new_id, repository};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::world::{Role, WorldFolder, Worlds};
 
 /// The space that must stay free in the repository, in bytes. The list of files and the record need a little, and a full file system harms
 /// others.
-const SPARE: u64 = 64 * 1024 * 1024;
+const RESERVED_BYTES: u64 = 64 * 1024 * 1024;
 
 /// The maximum overhead of an archive per entry, in bytes: header, padding, a long name.
-const PER_ENTRY: u64 = 2560;
+const MAX_ENTRY_OVERHEAD: u64 = 2560;
 
 /// No new backup was taken. Existing backups are unchanged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The volume has no content for this kind of backup, so no backup is recorded.
-    #[error("there is nothing on the volume that such a copy holds")]
-    Nothing,
+    #[error("the volume has no files for such a backup")]
+    Empty,
     /// It would not fit.
     #[error(
-        "the copy may need {needed} bytes and there are {free} free where copies are kept (copies there now: {there}). \
-         Give it more room with `spec.backup.storage.size`, where the storage class lets a volume grow, or lower \
-         `spec.backup.retention.maxCount`, which counts from the server's next start on. Some copies stay whatever it says: \
-         docs/guides/backup.md{apart}"
+        "the backup may need {needed} bytes, but the backup volume has {free} free (backups there now: {existing_backups}). \
+        Increase `spec.backup.storage.size`, if the storage class allows volume expansion, or lower \
+        `spec.backup.retention.maxCount`, which applies from the server's next start. Some backups are never pruned: \
+        docs/guides/backup.md{unloaded_worlds}"
     )]
     Full {
         /// The free bytes, less the reserve.
@@ -42,19 +42,19 @@ pub enum Error {
         /// The maximum number of bytes needed.
         needed: u64,
         /// How many backups exist, after pruning.
-        there: usize,
+        existing_backups: usize,
         /// The worlds that use space although the server did not have them open, as text. Empty: none.
-        apart: String,
+        unloaded_worlds: String,
     },
     /// The free space could not be determined.
-    #[error("could not ask for the free space where copies are kept")]
+    #[error("could not read the free space of the backup volume")]
     Space(#[source] io::Error),
     /// The content cannot be read.
     #[error(transparent)]
     Contents(#[from] contents::Error),
     /// The repository cannot be used.
     #[error(transparent)]
-    Shelf(#[from] repository::Error),
+    Repository(#[from] repository::Error),
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
@@ -62,7 +62,7 @@ pub enum Error {
     #[error(transparent)]
     Write(#[from] WriteError),
     /// The archive does not match what was written.
-    #[error("the copy was written, and does not read back as it was written")]
+    #[error("the backup was written, but reading it back gave other contents")]
     Unverified(#[source] Damaged),
 }
 
@@ -96,25 +96,29 @@ impl BackupSpec<'_> {
 }
 
 /// Takes the backup. Reads `clock` when it begins and when it has been verified.
-pub fn take<S: FsHook>(
-    order: &BackupSpec<'_>,
-    shelf: &BackupRepository,
+pub fn create_backup<S: FsHook>(
+    spec: &BackupSpec<'_>,
+    repository: &BackupRepository,
     disk: &mut Disk<S>,
     clock: impl Fn() -> Timestamp,
 ) -> Result<Backup, Error> {
     let started_at = clock();
-    prepare(order, shelf, disk)?;
-    let written = write(order, shelf, disk, started_at)?;
-    written.read_back(disk)?;
-    written.publish(shelf, disk, clock())
+    prepare(spec, repository, disk)?;
+    let written = write(spec, repository, disk, started_at)?;
+    written.verify(disk)?;
+    written.publish(repository, disk, clock())
 }
 
 /// Prepares the repository, and reads each file's size before reading any file: a backup that fails halfway would be wasted downtime. It removes
 /// no backup. The caller must prune before, because expired backups may use the space that is needed here.
-pub fn prepare<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk: &mut Disk<S>) -> Result<(), Error> {
-    disk.make_directory(shelf.root())?;
-    shelf.tidy(disk)?;
-    check_room(order, shelf, disk)
+pub fn prepare<S: FsHook>(
+    spec: &BackupSpec<'_>,
+    repository: &BackupRepository,
+    disk: &mut Disk<S>,
+) -> Result<(), Error> {
+    disk.make_directory(repository.root())?;
+    repository.remove_unfinished(disk)?;
+    check_space(spec, repository, disk)
 }
 
 /// A complete backup that is not verified yet. It does not count before it is published to the repository.
@@ -127,15 +131,15 @@ pub struct UnverifiedBackup {
 
 /// Reads all files into an archive beside the published backups. No file of the server is read after this.
 pub fn write<S: FsHook>(
-    order: &BackupSpec<'_>,
-    shelf: &BackupRepository,
+    spec: &BackupSpec<'_>,
+    repository: &BackupRepository,
     disk: &mut Disk<S>,
     started_at: Timestamp,
 ) -> Result<UnverifiedBackup, Error> {
-    let BackupSpec { data: _, worlds, reading: _, contents, trigger, lock, before, request, after_damage } = *order;
-    let source = order.source();
-    let id = shelf.free_id(&id_of(started_at, lock));
-    let partial = shelf.root().join(format!("{PARTIAL}{id}"));
+    let BackupSpec { data: _, worlds, reading: _, contents, trigger, lock, before, request, after_damage } = *spec;
+    let source = spec.source();
+    let id = repository.free_id(&new_id(started_at, lock));
+    let partial = repository.root().join(format!("{PARTIAL}{id}"));
     disk.make_directory(&partial)?;
     let archive::ArchiveSummary { seal, left_out, changed } = archive::write(&source, &partial, disk)?;
     let floor = worlds.floor();
@@ -151,7 +155,7 @@ pub fn write<S: FsHook>(
         request: request.map(str::to_owned),
         minecraft: floor.as_ref().map(|floor| floor.minecraft.clone()),
         data_version: floor.map(|floor| floor.data_version),
-        folders: source.folders().iter().map(|folder| text_of(folder.as_os_str().as_bytes())).collect(),
+        folders: source.folders().iter().map(|folder| escape_path(folder.as_os_str().as_bytes())).collect(),
         left_out,
         changed,
         after_damage,
@@ -167,13 +171,13 @@ impl UnverifiedBackup {
     }
 
     /// Reads the archive from beginning to end.
-    pub fn read_back<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+    pub fn verify<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         archive::read(&self.partial, &self.record.seal, &mut DiscardTarget { disk }).map_err(Error::Unverified)
     }
 
     /// Marks it: the server's log has reported damage while it was taken.
     #[must_use]
-    pub fn after_damage(mut self) -> Self {
+    pub fn mark_after_damage(mut self) -> Self {
         self.record.after_damage = true;
         self
     }
@@ -181,46 +185,52 @@ impl UnverifiedBackup {
     /// Publishes it to the repository. `now` is when it was verified.
     pub fn publish<S: FsHook>(
         self,
-        among: &BackupRepository,
+        repository: &BackupRepository,
         disk: &mut Disk<S>,
         now: Timestamp,
     ) -> Result<Backup, Error> {
         let Self { record, partial } = self;
         let backup = Backup { completed_at: now, ..record };
         disk.write_record(&partial.join(RECORD), &backup)?;
-        disk.rename(&partial, &among.directory(&backup.id))?;
-        disk.sync_directory(among.root())?;
+        disk.rename(&partial, &repository.directory(&backup.id))?;
+        disk.sync_directory(repository.root())?;
         Ok(backup)
     }
 }
 
-fn check_room<S: FsHook>(order: &BackupSpec<'_>, shelf: &BackupRepository, disk: &Disk<S>) -> Result<(), Error> {
-    let source = order.source();
+fn check_space<S: FsHook>(spec: &BackupSpec<'_>, repository: &BackupRepository, disk: &Disk<S>) -> Result<(), Error> {
+    let source = spec.source();
     let (mut items, mut needed) = (0_u64, 0_u64);
-    source.each::<Error>(|item| {
+    source.for_each::<Error>(|item| {
         items += 1;
-        needed = needed.saturating_add(item.content.size()).saturating_add(PER_ENTRY);
+        needed = needed.saturating_add(item.content.size()).saturating_add(MAX_ENTRY_OVERHEAD);
         Ok(())
     })?;
     if items == 0 {
-        return Err(Error::Nothing);
+        return Err(Error::Empty);
     }
-    let free = disk.free_bytes(shelf.root()).map_err(Error::Space)?.saturating_sub(SPARE);
+    let free = disk.free_bytes(repository.root()).map_err(Error::Space)?.saturating_sub(RESERVED_BYTES);
     if free >= needed {
         return Ok(());
     }
-    Err(Error::Full { free, needed, there: shelf.list()?.len(), apart: apart(order) })
+    Err(Error::Full {
+        free,
+        needed,
+        existing_backups: repository.list()?.len(),
+        unloaded_worlds: describe_unloaded_worlds(spec),
+    })
 }
 
 /// An unpacked backup that a user keeps in the server's directory is a world like any other, and is backed up each time.
-fn apart(order: &BackupSpec<'_>) -> String {
-    let lies = |folder: &&WorldFolder| folder.role == Role::Lies && folder.level.is_some();
-    let apart: Vec<_> = order.worlds.folders.iter().filter(lies).collect();
-    match apart.first() {
-        Some(first) if order.contents.has_worlds() && order.worlds.are_in_use() => format!(
-            ". Worlds that the server did not have open are copied too ({}, the first is `{}`): move what is not wanted out of its directory",
-            apart.len(),
-            first.path.strip_prefix(order.data).unwrap_or(&first.path).display()
+fn describe_unloaded_worlds(spec: &BackupSpec<'_>) -> String {
+    let lies = |folder: &&WorldFolder| folder.role == Role::Unused && folder.level.is_some();
+    let unloaded: Vec<_> = spec.worlds.folders.iter().filter(lies).collect();
+    match unloaded.first() {
+        Some(first) if spec.contents.has_worlds() && spec.worlds.are_in_use() => format!(
+            ". Worlds that the server did not have open are backed up too ({}, the first is `{}`): move unwanted \
+            worlds out of its directory",
+            unloaded.len(),
+            first.path.strip_prefix(spec.data).unwrap_or(&first.path).display()
         ),
         Some(_) | None => String::new(),
     }

@@ -3,7 +3,7 @@
 use super::Contents;
 use crate::protocol::FileSet;
 use crate::staging::StagedManifest;
-use crate::world::{Worlds, is_one_way};
+use crate::world::{Worlds, is_irreversible};
 
 /// The updates before which a backup is taken (`spec.backup.beforeUpdate`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,14 +52,14 @@ pub fn due(before: BackupBefore, last: Option<&StagedManifest>, set: &FileSet, w
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
     }
-    let one_way = is_one_way(worlds, set, last.map(|last| last.minecraft.as_str()));
-    let goes_back = last.is_some_and(|last| last.goes_back_to(&set.lock));
+    let is_irreversible = is_irreversible(worlds, set, last.map(|last| last.minecraft.as_str()));
+    let is_rollback = last.is_some_and(|last| last.is_rollback_to(&set.lock));
     match before {
         BackupBefore::Never => None,
-        BackupBefore::OneWay => one_way.then_some(Contents::Worlds),
-        BackupBefore::Always if one_way => Some(Contents::Everything),
+        BackupBefore::OneWay => is_irreversible.then_some(Contents::Worlds),
+        BackupBefore::Always if is_irreversible => Some(Contents::Everything),
         // On a volume without a previous Nightshift lock, no rollback is possible.
-        BackupBefore::Always => (last.is_some() && !goes_back).then_some(Contents::Everything),
+        BackupBefore::Always => (last.is_some() && !is_rollback).then_some(Contents::Everything),
     }
 }
 
@@ -134,7 +134,7 @@ mod tests {
         let of = |of_level, of_event, of_creative| Worlds {
             folders: vec![
                 folder("/data/creative", of_creative, Role::Opened),
-                folder("/data/event", of_event, Role::Lies),
+                folder("/data/event", of_event, Role::Unused),
                 folder("/data/world", of_level, Role::Level),
             ],
         };
@@ -157,8 +157,8 @@ mod tests {
     fn rolled_back_lock_triggers_backup_before_its_next_try() {
         let worlds = opened_by("1.21.10", 4556);
         let tried = set("b", "1.21.10", Some(4556));
-        let back = StagedManifest { went_back: true, ..ran("a", Some("b")) };
-        assert_eq!(due(BackupBefore::Always, Some(&back), &tried, &worlds), Some(Contents::Everything));
+        let rolled_back = StagedManifest { went_back: true, ..ran("a", Some("b")) };
+        assert_eq!(due(BackupBefore::Always, Some(&rolled_back), &tried, &worlds), Some(Contents::Everything));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 
 use super::archive::{self, ARCHIVE, Damaged, DiscardTarget};
-use super::retention::{Retention, RetentionCandidate, Standing, to_remove};
+use super::retention::{BackupState, Retention, RetentionCandidate, to_remove};
 use super::{Backup, FORMAT, Trigger};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 
@@ -31,7 +31,7 @@ const REMOVING: &str = ".removing-";
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The file system returned an error.
-    #[error("could not look through the copies in `{path}`")]
+    #[error("could not list the backups in `{path}`")]
     Read {
         /// The directory.
         path: String,
@@ -73,15 +73,15 @@ pub struct IgnoredBackup {
 }
 
 impl IgnoredBackup {
-    fn because(why: impl Into<String>) -> Self {
+    fn new(why: impl Into<String>) -> Self {
         Self { why: why.into(), unread: None }
     }
 }
 
 /// The rollback backup for `lock`: the newest of these backups (oldest first) with worlds that was taken before `lock` was applied. The lock in
 /// the record outranks the time in the name: while a clock was ahead, an older update may have left a backup with a later date.
-pub fn way_back_from<'a>(lock: &str, copies: impl DoubleEndedIterator<Item = &'a Backup>) -> Option<&'a Backup> {
-    copies.rev().find(|backup| backup.is_way_back() && backup.before.as_deref() == Some(lock))
+pub fn rollback_backup<'a>(lock: &str, candidates: impl DoubleEndedIterator<Item = &'a Backup>) -> Option<&'a Backup> {
+    candidates.rev().find(|backup| backup.is_rollback_backup() && backup.before.as_deref() == Some(lock))
 }
 
 /// The backups of one server.
@@ -109,7 +109,7 @@ impl BackupRepository {
     /// The name for a new backup: `id`, or `id` with a number if a backup of the same second has that name.
     pub(super) fn free_id(&self, id: &str) -> String {
         let mut numbered = (2..100).map(|number| format!("{id}-{number}"));
-        let is_free = |id: &str| !fs_ops::is_there(&self.directory(id));
+        let is_free = |id: &str| !fs_ops::exists(&self.directory(id));
         if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
     }
 
@@ -125,14 +125,14 @@ impl BackupRepository {
         match &read {
             Ok(()) => self.mark_read(&backup.id, disk),
             Err(Damaged::Target(_)) => {}
-            Err(damaged) if damaged.is_about_the_archive() => self.mark_damaged(&backup.id, damaged, disk)?,
+            Err(damaged) if damaged.is_archive_fault() => self.mark_damaged(&backup.id, damaged, disk)?,
             Err(unread) => self.mark_unread(&backup.id, unread, disk),
         }
         Ok(read)
     }
 
     /// Removes unfinished and half removed backups. Only the one process that takes backups here may call it.
-    pub fn tidy<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+    pub fn remove_unfinished<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         for name in self.names(|name| name.starts_with(PARTIAL) || name.starts_with(REMOVING))? {
             disk.step("remove", &self.root.join(&name), |path| fs::remove_dir_all(path))?;
         }
@@ -147,22 +147,22 @@ impl BackupRepository {
         now: Timestamp,
         disk: &mut Disk<S>,
     ) -> Result<Vec<String>, Error> {
-        let candidate = |copy: StoredBackup| RetentionCandidate {
-            taken_at: copy.record().map_or_else(|| self.instant_of(&copy.id), |backup| backup.started_at),
-            contents: copy.record().map(|backup| backup.contents),
-            before_update: copy.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
-            data_version: copy.record().and_then(|backup| backup.data_version),
-            after_damage: copy.record().is_some_and(|backup| backup.after_damage),
-            standing: match &copy.state {
-                Ok(_) => Standing::Good,
-                Err(IgnoredBackup { why: _, unread: Some(_) }) => Standing::Unread,
-                Err(IgnoredBackup { why: _, unread: None }) => Standing::Bad,
+        let candidate = |stored: StoredBackup| RetentionCandidate {
+            taken_at: stored.record().map_or_else(|| self.added_at(&stored.id), |backup| backup.started_at),
+            contents: stored.record().map(|backup| backup.contents),
+            before_update: stored.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
+            data_version: stored.record().and_then(|backup| backup.data_version),
+            after_damage: stored.record().is_some_and(|backup| backup.after_damage),
+            standing: match &stored.state {
+                Ok(_) => BackupState::Good,
+                Err(IgnoredBackup { why: _, unread: Some(_) }) => BackupState::Unread,
+                Err(IgnoredBackup { why: _, unread: None }) => BackupState::Bad,
             },
-            needed: needed.contains(&copy.id.as_str()),
-            id: copy.id,
+            needed: needed.contains(&stored.id.as_str()),
+            id: stored.id,
         };
-        let copies: Vec<RetentionCandidate> = self.list()?.into_iter().map(candidate).collect();
-        let removed = to_remove(&copies, retention, now);
+        let candidates: Vec<RetentionCandidate> = self.list()?.into_iter().map(candidate).collect();
+        let removed = to_remove(&candidates, retention, now);
         for id in &removed {
             self.remove(id, disk)?;
         }
@@ -170,10 +170,10 @@ impl BackupRepository {
     }
 
     fn remove<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) -> Result<(), Error> {
-        let going = self.root.join(format!("{REMOVING}{id}"));
-        disk.rename(&self.directory(id), &going)?;
+        let removing = self.root.join(format!("{REMOVING}{id}"));
+        disk.rename(&self.directory(id), &removing)?;
         disk.sync_directory(&self.root)?;
-        disk.step("remove", &going, |path| fs::remove_dir_all(path))?;
+        disk.step("remove", &removing, |path| fs::remove_dir_all(path))?;
         Ok(())
     }
 
@@ -194,7 +194,7 @@ impl BackupRepository {
     /// Records that the whole backup was read from the disk and matches its record.
     pub(super) fn mark_read<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) {
         let path = self.directory(id).join(UNREAD);
-        if fs_ops::is_there(&path) {
+        if fs_ops::exists(&path) {
             drop(disk.remove(&path));
         }
     }
@@ -202,15 +202,15 @@ impl BackupRepository {
     fn state(&self, id: &str) -> Result<Backup, IgnoredBackup> {
         let directory = self.directory(id);
         if let Ok(why) = fs::read_to_string(directory.join(DAMAGED)) {
-            return Err(IgnoredBackup::because(why.trim()));
+            return Err(IgnoredBackup::new(why.trim()));
         }
-        let backup = self.recorded(id).map_err(IgnoredBackup::because)?;
+        let backup = self.recorded(id).map_err(IgnoredBackup::new)?;
         let unread = directory.join(UNREAD);
-        if !fs_ops::is_there(&unread) {
+        if !fs_ops::exists(&unread) {
             return Ok(backup);
         }
         let noted = fs::read_to_string(unread).unwrap_or_default();
-        let why = format!("could not be read when it was tried last: {}", noted.trim());
+        let why = format!("could not be read at the last attempt: {}", noted.trim());
         Err(IgnoredBackup { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
     }
 
@@ -218,10 +218,10 @@ impl BackupRepository {
     fn recorded(&self, id: &str) -> Result<Backup, String> {
         let directory = self.directory(id);
         let bytes = fs::read(directory.join(RECORD)).map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
-        let backup: Backup = serde_json::from_slice(&bytes)
-            .map_err(|error| format!("`{RECORD}` is not what is written there: {error}"))?;
+        let backup: Backup =
+            serde_json::from_slice(&bytes).map_err(|error| format!("`{RECORD}` is not a valid record: {error}"))?;
         if backup.format != FORMAT || backup.id != id {
-            return Err(format!("`{RECORD}` is that of `{}` in format {}", backup.id, backup.format));
+            return Err(format!("`{RECORD}` belongs to `{}` in format {}", backup.id, backup.format));
         }
         match fs::metadata(directory.join(ARCHIVE)) {
             Ok(archive) if archive.len() == backup.seal.archive_bytes => Ok(backup),
@@ -233,7 +233,7 @@ impl BackupRepository {
     }
 
     /// When a backup without a record was added.
-    fn instant_of(&self, id: &str) -> Timestamp {
+    fn added_at(&self, id: &str) -> Timestamp {
         let modified = fs::metadata(self.directory(id)).and_then(|metadata| metadata.modified());
         modified.ok().and_then(|modified| modified.try_into().ok()).unwrap_or(Timestamp::MIN)
     }
@@ -245,8 +245,8 @@ impl BackupRepository {
         for entry in fs_ops::entries(&self.root).map_err(error)? {
             let name = entry.file_name().into_string().ok();
             // `lost+found` of a new volume is not a backup.
-            let ours = |name: &String| wanted(name) && name != "lost+found";
-            names.extend(name.filter(|name| entry.path().is_dir() && ours(name)));
+            let is_backup = |name: &String| wanted(name) && name != "lost+found";
+            names.extend(name.filter(|name| entry.path().is_dir() && is_backup(name)));
         }
         names.sort();
         Ok(names)

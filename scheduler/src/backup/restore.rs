@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 use super::Backup;
-use super::archive::{self, ArchiveTarget, Damaged, plain};
-use super::contents::{is_gone, stays};
+use super::archive::{self, ArchiveTarget, Damaged, safe_path};
+use super::contents::{is_left_in_place, is_removed};
 use super::repository::BackupRepository;
-use crate::protocol::{OUR_DIR, Restored};
-use crate::staging::content_store::SPARE;
-use crate::staging::fs_ops::{self, Disk, FsHook, is_there};
+use crate::protocol::{NIGHTSHIFT_DIR, Restored};
+use crate::staging::content_store::RESERVED_BYTES;
+use crate::staging::fs_ops::{self, Disk, FsHook, exists};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{Worlds, damage};
 
@@ -31,7 +31,7 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
     /// The backup must not be used.
-    #[error("the copy `{id}` is damaged and cannot be used")]
+    #[error("the backup `{id}` is damaged and cannot be used")]
     Damaged {
         /// Its name.
         id: String,
@@ -41,7 +41,8 @@ pub enum Error {
     },
     /// The backup may be good, and could not be read.
     #[error(
-        "the disk does not give the copy `{id}` now. If it stays so, move the copy's directory away: then it counts as missing"
+        "the backup `{id}` cannot be read from the disk at the moment. If this persists, move its directory away: the \
+        backup then counts as missing"
     )]
     Unread {
         /// Its name.
@@ -52,8 +53,8 @@ pub enum Error {
     },
     /// The volume has no space for both the existing files and the backup, and a restore deletes no file.
     #[error(
-        "the copy `{id}` holds {needed} bytes and the volume has {free} free, of which {SPARE} must stay: \
-         enlarge `spec.storage.size`, or delete what is not needed"
+        "the backup `{id}` has {needed} bytes, but the volume has {free} free, of which {RESERVED_BYTES} must stay: \
+        enlarge `spec.storage.size`, or delete unneeded files"
     )]
     Full {
         /// The backup's name.
@@ -64,19 +65,19 @@ pub enum Error {
         needed: u64,
     },
     /// The free space could not be determined.
-    #[error("could not ask for the free space of the volume")]
+    #[error("could not read the free space of the volume")]
     Space(#[source] io::Error),
     /// A record on the volume cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// A file was created at this path after the original was displaced.
-    #[error("`{name}` lies where a part of the copy belongs: move it away")]
-    InTheWay {
+    #[error("`{name}` is at the path of a part of the backup: move it away")]
+    Occupied {
         /// The name relative to the server's directory.
         name: String,
     },
     /// The journal of an earlier restore contains a path that is not allowed.
-    #[error("the journal of a restore names `{name}`, which it must not")]
+    #[error("the journal of a restore names `{name}`, which is not allowed")]
     Journal {
         /// The name as written in the journal.
         name: String,
@@ -119,66 +120,66 @@ struct RestoreJournal {
 /// Replaces the existing files, including all `worlds`, with the content of `backup`, and displaces them. The caller holds the locks on the
 /// worlds, and starts no server before this has succeeded.
 pub fn restore<S: FsHook>(
-    shelf: &BackupRepository,
+    repository: &BackupRepository,
     backup: &Backup,
     volume: &Volume,
     worlds: &Worlds,
-    wish: RestoreTarget<'_>,
+    target: RestoreTarget<'_>,
     disk: &mut Disk<S>,
     now: Timestamp,
 ) -> Result<Restored, Error> {
     // Remove files of an earlier attempt, of this or another backup, so that they take no space.
     disk.remove_all(&volume.restoring_dir())?;
-    let (free, needed) = (free_for(volume).map_err(Error::Space)?, backup.seal.bytes);
-    if free < room_for(needed) {
+    let (free, needed) = (available_space(volume).map_err(Error::Space)?, backup.seal.bytes);
+    if free < space_needed(needed) {
         return Err(Error::Full { id: backup.id.clone(), free, needed });
     }
     let unpacked = volume.restoring_dir();
-    unpack(shelf, backup, &unpacked, disk)?;
-    let (goes, comes) = match wish.part {
+    unpack(repository, backup, &unpacked, disk)?;
+    let (existing, restored) = match target.part {
         // Worlds are detected by content again, as when they were backed up. A backup of everything contains other files too, which are not used.
         RestorePart::Worlds => {
             let read = |source| RecordError::Read { path: unpacked.display().to_string(), source };
             (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
         }
         RestorePart::Everything => {
-            let goes = what_makes_room(volume.root(), worlds)?;
+            let existing = entries_to_displace(volume.root(), worlds)?;
             // Plugins behind a link stay, including the key, unless the backup contains plugins.
             let plugins = PathBuf::from("plugins");
-            if goes.contains(&plugins) || is_there(&unpacked.join(&plugins)) {
-                keep_key(volume, &unpacked, disk)?;
+            if existing.contains(&plugins) || exists(&unpacked.join(&plugins)) {
+                keep_floodgate_key(volume, &unpacked, disk)?;
             }
-            (goes, what_lies_in(&unpacked)?)
+            (existing, restorable_entries(&unpacked)?)
         }
     };
     // Also displace items in the way that are no longer worlds: a newer Minecraft leaves emptied folders behind.
-    let in_the_way = comes.iter().filter(|path| is_there(&volume.root().join(path)));
-    let aside: BTreeSet<PathBuf> = goes.into_iter().chain(in_the_way.cloned()).collect();
+    let conflicting = restored.iter().filter(|path| exists(&volume.root().join(path)));
+    let displaced: BTreeSet<PathBuf> = existing.into_iter().chain(conflicting.cloned()).collect();
     let done = Restored {
         at: now,
         id: backup.id.clone(),
-        set_aside: if aside.is_empty() { String::new() } else { free_place(volume, now) },
-        request: wish.request.map(str::to_owned),
-        everything: wish.part == RestorePart::Everything,
+        set_aside: if displaced.is_empty() { String::new() } else { unused_path(volume, now) },
+        request: target.request.map(str::to_owned),
+        everything: target.part == RestorePart::Everything,
         after_damage: backup.after_damage,
     };
-    let journal = RestoreJournal { done, aside: aside.into_iter().collect(), comes };
+    let journal = RestoreJournal { done, aside: displaced.into_iter().collect(), comes: restored };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
-    carry_out(volume, &journal, disk)
+    apply_journal(volume, &journal, disk)
 }
 
 /// How many bytes must be free on the server's volume to restore a backup of this size. It is unpacked beside the existing files, and none is
 /// deleted.
-pub const fn room_for(copied: u64) -> u64 {
-    copied.saturating_add(SPARE)
+pub const fn space_needed(backup_bytes: u64) -> u64 {
+    backup_bytes.saturating_add(RESERVED_BYTES)
 }
 
 /// The free bytes for a restore. Files of an earlier attempt count as free, because they are removed first.
-pub(crate) fn free_for(volume: &Volume) -> io::Result<u64> {
+pub(crate) fn available_space(volume: &Volume) -> io::Result<u64> {
     let left = WalkDir::new(volume.restoring_dir()).into_iter().filter_map(Result::ok);
     let files = left.filter_map(|entry| entry.metadata().ok()).filter(Metadata::is_file);
-    let goes: u64 = files.map(|file| file.len()).sum();
-    Ok(fs_ops::free_bytes(volume.root())?.saturating_add(goes))
+    let leftover_bytes: u64 = files.map(|file| file.len()).sum();
+    Ok(fs_ops::free_bytes(volume.root())?.saturating_add(leftover_bytes))
 }
 
 /// The folders of these worlds, relative to `root`.
@@ -188,37 +189,37 @@ fn folders(root: &Path, worlds: &Worlds) -> Vec<PathBuf> {
 }
 
 /// The top-level items of a server's directory that belong in a backup of everything, in order.
-fn what_lies_in(root: &Path) -> Result<Vec<PathBuf>, Error> {
+fn restorable_entries(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| RecordError::Read { path: root.display().to_string(), source };
     let names = fs_ops::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
-    let mut names: Vec<PathBuf> = names.filter(|name| !stays(name)).collect();
+    let mut names: Vec<PathBuf> = names.filter(|name| !is_left_in_place(name)).collect();
     names.sort();
     Ok(names)
 }
 
 /// The items that are displaced. A link that leads to no world stays: no backup contains it, so it would not be replaced.
-fn what_makes_room(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> {
+fn entries_to_displace(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> {
     let worlds = folders(root, worlds);
-    let leads_to_a_world = |name: &PathBuf| worlds.iter().any(|world| world.starts_with(name));
-    let mut names = what_lies_in(root)?;
-    names.retain(|name| !root.join(name).is_symlink() || leads_to_a_world(name));
+    let leads_to_world = |name: &PathBuf| worlds.iter().any(|world| world.starts_with(name));
+    let mut names = restorable_entries(root)?;
+    names.retain(|name| !root.join(name).is_symlink() || leads_to_world(name));
     Ok(names)
 }
 
 /// Replaces the Floodgate key in the unpacked backup with the existing one, if any.
-fn keep_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
-    let (here, comes) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
-    match fs::metadata(&here) {
+fn keep_floodgate_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
+    let (current_key, new_key) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
+    match fs::metadata(&current_key) {
         Ok(key) if key.is_file() && key.len() > 0 => {}
         Ok(_) => return Ok(()),
-        Err(missing) if is_gone(&missing) => return Ok(()),
-        Err(source) => return Err(RecordError::Read { path: here.display().to_string(), source }.into()),
+        Err(missing) if is_removed(&missing) => return Ok(()),
+        Err(source) => return Err(RecordError::Read { path: current_key.display().to_string(), source }.into()),
     }
-    let folder = comes.parent().unwrap_or(unpacked);
+    let folder = new_key.parent().unwrap_or(unpacked);
     disk.make_directory(folder)?;
-    disk.remove(&comes)?;
-    disk.step("copy to", &comes, |comes| fs::copy(&here, comes).map(drop))?;
-    disk.step("bring to the disk", &comes, |comes| File::open(comes)?.sync_all())?;
+    disk.remove(&new_key)?;
+    disk.step("copy to", &new_key, |new_key| fs::copy(&current_key, new_key).map(drop))?;
+    disk.step("flush", &new_key, |new_key| File::open(new_key)?.sync_all())?;
     for directory in folder.ancestors().take_while(|directory| directory.starts_with(unpacked)) {
         disk.sync_directory(directory)?;
     }
@@ -227,52 +228,52 @@ fn keep_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> 
 
 /// A free path for displaced files, relative to the server's directory. Displaced worlds must never conflict, which would keep the server down
 /// for ever. Conflicts arise from two restores in one second, or from a clock that was set back.
-fn free_place(volume: &Volume, now: Timestamp) -> String {
-    let place = format!("{OUR_DIR}/set-aside/{}", now.strftime("%Y%m%dT%H%M%SZ"));
-    let is_free = |place: &String| !is_there(&volume.root().join(place));
-    let mut numbered = (2..100).map(|number| format!("{place}-{number}"));
-    if is_free(&place) { place } else { numbered.find(is_free).unwrap_or(place) }
+fn unused_path(volume: &Volume, now: Timestamp) -> String {
+    let path = format!("{NIGHTSHIFT_DIR}/set-aside/{}", now.strftime("%Y%m%dT%H%M%SZ"));
+    let is_free = |path: &String| !exists(&volume.root().join(path));
+    let mut numbered = (2..100).map(|number| format!("{path}-{number}"));
+    if is_free(&path) { path } else { numbered.find(is_free).unwrap_or(path) }
 }
 
 /// Finishes a restore that has begun, if any.
 pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<Restored>, Error> {
     match read_record(&volume.restore_journal_path())? {
-        Some(journal) => carry_out(volume, &journal, disk).map(Some),
+        Some(journal) => apply_journal(volume, &journal, disk).map(Some),
         None => Ok(None),
     }
 }
 
-fn carry_out<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Disk<S>) -> Result<Restored, Error> {
+fn apply_journal<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Disk<S>) -> Result<Restored, Error> {
     use std::os::unix::ffi::OsStrExt;
-    let RestoreJournal { done, aside, comes } = journal;
-    for folder in aside.iter().chain(comes) {
-        plain(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
+    let RestoreJournal { done, aside: displaced, comes: restored } = journal;
+    for folder in displaced.iter().chain(restored) {
+        safe_path(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
     }
-    let beside = volume.root().join(&done.set_aside);
+    let displaced_dir = volume.root().join(&done.set_aside);
     // All are displaced before the first is moved in. An item that is already displaced was moved before a crash, and its replacement may be in
     // place.
-    for folder in aside {
-        let (from, to) = (volume.root().join(folder), beside.join(folder));
-        if is_there(&from) && !is_there(&to) {
-            disk.carry(&from, &to)?;
+    for folder in displaced {
+        let (from, to) = (volume.root().join(folder), displaced_dir.join(folder));
+        if exists(&from) && !exists(&to) {
+            disk.move_and_sync(&from, &to)?;
         }
     }
-    for folder in comes {
+    for folder in restored {
         let (from, to) = (volume.restoring_dir().join(folder), volume.root().join(folder));
-        if is_there(&from) {
-            if is_there(&to) {
-                return Err(Error::InTheWay { name: folder.display().to_string() });
+        if exists(&from) {
+            if exists(&to) {
+                return Err(Error::Occupied { name: folder.display().to_string() });
             }
-            disk.carry(&from, &to)?;
+            disk.move_and_sync(&from, &to)?;
         }
     }
     if !done.after_damage {
-        damage::forget(volume, disk)?;
+        damage::reset(volume, disk)?;
     }
     disk.write_record(&volume.restored_path(), done)?;
     disk.remove(&volume.restore_journal_path())?;
-    let ours = volume.set_aside_dir();
-    disk.sync_directory(ours.parent().unwrap_or(volume.root()))?;
+    let own_dir = volume.displaced_dir();
+    disk.sync_directory(own_dir.parent().unwrap_or(volume.root()))?;
     disk.remove_all(&volume.restoring_dir())?;
     Ok(done.clone())
 }
@@ -280,7 +281,7 @@ fn carry_out<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Di
 /// Unpacks all of `backup` into the directory `into`, which is created anew. An existing one is removed first. On success, all files were
 /// compared with the record and are on disk.
 pub fn unpack<S: FsHook>(
-    shelf: &BackupRepository,
+    repository: &BackupRepository,
     backup: &Backup,
     into: &Path,
     disk: &mut Disk<S>,
@@ -288,23 +289,23 @@ pub fn unpack<S: FsHook>(
     disk.remove_all(into)?;
     disk.make_directory(into)?;
     let mut unpacking = Unpacking { into, disk, open: None };
-    match archive::read(&shelf.directory(&backup.id), &backup.seal, &mut unpacking) {
-        Ok(()) => shelf.mark_read(&backup.id, disk),
+    match archive::read(&repository.directory(&backup.id), &backup.seal, &mut unpacking) {
+        Ok(()) => repository.mark_read(&backup.id, disk),
         Err(Damaged::Target(error)) => return Err(error.into()),
-        Err(source) if !source.is_about_the_archive() => {
-            shelf.mark_unread(&backup.id, &source, disk);
+        Err(source) if !source.is_archive_fault() => {
+            repository.mark_unread(&backup.id, &source, disk);
             return Err(Error::Unread { id: backup.id.clone(), source });
         }
         Err(source) => {
             // A failed mark, on a volume that is mounted read-only, matters less than the damage itself.
-            drop(shelf.mark_damaged(&backup.id, &source, disk));
+            drop(repository.mark_damaged(&backup.id, &source, disk));
             return Err(Error::Damaged { id: backup.id.clone(), source });
         }
     }
     // Names last, because each file's content is already on disk.
     for entry in WalkDir::new(into).contents_first(true).sort_by_file_name() {
         let entry = entry.map_err(io::Error::from);
-        let path = disk.step("look through", into, |_| entry)?;
+        let path = disk.step("list", into, |_| entry)?;
         if path.file_type().is_dir() {
             disk.sync_directory(path.path())?;
         }
@@ -344,7 +345,7 @@ impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
 
     fn end(&mut self) -> Result<(), fs_ops::Error> {
         let Some((path, file, mode, modified)) = self.open.take() else { return Ok(()) };
-        self.disk.step("bring to the disk", &path, |_| {
+        self.disk.step("flush", &path, |_| {
             file.set_permissions(fs::Permissions::from_mode(mode))?;
             file.set_times(FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(modified)))?;
             file.sync_all()

@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use super::Contents;
 
 /// How long a backup is kept that a user may still want to return to instead of a newer one.
-const MAY_BE_WANTED: SignedDuration = SignedDuration::from_hours(30 * 24);
+const OLDER_KEPT_FOR: SignedDuration = SignedDuration::from_hours(30 * 24);
 
 /// How many backups are kept, and for how long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Retention {
 
 /// The state of a backup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum BackupState {
     /// It was verified, and no fault was found since.
     Good,
     /// The disk could not read it last time. It may become readable again.
@@ -45,7 +45,7 @@ pub struct RetentionCandidate {
     /// Whether it was taken after the server's log had reported damage to the worlds.
     pub after_damage: bool,
     /// Whether it can be used.
-    pub standing: Standing,
+    pub standing: BackupState,
     /// Whether an unfinished update may need it for a rollback.
     pub needed: bool,
 }
@@ -64,69 +64,73 @@ pub struct RetentionCandidate {
 /// - A backup that is needed.
 /// - A backup that is not good, while good ones leave a place free and it is not too old. It takes no place itself.
 /// - A backup that could not be read, if it would be the last of its kind and no good one exists. It may be the only one.
-pub fn to_remove(copies: &[RetentionCandidate], retention: Retention, now: Timestamp) -> Vec<String> {
+pub fn to_remove(candidates: &[RetentionCandidate], retention: Retention, now: Timestamp) -> Vec<String> {
     let most = usize::try_from(retention.max_count.max(1)).unwrap_or(usize::MAX);
-    let too_old = |copy: &RetentionCandidate| {
+    let too_old = |candidate: &RetentionCandidate| {
         let oldest = retention.max_age.map(|age| now.checked_sub(age).unwrap_or(Timestamp::MIN));
-        oldest.is_some_and(|oldest| copy.taken_at < oldest)
+        oldest.is_some_and(|oldest| candidate.taken_at < oldest)
     };
-    let mut newest_first: Vec<&RetentionCandidate> = copies.iter().collect();
+    let mut newest_first: Vec<&RetentionCandidate> = candidates.iter().collect();
     newest_first.sort_by(|a, b| (b.taken_at, &b.id).cmp(&(a.taken_at, &a.id)));
     let (good, bad): (Vec<&RetentionCandidate>, Vec<&RetentionCandidate>) =
-        newest_first.into_iter().partition(|copy| copy.standing == Standing::Good);
+        newest_first.into_iter().partition(|candidate| candidate.standing == BackupState::Good);
 
     // A good backup is preferred to any that could not be read.
     let newest = |fits: &dyn Fn(&RetentionCandidate) -> bool| {
-        let unread = bad.iter().filter(|copy| copy.standing == Standing::Unread);
-        good.iter().chain(unread).find(|copy| fits(copy)).copied()
+        let unread = bad.iter().filter(|candidate| candidate.standing == BackupState::Unread);
+        good.iter().chain(unread).find(|candidate| fits(candidate)).copied()
     };
-    let has_worlds = |copy: &RetentionCandidate| copy.contents.is_some_and(Contents::has_worlds);
-    let has_server_files = |copy: &RetentionCandidate| copy.contents.is_some_and(Contents::has_server_files);
-    let is_way_back = |copy: &RetentionCandidate| copy.before_update && has_worlds(copy);
-    let is_from_before_damage = |copy: &RetentionCandidate| !copy.after_damage && has_worlds(copy);
-    let way_back = newest(&is_way_back);
-    let is_older = |copy: &RetentionCandidate| {
-        copy.data_version.is_some() && copy.data_version < way_back.and_then(|it| it.data_version)
+    let has_worlds = |candidate: &RetentionCandidate| candidate.contents.is_some_and(Contents::has_worlds);
+    let has_server_files = |candidate: &RetentionCandidate| candidate.contents.is_some_and(Contents::has_server_files);
+    let is_rollback = |candidate: &RetentionCandidate| candidate.before_update && has_worlds(candidate);
+    let is_from_before_damage = |candidate: &RetentionCandidate| !candidate.after_damage && has_worlds(candidate);
+    let rollback = newest(&is_rollback);
+    let is_older = |candidate: &RetentionCandidate| {
+        candidate.data_version.is_some() && candidate.data_version < rollback.and_then(|rollback| rollback.data_version)
     };
-    let may_be_wanted = |copy: &RetentionCandidate| now.duration_since(copy.taken_at) < MAY_BE_WANTED;
-    let is_way_further_back = |copy: &RetentionCandidate| is_way_back(copy) && is_older(copy) && may_be_wanted(copy);
+    let may_be_wanted = |candidate: &RetentionCandidate| now.duration_since(candidate.taken_at) < OLDER_KEPT_FOR;
+    let is_older_rollback =
+        |candidate: &RetentionCandidate| is_rollback(candidate) && is_older(candidate) && may_be_wanted(candidate);
     let newest_worlds = newest(&has_worlds);
     let of_older_than = |newer: Option<&RetentionCandidate>| {
         let bound = newer.and_then(|newer| newer.data_version);
-        newest(&|copy: &RetentionCandidate| {
-            has_worlds(copy) && copy.data_version.is_some() && copy.data_version < bound && may_be_wanted(copy)
+        newest(&|candidate: &RetentionCandidate| {
+            has_worlds(candidate)
+                && candidate.data_version.is_some()
+                && candidate.data_version < bound
+                && may_be_wanted(candidate)
         })
     };
     let of_older = of_older_than(newest_worlds);
     let last = [
         newest_worlds,
         newest(&has_server_files),
-        way_back,
-        newest(&is_way_further_back),
+        rollback,
+        newest(&is_older_rollback),
         of_older,
         of_older_than(of_older),
         newest(&is_from_before_damage),
     ];
-    let is_last = |copy: &RetentionCandidate| last.iter().flatten().any(|last| last.id == copy.id);
+    let is_last = |candidate: &RetentionCandidate| last.iter().flatten().any(|last| last.id == candidate.id);
 
-    let mut kept = 0;
+    let mut retained = 0;
     let mut removed: Vec<&RetentionCandidate> = Vec::new();
-    for (place, copy) in good.iter().enumerate() {
-        if copy.needed || is_last(copy) || (place < most && !too_old(copy)) {
-            kept += 1;
+    for (rank, candidate) in good.iter().enumerate() {
+        if candidate.needed || is_last(candidate) || (rank < most && !too_old(candidate)) {
+            retained += 1;
         } else {
-            removed.push(copy);
+            removed.push(candidate);
         }
     }
-    for copy in &bad {
-        if copy.needed || is_last(copy) || (kept < most && !too_old(copy)) {
-            kept += 1;
+    for candidate in &bad {
+        if candidate.needed || is_last(candidate) || (retained < most && !too_old(candidate)) {
+            retained += 1;
         } else {
-            removed.push(copy);
+            removed.push(candidate);
         }
     }
     removed.sort_by(|a, b| (a.taken_at, &a.id).cmp(&(b.taken_at, &b.id)));
-    removed.into_iter().map(|copy| copy.id.clone()).collect()
+    removed.into_iter().map(|candidate| candidate.id.clone()).collect()
 }
 
 #[cfg(test)]

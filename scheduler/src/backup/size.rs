@@ -8,20 +8,20 @@ use jiff::{SignedDuration, Timestamp};
 
 use super::contents::{self, BackupSource};
 use super::{Contents, LiveReads};
-use crate::protocol::sizes::Sizes;
+use crate::protocol::backup_size::Sizes;
 use crate::world::Worlds;
 
 /// The size is unknown.
 #[derive(Debug, thiserror::Error)]
 pub enum SizeUnknown {
     /// The worlds could not be found.
-    #[error("could not look for the worlds")]
+    #[error("could not find the worlds")]
     Worlds(#[source] io::Error),
     /// A path could not be read.
     #[error(transparent)]
     Contents(#[from] contents::Error),
     /// The files are too many for the time limit. A partial sum would be mistaken for the whole.
-    #[error("not all files were looked at within {} s", .0.as_secs())]
+    #[error("not all files were checked within {} s", .0.as_secs())]
     TooLong(SignedDuration),
 }
 
@@ -32,8 +32,8 @@ pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp)
     let size = |contents| {
         let mut bytes: u64 = 0;
         // The server may be running, and files that disappear meanwhile do not count.
-        let source = BackupSource { data, worlds: &worlds, contents, reading: LiveReads::Live };
-        source.each(|item| {
+        let source = BackupSource { data, worlds: &worlds, contents, reading: LiveReads::Online };
+        source.for_each(|item| {
             bytes = bytes.saturating_add(item.content.size());
             if now().duration_since(at) > within { Err(SizeUnknown::TooLong(within)) } else { Ok(()) }
         })?;
@@ -73,8 +73,8 @@ mod tests {
         let server = a_server();
         let sizes = measure(server.path(), SignedDuration::from_secs(60), || Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!((sizes.worlds, sizes.server_files), (8_342, 1_020));
-        assert_eq!(sizes.of(Contents::Everything), 9_362);
-        assert_eq!([Contents::Worlds, Contents::ServerFiles].map(|contents| sizes.of(contents)), [8_342, 1_020]);
+        assert_eq!(sizes.total(Contents::Everything), 9_362);
+        assert_eq!([Contents::Worlds, Contents::ServerFiles].map(|contents| sizes.total(contents)), [8_342, 1_020]);
     }
 
     #[test]
@@ -86,7 +86,7 @@ mod tests {
             Timestamp::from_second(seconds.get()).unwrap()
         };
         let problem = measure(server.path(), SignedDuration::from_secs(60), slow).unwrap_err();
-        assert_eq!(problem.to_string(), "not all files were looked at within 60 s");
+        assert_eq!(problem.to_string(), "not all files were checked within 60 s");
         assert!(seconds.get() <= 80, "and is left at once: {}", seconds.get());
     }
 }

@@ -8,7 +8,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 
 #[derive(Debug, Parser)]
-#[command(name = "agent", version, about = "Nightshift's hands in a server pod")]
+#[command(name = "agent", version, about = "Nightshift's agent in a server pod")]
 struct Line {
     #[command(subcommand)]
     command: Command,
@@ -50,7 +50,7 @@ async fn main() -> ExitCode {
                     ExitCode::SUCCESS
                 }
                 init::InitResult::Refused(_) => ExitCode::from(REFUSED),
-                init::InitResult::TryAnew(_) => ExitCode::FAILURE,
+                init::InitResult::Retry(_) => ExitCode::FAILURE,
             },
             _ = terminate.recv() => ExitCode::from(TERMINATED),
         },

@@ -14,30 +14,30 @@
 //! **Where a server is backed up only after play**, an instant is left out if nobody has played since the newest backup. The next instant is then
 //! shown. It also covers players who join in between.
 //!
-//! **A user's request has priority**, and may be as old as a request to apply now. See [`Gate::by_hand`].
+//! **A user's request has priority**, and may be as old as a request to apply now. See [`Gate::on_request`].
 
 use jiff::Timestamp;
 
 use super::Gate;
 use super::window::{Window, WindowError};
 use crate::backup::Trigger;
-use crate::protocol::{HotCopyOutcome, HotCopySeen};
+use crate::protocol::{OnlineBackupOutcome, OnlineBackupReport};
 
 /// When a running server is backed up, repeatedly.
 #[derive(Debug, Clone)]
 pub struct BackupTimes {
     schedule: Window,
     /// An instant is left out while nobody has played since the newest backup.
-    only_played: bool,
+    only_if_played: bool,
 }
 
 /// The record of the backups taken so far, and which instant was shown as the next one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BackupHistory<'a> {
     /// The instant that was last shown as the next one. `None`: no instant was shown.
-    pub promised: Option<Timestamp>,
+    pub last_shown: Option<Timestamp>,
     /// The agent's last request.
-    pub hot: Option<&'a HotCopySeen>,
+    pub last_request: Option<&'a OnlineBackupReport>,
     /// When the newest successful backup with the contents of a scheduled one was begun.
     pub newest: Option<Timestamp>,
     /// Whether nobody can have played since that backup was begun.
@@ -59,7 +59,7 @@ pub enum DueBackup {
     /// Due for this instant of the schedule.
     Scheduled(Timestamp),
     /// Due for a user's request with this instant.
-    Asked(Timestamp),
+    Requested(Timestamp),
 }
 
 impl DueBackup {
@@ -67,7 +67,7 @@ impl DueBackup {
     pub fn request(self) -> String {
         match self {
             Self::Scheduled(instant) => format!("scheduled-{instant}"),
-            Self::Asked(at) => format!("asked-{}", at.as_second()),
+            Self::Requested(at) => format!("asked-{}", at.as_second()),
         }
     }
 
@@ -75,7 +75,7 @@ impl DueBackup {
     pub const fn trigger(self) -> Trigger {
         match self {
             Self::Scheduled(_) => Trigger::Scheduled,
-            Self::Asked(_) => Trigger::OnDemand,
+            Self::Requested(_) => Trigger::OnDemand,
         }
     }
 }
@@ -83,23 +83,23 @@ impl DueBackup {
 impl BackupHistory<'_> {
     /// Whether the agent was given this request.
     fn was_given(&self, due: DueBackup) -> bool {
-        self.hot.is_some_and(|hot| hot.request == due.request())
+        self.last_request.is_some_and(|last_request| last_request.request == due.request())
     }
 
-    fn is_taking_one(&self) -> bool {
-        self.hot.is_some_and(|hot| hot.outcome == HotCopyOutcome::Running)
+    fn is_running(&self) -> bool {
+        self.last_request.is_some_and(|last_request| last_request.outcome == OnlineBackupOutcome::Running)
     }
 }
 
 impl BackupRequest {
     /// Whether it is young enough to be served.
-    pub fn counts(self, now: Timestamp) -> bool {
-        Gate::by_hand(self.at, self.accepted, now).is_some()
+    pub fn is_valid(self, now: Timestamp) -> bool {
+        Gate::on_request(self.at, self.accepted, now).is_some()
     }
 
     /// Whether the agent was given this request, whatever the result.
     pub fn was_given(self, past: &BackupHistory<'_>) -> bool {
-        past.was_given(DueBackup::Asked(self.at))
+        past.was_given(DueBackup::Requested(self.at))
     }
 }
 
@@ -107,13 +107,13 @@ impl BackupTimes {
     /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. When the clocks change, an instant falls where a
     /// window would open.
     pub fn parse(cron: &str, zone: &str) -> Result<Self, WindowError> {
-        Ok(Self { schedule: Window::parse_instants(cron, zone)?, only_played: false })
+        Ok(Self { schedule: Window::parse_instants(cron, zone)?, only_if_played: false })
     }
 
     /// The same schedule, without the instants before which nobody has played since the newest backup.
     #[must_use]
-    pub fn of_a_server_that_was_played(self) -> Self {
-        Self { only_played: true, ..self }
+    pub fn only_if_played(self) -> Self {
+        Self { only_if_played: true, ..self }
     }
 
     /// The next instant after now.
@@ -122,32 +122,32 @@ impl BackupTimes {
     }
 
     /// The instant that must still be served now.
-    pub fn owed(&self, past: &BackupHistory<'_>, now: Timestamp) -> Option<Timestamp> {
-        let promised = past.promised?;
-        let instant = self.schedule.opened_by(now).filter(|instant| promised <= *instant)?;
+    pub fn due_instant(&self, past: &BackupHistory<'_>, now: Timestamp) -> Option<Timestamp> {
+        let last_shown = past.last_shown?;
+        let instant = self.schedule.opened_by(now).filter(|instant| last_shown <= *instant)?;
         let is_too_late = |next: Timestamp| now.duration_since(instant) >= next.duration_since(instant) / 2;
         let is_served = past.was_given(DueBackup::Scheduled(instant)) || past.newest.is_some_and(|at| instant <= at);
-        let is_of_no_use = self.only_played && past.is_unplayed;
+        let is_of_no_use = self.only_if_played && past.is_unplayed;
         (!is_served && !is_of_no_use && !self.next(now).is_some_and(is_too_late)).then_some(instant)
     }
 }
 
 /// The backup to request from the agent now, if the server is up and no other work is running there. `asked` is a request that is not yet
 /// recorded as served.
-pub fn next_copy(
+pub fn next_backup(
     schedule: Option<&BackupTimes>,
-    asked: Option<BackupRequest>,
+    request: Option<BackupRequest>,
     past: &BackupHistory<'_>,
     now: Timestamp,
 ) -> Option<DueBackup> {
-    if past.is_taking_one() {
+    if past.is_running() {
         return None;
     }
-    match asked {
+    match request {
         // The agent remembers one request. The operator records that this one was served before it sends another.
-        Some(asked) if asked.was_given(past) => None,
-        Some(asked) if asked.counts(now) => Some(DueBackup::Asked(asked.at)),
-        Some(_) | None => schedule?.owed(past, now).map(DueBackup::Scheduled),
+        Some(request) if request.was_given(past) => None,
+        Some(request) if request.is_valid(now) => Some(DueBackup::Requested(request.at)),
+        Some(_) | None => schedule?.due_instant(past, now).map(DueBackup::Scheduled),
     }
 }
 

@@ -16,12 +16,12 @@ enum BlackoutTime {
     /// From the first instant up to, and not at, the second.
     Once { from: Timestamp, to: Timestamp },
     /// Each opening of this window.
-    Again(Window),
+    Recurring(Window),
 }
 
 /// Why two instants do not form a blackout.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a blackout from {from} to {to} is over before it begins: write the later instant as `to`")]
+#[error("a blackout from {from} to {to} ends before it starts: write the later time as `to`")]
 pub struct InvertedRange {
     from: Timestamp,
     to: Timestamp,
@@ -37,8 +37,8 @@ impl Blackout {
     }
 
     /// A recurring blackout, from a cron expression, a zone and a length as for a window. When the clocks change, it begins when a window would.
-    pub fn again(name: &str, cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
-        Ok(Self { name: name.to_owned(), when: BlackoutTime::Again(Window::parse_blackout(cron, zone, length)?) })
+    pub fn recurring(name: &str, cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
+        Ok(Self { name: name.to_owned(), when: BlackoutTime::Recurring(Window::parse_blackout(cron, zone, length)?) })
     }
 
     /// The name that the user gave it.
@@ -50,7 +50,7 @@ impl Blackout {
     pub(super) fn until(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
             BlackoutTime::Once { from, to } => (*from <= now && now < *to).then_some(*to),
-            BlackoutTime::Again(window) => {
+            BlackoutTime::Recurring(window) => {
                 window.opened_by(now).map(|began| began + window.length()).filter(|end| now < *end)
             }
         }
@@ -60,7 +60,7 @@ impl Blackout {
     pub(super) fn ended_by(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
             BlackoutTime::Once { from: _, to } => Some(*to).filter(|end| *end <= now),
-            BlackoutTime::Again(window) => {
+            BlackoutTime::Recurring(window) => {
                 window.opened_by(now).map(|began| began + window.length()).filter(|end| *end <= now)
             }
         }
@@ -70,7 +70,7 @@ impl Blackout {
     pub(super) fn begins_after(&self, now: Timestamp) -> Option<Timestamp> {
         match &self.when {
             BlackoutTime::Once { from, to: _ } => Some(*from).filter(|from| *from > now),
-            BlackoutTime::Again(window) => window.opens_after(now),
+            BlackoutTime::Recurring(window) => window.opens_after(now),
         }
     }
 }

@@ -74,19 +74,19 @@ pub enum FieldProblem {
         names: &'static [&'static str],
     },
     /// A range that ends before it begins.
-    #[error("a range goes up, write `{instead}`")]
+    #[error("a range has to ascend, write `{suggestion}`")]
     Backwards {
         /// The same as two ranges.
-        instead: String,
+        suggestion: String,
     },
     /// A step that is not a number, or is 0.
     #[error("the step after `/` is 1 or more")]
     Step,
     /// A step after a single value, which cron implementations read differently.
-    #[error("a step needs a range, write `{instead}`")]
-    StepAlone {
+    #[error("a step needs a range, write `{suggestion}`")]
+    StepOnSingleValue {
         /// The range that is probably meant.
-        instead: String,
+        suggestion: String,
     },
 }
 
@@ -140,7 +140,7 @@ fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
             }
             None => (item, None),
         };
-        let (from, to) = bounds_of(field, range, step).map_err(problem)?;
+        let (from, to) = parse_bounds(field, range, step).map_err(problem)?;
         let step = usize::try_from(step.unwrap_or(1)).expect("a u32 is a usize on every machine we build for");
         numbers.extend((from..=to).step_by(step));
     }
@@ -151,17 +151,17 @@ fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
 }
 
 /// The first and the last number of `*`, `a` or `a-b`.
-fn bounds_of(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32), FieldProblem> {
+fn parse_bounds(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32), FieldProblem> {
     let (lowest, highest) = field.bounds();
     if range == "*" {
         // Not 7: 7 is Sunday, which is already 0, and `*/2` would count it again.
         return Ok((lowest, if field == Field::DayOfWeek { 6 } else { highest }));
     }
     let Some((from_text, to_text)) = range.split_once('-') else {
-        let only = value(field, range)?;
+        let single = value(field, range)?;
         return match step {
-            Some(step) => Err(FieldProblem::StepAlone { instead: format!("{range}-{highest}/{step}") }),
-            None => Ok((only, only)),
+            Some(step) => Err(FieldProblem::StepOnSingleValue { suggestion: format!("{range}-{highest}/{step}") }),
+            None => Ok((single, single)),
         };
     };
     let (from, to) = (value(field, from_text)?, value(field, to_text)?);
@@ -169,7 +169,7 @@ fn bounds_of(field: Field, range: &str, step: Option<u32>) -> Result<(u32, u32),
     let to = if field == Field::DayOfWeek && to == 0 && from > 0 { 7 } else { to };
     if from > to {
         let last = if field == Field::DayOfWeek { 6 } else { highest };
-        return Err(FieldProblem::Backwards { instead: format!("{from_text}-{last},{lowest}-{to_text}") });
+        return Err(FieldProblem::Backwards { suggestion: format!("{from_text}-{last},{lowest}-{to_text}") });
     }
     Ok((from, to))
 }

@@ -12,12 +12,12 @@ fn window(cron: &str, zone: &str, length: SignedDuration) -> Window {
     Window::parse(cron, zone, length).unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn only(window: Window) -> Windows {
+fn single_window(window: Window) -> Windows {
     Windows { windows: vec![window], enabled: true, blackouts: Vec::new() }
 }
 
 fn utc(cron: &str) -> Windows {
-    only(window(cron, "UTC", HOUR))
+    single_window(window(cron, "UTC", HOUR))
 }
 
 fn open(opened_at: &str, until: &str) -> Gate {
@@ -28,7 +28,7 @@ fn shut(opens: &str) -> Gate {
     Gate::Shut { opens: Some(at(opens)) }
 }
 
-fn complaint(cron: &str) -> String {
+fn error_message(cron: &str) -> String {
     Window::parse(cron, "UTC", HOUR).unwrap_err().to_string()
 }
 
@@ -74,7 +74,7 @@ fn names_steps_ranges_and_lists_follow_vixie_cron() {
 #[test]
 fn nicknames_equal_their_five_fields() {
     let thursday = at("2026-01-01T12:30:00Z");
-    let quarter = |cron| only(window(cron, "UTC", Window::SHORTEST)).gate(thursday);
+    let quarter = |cron| single_window(window(cron, "UTC", Window::SHORTEST)).gate(thursday);
     assert_eq!(quarter("@hourly"), shut("2026-01-01T13:00:00Z"));
     assert_eq!(quarter("@daily"), shut("2026-01-02T00:00:00Z"));
     assert_eq!(quarter("@weekly"), shut("2026-01-04T00:00:00Z"));
@@ -84,34 +84,34 @@ fn nicknames_equal_their_five_fields() {
 
 #[test]
 fn local_start_hour_is_stable_across_clock_changes() {
-    let daily = only(window("0 4 * * *", "Europe/Berlin", HOUR));
+    let daily = single_window(window("0 4 * * *", "Europe/Berlin", HOUR));
     assert_eq!(daily.gate(at("2026-03-27T12:00:00Z")), shut("2026-03-28T03:00:00Z"));
     assert_eq!(daily.gate(at("2026-03-28T12:00:00Z")), shut("2026-03-29T02:00:00Z"));
 }
 
 #[test]
 fn nonexistent_local_start_opens_right_after_the_gap() {
-    let night = only(window("30 2 * * *", "Europe/Berlin", HOUR));
+    let night = single_window(window("30 2 * * *", "Europe/Berlin", HOUR));
     // From 02:00 the clocks went to 03:00, which is 01:00 UTC.
     assert_eq!(night.gate(at("2026-03-29T00:30:00Z")), shut("2026-03-29T01:00:00Z"));
     assert_eq!(night.gate(at("2026-03-29T01:00:00Z")), open("2026-03-29T01:00:00Z", "2026-03-29T02:00:00Z"));
     assert_eq!(night.gate(at("2026-03-29T02:00:00Z")), shut("2026-03-30T00:30:00Z"));
     // A gap of half an hour, and one over midnight.
-    let lord_howe = only(window("15 2 * * *", "Australia/Lord_Howe", HOUR));
+    let lord_howe = single_window(window("15 2 * * *", "Australia/Lord_Howe", HOUR));
     assert_eq!(lord_howe.gate(at("2026-10-03T12:00:00Z")), shut("2026-10-03T15:30:00Z"));
-    let cairo = only(window("0 0 * * 5", "Africa/Cairo", HOUR));
+    let cairo = single_window(window("0 0 * * 5", "Africa/Cairo", HOUR));
     assert_eq!(cairo.gate(at("2026-04-23T12:00:00Z")), shut("2026-04-23T22:00:00Z"));
 }
 
 #[test]
 fn ambiguous_local_start_opens_once() {
-    let night = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_mins(30)));
+    let night = single_window(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_mins(30)));
     assert_eq!(night.gate(at("2026-10-25T00:00:00Z")), shut("2026-10-25T00:30:00Z"));
     assert_eq!(night.gate(at("2026-10-25T00:45:00Z")), open("2026-10-25T00:30:00Z", "2026-10-25T01:00:00Z"));
     // 02:30 for the second time.
     assert_eq!(night.gate(at("2026-10-25T01:30:00Z")), shut("2026-10-26T01:30:00Z"));
     // Also for an instant before the second 02:30, and for a window that is still open then.
-    let long = only(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
+    let long = single_window(window("30 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
     for now in ["2026-10-25T00:30:00Z", "2026-10-25T01:10:00Z", "2026-10-25T01:40:00Z", "2026-10-25T03:29:59Z"] {
         assert_eq!(long.gate(at(now)), open("2026-10-25T00:30:00Z", "2026-10-25T03:30:00Z"), "{now}");
     }
@@ -139,13 +139,13 @@ fn overlapping_or_adjacent_windows_form_one_opening() {
 
 #[test]
 fn endless_opening_restarts_at_midnight() {
-    let always = only(window("*/15 * * * *", "Europe/Berlin", HOUR));
+    let always = single_window(window("*/15 * * * *", "Europe/Berlin", HOUR));
     for now in ["00:00:00", "11:37:12", "23:59:59"] {
         let now = at(&format!("2026-01-10T{now}Z"));
         assert_eq!(always.gate(now), open("2026-01-10T00:00:00Z", "2026-01-11T00:00:00Z"), "{now}");
     }
     // An opening that ends by itself within the second day stays whole, and a longer one is cut only after it.
-    let weekend = only(window("0 18 * * fri", "UTC", SignedDuration::from_hours(54)));
+    let weekend = single_window(window("0 18 * * fri", "UTC", SignedDuration::from_hours(54)));
     let first = open("2026-01-09T18:00:00Z", "2026-01-11T00:00:00Z");
     assert_eq!(weekend.gate(at("2026-01-09T18:00:00Z")), first);
     assert_eq!(weekend.gate(at("2026-01-10T23:59:59Z")), first);
@@ -171,36 +171,39 @@ fn exhausted_schedule_reports_no_next_opening() {
 
 #[test]
 fn manual_request_opens_gate_for_half_an_hour() {
-    let asked = at("2026-01-10T15:00:00Z");
+    let requested = at("2026-01-10T15:00:00Z");
     let opened = Some(open("2026-01-10T15:00:00Z", "2026-01-10T15:30:00Z"));
-    let after = |seconds| asked + SignedDuration::from_secs(seconds);
-    assert_eq!(Gate::by_hand(asked, false, after(10)), opened);
-    assert_eq!(Gate::by_hand(asked, false, after(-20)), opened, "another machine's clock may be ahead");
-    assert_eq!(Gate::by_hand(asked, false, after(301)), None, "a request from a backup starts nothing");
-    assert_eq!(Gate::by_hand(asked, false, after(-61)), None);
-    assert_eq!(Gate::by_hand(asked, true, after(301)), opened, "the countdown alone takes five minutes");
-    assert_eq!(Gate::by_hand(asked, true, after(1800)), None);
-    assert_eq!(Gate::by_hand(Timestamp::MAX, true, asked), None);
+    let after = |seconds| requested + SignedDuration::from_secs(seconds);
+    assert_eq!(Gate::on_request(requested, false, after(10)), opened);
+    assert_eq!(Gate::on_request(requested, false, after(-20)), opened, "another machine's clock may be ahead");
+    assert_eq!(Gate::on_request(requested, false, after(301)), None, "a request from a backup starts nothing");
+    assert_eq!(Gate::on_request(requested, false, after(-61)), None);
+    assert_eq!(Gate::on_request(requested, true, after(301)), opened, "the countdown alone takes five minutes");
+    assert_eq!(Gate::on_request(requested, true, after(1800)), None);
+    assert_eq!(Gate::on_request(Timestamp::MAX, true, requested), None);
 }
 
 #[test]
 fn invalid_field_is_reported_with_a_correction() {
-    assert_eq!(complaint("0 25 * * 0"), "`25` is wrong as hour of a schedule: write 0 to 23",);
+    assert_eq!(error_message("0 25 * * 0"), "`25` is wrong as hour of a schedule: write 0 to 23",);
     assert_eq!(
-        complaint("0 4 * * sunday"),
+        error_message("0 4 * * sunday"),
         "`sunday` is wrong as day of week of a schedule: write 0 to 7 or sun, mon, tue, wed, thu, fri, sat",
     );
-    assert_eq!(complaint("0 22-2 * * *"), "`22-2` is wrong as hour of a schedule: a range goes up, write `22-23,0-2`");
     assert_eq!(
-        complaint("0 4 * * sat-mon"),
-        "`sat-mon` is wrong as day of week of a schedule: a range goes up, write `sat-6,0-mon`"
+        error_message("0 22-2 * * *"),
+        "`22-2` is wrong as hour of a schedule: a range has to ascend, write `22-23,0-2`"
     );
     assert_eq!(
-        complaint("5/15 4 * * *"),
+        error_message("0 4 * * sat-mon"),
+        "`sat-mon` is wrong as day of week of a schedule: a range has to ascend, write `sat-6,0-mon`"
+    );
+    assert_eq!(
+        error_message("5/15 4 * * *"),
         "`5/15` is wrong as minute of a schedule: a step needs a range, write `5-59/15`"
     );
-    assert_eq!(complaint("*/0 4 * * *"), "`*/0` is wrong as minute of a schedule: the step after `/` is 1 or more");
-    assert_eq!(complaint("0 4 31,, * *"), "`` is wrong as day of month of a schedule: write 1 to 31");
+    assert_eq!(error_message("*/0 4 * * *"), "`*/0` is wrong as minute of a schedule: the step after `/` is 1 or more");
+    assert_eq!(error_message("0 4 31,, * *"), "`` is wrong as day of month of a schedule: write 1 to 31");
     for nonsense in
         ["0 4 L * *", "0 4 ? * *", "0 4 * * 1#2", "+1 4 * * *", "0 4 * * 8", "0 4 0 * *", "60 4 * * *", "0 -1 * * *"]
     {
@@ -210,18 +213,18 @@ fn invalid_field_is_reported_with_a_correction() {
 
 #[test]
 fn wrong_field_count_is_reported_with_an_example() {
-    assert!(complaint("0 4 * *").starts_with("`0 4 * *` has 4 fields, a schedule has five: minute, hour,"));
+    assert!(error_message("0 4 * *").starts_with("`0 4 * *` has 4 fields, a schedule has five: minute, hour,"));
     assert_eq!(
-        complaint("0 0 4 * * 0"),
+        error_message("0 0 4 * * 0"),
         "`0 0 4 * * 0` has 6 fields, a schedule has five and no seconds: try `0 4 * * 0`"
     );
-    assert!(complaint("").starts_with("`` has 0 fields"));
-    assert!(complaint("@reboot").starts_with("`@reboot` is not known: write `@hourly`"));
+    assert!(error_message("").starts_with("`` has 0 fields"));
+    assert!(error_message("@reboot").starts_with("`@reboot` is unknown: write `@hourly`"));
 }
 
 #[test]
 fn impossible_or_too_short_window_is_rejected() {
-    assert_eq!(complaint("0 4 30 2 *"), "`0 4 30 2 *` never happens: no month it names has such a day");
+    assert_eq!(error_message("0 4 30 2 *"), "`0 4 30 2 *` never occurs: no month that it names has such a day");
     assert_eq!(utc("0 4 29 2 *").gate(at("2026-01-01T00:00:00Z")), shut("2028-02-29T04:00:00Z"));
     let length = |minutes| Window::parse("@daily", "UTC", SignedDuration::from_mins(minutes)).unwrap_err();
     assert_eq!(length(5).to_string(), "a window of 5m is too short: write 15m to 168h");

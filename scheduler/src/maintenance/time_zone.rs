@@ -26,7 +26,7 @@ pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> WallClock {
 pub(super) fn first_reached(zone: Tz, reading: WallClock) -> Option<Timestamp> {
     let naive = reading.naive_utc();
     let reached = match zone.from_local_datetime(&naive) {
-        LocalResult::Single(only) => only,
+        LocalResult::Single(single) => single,
         LocalResult::Ambiguous(one, other) => one.min(other),
         LocalResult::None => GapInfo::new(&naive, &zone)?.end?,
     };

@@ -40,8 +40,8 @@ pub enum WindowField {
 pub enum WindowError {
     /// Not five fields.
     #[error(
-        "`{text}` has {found} fields, a schedule has five: minute, hour, day of month, month, day of week; \
-         `0 4 * * 0` is Sundays at 04:00"
+        "`{text}` has {found} fields, a schedule has five: minute, hour, day of month, month, day of week. `0 4 * * \
+        0` is Sundays at 04:00"
     )]
     Fields {
         /// The expression.
@@ -50,17 +50,17 @@ pub enum WindowError {
         found: usize,
     },
     /// Six or seven fields, as in Quartz.
-    #[error("`{text}` has {found} fields, a schedule has five and no seconds: try `{instead}`")]
+    #[error("`{text}` has {found} fields, a schedule has five and no seconds: try `{suggestion}`")]
     Seconds {
         /// The expression.
         text: String,
         /// The number of its fields.
         found: usize,
         /// The five fields that are probably meant.
-        instead: String,
+        suggestion: String,
     },
     /// A word with `@` that is not supported.
-    #[error("`{text}` is not known: write `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or five fields")]
+    #[error("`{text}` is unknown: write `@hourly`, `@daily`, `@weekly`, `@monthly`, `@yearly` or five fields")]
     Nickname {
         /// The word.
         text: String,
@@ -76,14 +76,14 @@ pub enum WindowError {
         problem: FieldProblem,
     },
     /// A date that does not exist, such as 30 February.
-    #[error("`{text}` never happens: no month it names has such a day")]
-    Never {
+    #[error("`{text}` never occurs: no month that it names has such a day")]
+    NeverOccurs {
         /// The expression.
         text: String,
     },
     /// Not a time zone, or a zone in different letters.
     #[error("`{name}` is not a time zone: write {}", .nearest.map_or_else(
-        || "an IANA name such as `Europe/Berlin` or `UTC`".to_owned(), |it| format!("`{it}`")))]
+        || "an IANA name such as `Europe/Berlin` or `UTC`".to_owned(), |zone| format!("`{zone}`")))]
     Zone {
         /// The text as written.
         name: String,
@@ -104,8 +104,8 @@ pub enum WindowError {
     },
     /// No update could ever begin.
     #[error(
-        "nothing could begin in a window of {length:#} whose last {last_part:#} are closed: write less than the length, \
-         by a minute at least"
+        "no update could start in a window of {length:#} whose last {last_part:#} are closed: write less than the \
+        length, by a minute at least"
     )]
     LatestStart {
         /// The length of the window.
@@ -123,7 +123,7 @@ impl WindowError {
             | Self::Seconds { .. }
             | Self::Nickname { .. }
             | Self::Field { .. }
-            | Self::Never { .. } => WindowField::Cron,
+            | Self::NeverOccurs { .. } => WindowField::Cron,
             Self::Zone { .. } => WindowField::Zone,
             Self::Length { .. } | Self::BlackoutLength { .. } => WindowField::Duration,
             Self::LatestStart { .. } => WindowField::LatestStart,
@@ -145,7 +145,7 @@ impl Window {
     pub const LONGEST_BLACKOUT: SignedDuration = SignedDuration::from_hours(366 * 24);
 
     /// The shortest part of a window before its closed last part: a late alarm must not miss it.
-    const SHORTEST_BEGIN: SignedDuration = SignedDuration::from_mins(1);
+    const MIN_START_SPAN: SignedDuration = SignedDuration::from_mins(1);
 
     /// Reads a five-field cron expression as Vixie's cron does, an IANA time zone and a length.
     pub fn parse(cron: &str, zone: &str, duration: SignedDuration) -> Result<Self, WindowError> {
@@ -157,8 +157,8 @@ impl Window {
     }
 
     /// The same window, in whose last part no update begins (`latestStart`).
-    pub fn closed_before_its_end(self, last_part: SignedDuration) -> Result<Self, WindowError> {
-        if last_part > self.length - Self::SHORTEST_BEGIN {
+    pub fn with_last_part(self, last_part: SignedDuration) -> Result<Self, WindowError> {
+        if last_part > self.length - Self::MIN_START_SPAN {
             return Err(WindowError::LatestStart { length: self.length, last_part });
         }
         Ok(Self { last_part, ..self })
@@ -187,7 +187,7 @@ impl Window {
         let window = Self { schedules, zone: parse_zone(zone)?, length, last_part: SignedDuration::ZERO };
         // The Gregorian calendar repeats after 400 years, but a date that exists at all exists within 8 (29 February).
         if window.opens_after(Timestamp::UNIX_EPOCH).is_none() {
-            return Err(WindowError::Never { text: cron.trim().to_owned() });
+            return Err(WindowError::NeverOccurs { text: cron.trim().to_owned() });
         }
         Ok(window)
     }
@@ -213,7 +213,7 @@ impl Window {
         let last = |schedule: &Schedule| {
             // While the clocks repeat an hour, they have shown later readings before.
             let shown_before = scheduled_after(schedule, reading)
-                .map_while(|it| first_reached(self.zone, it).filter(|reached| *reached <= now))
+                .map_while(|reading| first_reached(self.zone, reading).filter(|reached| *reached <= now))
                 .last();
             shown_before.or_else(|| first_reached(self.zone, scheduled_by(schedule, reading)?))
         };
@@ -225,7 +225,7 @@ impl Window {
         let reading = reading_at(self.zone, now);
         let next = |schedule: &Schedule| {
             scheduled_after(schedule, reading)
-                .filter_map(|it| first_reached(self.zone, it))
+                .filter_map(|reading| first_reached(self.zone, reading))
                 .find(|reached| *reached > now)
         };
         self.schedules.iter().filter_map(next).min()
@@ -241,7 +241,7 @@ fn fields(cron: &str, found: usize) -> WindowError {
     let text = cron.trim().to_owned();
     if let 6 | 7 = found {
         let instead = cron.split_whitespace().skip(1).take(5).collect::<Vec<_>>().join(" ");
-        return WindowError::Seconds { text, found, instead };
+        return WindowError::Seconds { text, found, suggestion: instead };
     }
     WindowError::Fields { text, found }
 }
@@ -249,7 +249,7 @@ fn fields(cron: &str, found: usize) -> WindowError {
 fn parse_zone(name: &str) -> Result<Tz, WindowError> {
     name.parse().map_err(|_| {
         let plain = |name: &str| name.trim().replace(' ', "_").to_ascii_lowercase();
-        let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).find(|it| plain(it) == plain(name));
+        let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).find(|candidate| plain(candidate) == plain(name));
         WindowError::Zone { name: name.to_owned(), nearest }
     })
 }

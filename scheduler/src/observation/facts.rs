@@ -7,7 +7,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::AgentMemory;
-use crate::maintenance::later;
+use crate::maintenance::saturating_add;
 use crate::protocol::Announce;
 
 /// The hash of a whole rendered pod template. It has 16 hex digits in names, labels and annotations.
@@ -121,7 +121,7 @@ pub struct RecordedFacts {
     pub restarted: Option<RestartStarted>,
     /// A pod's node was found to be marked for draining. The pod is being prepared for eviction, or waits for it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub draining: Option<DrainSeen>,
+    pub draining: Option<ObservedDrain>,
     /// The estimate for the backup that is taken before the last update, or restored at the last restart.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copying: Option<BackupEstimate>,
@@ -131,43 +131,44 @@ impl RecordedFacts {
     /// The facts with the end that the players of this pod were told, as their agent reports it. A crash between the announcement and its record
     /// leaves an older end here.
     #[must_use]
-    pub fn as_told(self, told: &Announce, pod: PodUid) -> Self {
-        let of_it = |known: &Announced| known.pod == pod && known.act.to_string() == told.act;
-        let announced =
-            self.announced.map(|known| if of_it(&known) { Announced { ends: told.ends, ..known } } else { known });
+    pub fn with_announced_end(self, reported: &Announce, pod: PodUid) -> Self {
+        let is_same = |recorded: &Announced| recorded.pod == pod && recorded.act.to_string() == reported.act;
+        let announced = self
+            .announced
+            .map(|recorded| if is_same(&recorded) { Announced { ends: reported.ends, ..recorded } } else { recorded });
         Self { announced, ..self }
     }
 
     /// Whether a countdown for this disruption is running on this pod.
-    pub fn are_counting_down(&self, act: Disruption, pod: PodUid, now: Timestamp) -> bool {
-        self.announced.is_some_and(|told| (told.act, told.pod) == (act, pod) && now < told.ends)
+    pub fn is_counting_down(&self, disruption: Disruption, pod: PodUid, now: Timestamp) -> bool {
+        self.announced.is_some_and(|reported| (reported.act, reported.pod) == (disruption, pod) && now < reported.ends)
     }
 
     /// Whether an agent that counts down this announcement, or none, knows the recorded one.
-    pub fn as_known_to(&self, told: Option<&Announce>) -> AgentMemory {
-        let is_another = |known: Announced| told.is_none_or(|told| told.act != known.act.to_string());
-        if self.announced.is_some_and(is_another) { AgentMemory::Lost } else { AgentMemory::Kept }
+    pub fn agent_memory(&self, reported: Option<&Announce>) -> AgentMemory {
+        let is_another = |recorded: Announced| reported.is_none_or(|reported| reported.act != recorded.act.to_string());
+        if self.announced.is_some_and(is_another) { AgentMemory::Forgotten } else { AgentMemory::Known }
     }
 
     /// The estimated time that a pod of this revision spends on a backup before its server starts. An update takes the backup, and a rollback may
     /// restore it.
-    pub fn copy_takes(&self, runs: Revision) -> Option<SignedDuration> {
-        let is_of_it = |copying: &BackupEstimate| copying.goal == runs || self.failed.contains(&copying.goal);
-        self.copying.filter(is_of_it).map(|copying| SignedDuration::from_secs(copying.seconds.into()))
+    pub fn backup_duration(&self, runs: Revision) -> Option<SignedDuration> {
+        let is_for_revision = |estimate: &BackupEstimate| estimate.goal == runs || self.failed.contains(&estimate.goal);
+        self.copying.filter(is_for_revision).map(|estimate| SignedDuration::from_secs(estimate.seconds.into()))
     }
 
     /// How many failed revisions are remembered. It is more than anybody tries on one server between two working ones, and small enough for an
     /// annotation. A forgotten revision could be tried once more.
-    pub const FAILED_KEPT: usize = 20;
+    pub const MAX_FAILED: usize = 20;
 
     /// Records that a revision failed. When there are too many, the oldest one is removed. `set` identifies the revision without the parts that
     /// depend on Nightshift's version: a new Nightshift version is no reason to try the same version set again.
     pub fn mark_failed(&mut self, revision: Revision, set: Option<Revision>) {
         for failed in set.into_iter().chain([revision]) {
-            self.failed.retain(|known| *known != failed);
+            self.failed.retain(|recorded| *recorded != failed);
             self.failed.push(failed);
         }
-        let too_many = self.failed.len().saturating_sub(Self::FAILED_KEPT);
+        let too_many = self.failed.len().saturating_sub(Self::MAX_FAILED);
         self.failed.drain(..too_many);
     }
 }
@@ -239,12 +240,12 @@ pub struct Announced {
 impl Announced {
     /// How long after the end of a countdown the announced disruption may still happen. It is longer than a save, two writes and a slow API
     /// server need.
-    pub const COUNTS: SignedDuration = SignedDuration::from_mins(10);
+    pub const VALID_FOR: SignedDuration = SignedDuration::from_mins(10);
 
     /// Whether the announcement is so old that players no longer expect the stop, and players who joined since have not read it. Drains are
     /// exempt: an admin drains the node at any time, and the announcement states that.
-    pub fn is_long_ago(self, now: Timestamp) -> bool {
-        !matches!(self.act, Disruption::Drain { .. }) && later(self.ends, Self::COUNTS) <= now
+    pub fn is_expired(self, now: Timestamp) -> bool {
+        !matches!(self.act, Disruption::Drain { .. }) && saturating_add(self.ends, Self::VALID_FOR) <= now
     }
 }
 
@@ -275,7 +276,7 @@ pub struct RestartStarted {
 /// A node's mark was observed while this pod was on it. Any other pod is on another node, or on this one after the mark was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct DrainSeen {
+pub struct ObservedDrain {
     /// When it was first observed. The limit for waiting on players counts from here.
     pub since: Timestamp,
     /// The pod.

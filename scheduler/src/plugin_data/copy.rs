@@ -8,7 +8,7 @@ use std::path::Path;
 use walkdir::WalkDir;
 
 use super::Error;
-use crate::backup::LEFT_OUT_NAMED;
+use crate::backup::MAX_NAMED_FILES;
 use crate::staging::fs_ops::{Disk, FsHook};
 
 /// Copies the folder `from` to `to`, which does not exist yet: files, folders, and links as links, with their modes and times. It follows no
@@ -22,20 +22,20 @@ pub(super) fn copy<S: FsHook>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Res
         let target = if name.as_os_str().is_empty() { to.to_owned() } else { to.join(name) };
         let metadata = entry.metadata().map_err(|failed| unreadable(entry.path(), failed))?;
         if metadata.is_dir() {
-            disk.step("make the directory", &target, |target| fs::create_dir(target))?;
+            disk.step("create the directory", &target, |target| fs::create_dir(target))?;
             folders.push((target, metadata));
         } else if metadata.is_file() {
             copy_file(entry.path(), &target, &metadata, disk)?;
         } else if metadata.is_symlink() {
             let leads_to = fs::read_link(entry.path()).map_err(|failed| unreadable(entry.path(), failed))?;
             disk.step("link", &target, |target| symlink(leads_to, target))?;
-        } else if left_out.len() < LEFT_OUT_NAMED {
+        } else if left_out.len() < MAX_NAMED_FILES {
             left_out.push(name.display().to_string());
         }
     }
     // The innermost first: a read-only folder accepts no more files, and each new file changes its time.
     for (folder, metadata) in folders.iter().rev() {
-        disk.step("set mode and time of", folder, |folder| dress(&File::open(folder)?, metadata))?;
+        disk.step("set mode and time of", folder, |folder| copy_metadata(&File::open(folder)?, metadata))?;
     }
     Ok(left_out)
 }
@@ -55,10 +55,10 @@ pub(super) fn copy_file<S: FsHook>(
     if copied != metadata.len() {
         return Err(unreadable(from, io::Error::other("its size changed while it was read: something writes to it")));
     }
-    Ok(disk.step("set mode and time of", to, |_| dress(&target, metadata))?)
+    Ok(disk.step("set mode and time of", to, |_| copy_metadata(&target, metadata))?)
 }
 
-fn dress(file: &File, like: &Metadata) -> io::Result<()> {
+fn copy_metadata(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_times(FileTimes::new().set_modified(like.modified()?))?;
     file.set_permissions(fs::Permissions::from_mode(like.permissions().mode() & 0o777))
 }

@@ -9,15 +9,15 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use serde_json::json;
 
-use super::restore::{finish, put_back};
-use super::snapshot::{forget_old, keep, step_is_over};
+use super::restore::{finish, restore_data};
+use super::snapshot::{prune_saved, remove_outdated_record, save_data};
 use super::*;
-use crate::protocol::plugin_data::{PluginDataRestored, Settings, WhyNotKept};
+use crate::protocol::plugin_data::{NotSavedReason, PluginDataRestored, Settings};
 use crate::staging::fs_ops::{Disk, FsHook, RealFs};
 
 mod failing;
 mod faults;
-mod stay;
+mod unchanged_config;
 
 const LIMIT: u64 = 1024 * 1024;
 
@@ -68,11 +68,11 @@ fn set(lock: char, plugins: &[(&str, &str)]) -> FileSet {
     serde_json::from_value(set).unwrap()
 }
 
-fn a() -> FileSet {
+fn set_a() -> FileSet {
     set('a', &[("LuckPerms", "54"), ("My Warps", "1"), ("Same", "7"), ("Leaves", "3")])
 }
 
-fn b() -> FileSet {
+fn set_b() -> FileSet {
     FileSet { build: 2, ..set('b', &[("LuckPerms", "55"), ("My Warps", "2"), ("Same", "7"), ("Fresh", "1")]) }
 }
 
@@ -81,13 +81,13 @@ fn pieces(names: &[&str]) -> Vec<DataPiece> {
 }
 
 /// The pieces that are saved before the step from `a` to `b`.
-fn kept_before_b() -> Vec<DataPiece> {
+fn saved_before_b() -> Vec<DataPiece> {
     pieces(&["LuckPerms", "My_Warps", "./bukkit.yml", "./config", "./server.properties"])
 }
 
 /// The pieces with data of `b` after a rollback: those saved before it, and those that `a` did not have.
 fn left_by_b() -> Vec<DataPiece> {
-    [kept_before_b(), pieces(&["Fresh", "./spigot.yml"])].concat()
+    [saved_before_b(), pieces(&["Fresh", "./spigot.yml"])].concat()
 }
 
 impl Server {
@@ -98,12 +98,12 @@ impl Server {
         let volume = Volume::new(directory.path());
         let server = Self { _directory: directory, volume };
         server.put(&OLD);
-        server.runs(&a());
+        server.write_manifest(&set_a());
         server
     }
 
-    fn path(&self, of: &str) -> PathBuf {
-        self.volume.root().join(of)
+    fn path(&self, pairs: &str) -> PathBuf {
+        self.volume.root().join(pairs)
     }
 
     fn put(&self, files: &[(&str, &str)]) {
@@ -114,7 +114,7 @@ impl Server {
     }
 
     /// The manifest after the swap.
-    fn runs(&self, set: &FileSet) {
+    fn write_manifest(&self, set: &FileSet) {
         let managed = |file: &crate::protocol::File| {
             (file.path.clone(), crate::staging::Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
         };
@@ -129,74 +129,74 @@ impl Server {
         Disk::new(RealFs).write_record(&self.path(".nightshift/manifest.json"), &manifest).unwrap();
     }
 
-    fn keep(&self, set: &FileSet, second: i64) -> Option<PluginData> {
-        keep(&self.volume, set, LIMIT, &mut Disk::new(RealFs), at(second)).unwrap()
+    fn save(&self, set: &FileSet, second: i64) -> Option<PluginData> {
+        save_data(&self.volume, set, LIMIT, &mut Disk::new(RealFs), at(second)).unwrap()
     }
 
-    fn put_back(&self, second: i64) -> Option<PluginData> {
-        put_back(&self.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(RealFs), at(second)).unwrap()
+    fn restore(&self, second: i64) -> Option<PluginData> {
+        restore_data(&self.volume, &set_a().lock, &set_b().lock, |_| false, &mut Disk::new(RealFs), at(second)).unwrap()
     }
 
     /// `b` has been put in place, has started and has changed the files.
-    fn changed_by_b(&self) {
-        self.runs(&b());
-        step_is_over(&self.volume, &b(), &mut Disk::new(RealFs)).unwrap();
+    fn run_b(&self) {
+        self.write_manifest(&set_b());
+        remove_outdated_record(&self.volume, &set_b(), &mut Disk::new(RealFs)).unwrap();
         fs::remove_dir_all(self.path("plugins/LuckPerms/libs")).unwrap();
         self.put(&NEW);
     }
 
     /// All files outside of Nightshift's own.
     fn files(&self) -> BTreeMap<String, String> {
-        below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
+        files_below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
     }
 
     fn record(&self) -> Option<PluginData> {
         last(&self.volume)
     }
 
-    fn kept(&self) -> Vec<String> {
-        directories(&self.volume.kept_dir()).unwrap()
+    fn saved_names(&self) -> Vec<String> {
+        directories(&self.volume.saved_data_dir()).unwrap()
     }
 
-    fn kept_settings(&self) -> Vec<String> {
-        directories(&self.volume.kept_settings_dir()).unwrap()
+    fn saved_settings(&self) -> Vec<String> {
+        directories(&self.volume.saved_settings_dir()).unwrap()
     }
 
     /// Asserts that the saved settings of the plugin that is unchanged from `a` to `b` are complete, under whatever name they are now.
-    fn assert_settings_are_whole(&self, story: &str) {
-        for name in self.kept_settings().iter().filter(|name| !name.starts_with('.')) {
-            let found = below(&self.volume.kept_settings_dir().join(name).join("Same"));
-            assert_eq!(found, files(&[("same.yml", "x: 1")]), "{story}");
+    fn assert_settings_are_whole(&self, context: &str) {
+        for name in self.saved_settings().iter().filter(|name| !name.starts_with('.')) {
+            let found = files_below(&self.volume.saved_settings_dir().join(name).join("Same"));
+            assert_eq!(found, files(&[("same.yml", "x: 1")]), "{context}");
         }
     }
 }
 
-fn below(root: &Path) -> BTreeMap<String, String> {
+fn files_below(root: &Path) -> BTreeMap<String, String> {
     let entries = walkdir::WalkDir::new(root).into_iter().filter_map(Result::ok);
     let files = entries.filter(|entry| entry.file_type().is_file());
     let name = |path: &Path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
     files.map(|file| (name(file.path()), fs::read_to_string(file.path()).unwrap())).collect()
 }
 
-fn files(of: &[(&str, &str)]) -> BTreeMap<String, String> {
-    of.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
+fn files(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+    pairs.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
 }
 
 /// The part of `files` that belongs to these pieces, with paths as in a directory of saved data.
-fn of_pieces(of: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, String> {
-    let kept_as = |path: &str| {
+fn files_of_pieces(pairs: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, String> {
+    let saved_as = |path: &str| {
         let is_in = |piece: &&DataPiece| Path::new(path).starts_with(piece.path());
-        let place = match pieces.iter().find(is_in)? {
+        let path = match pieces.iter().find(is_in)? {
             DataPiece::OfPlugin(_) => path.strip_prefix("plugins/")?.to_owned(),
             DataPiece::OfServer(_) => format!("@server/{path}"),
         };
-        Some(place)
+        Some(path)
     };
-    of.iter().filter_map(|(path, content)| Some((kept_as(path)?, (*content).to_owned()))).collect()
+    pairs.iter().filter_map(|(path, content)| Some((saved_as(path)?, (*content).to_owned()))).collect()
 }
 
 /// The files after the rollback: as before, except for the unchanged plugin, and for files that a user's command wrote.
-fn back() -> BTreeMap<String, String> {
+fn after_rollback() -> BTreeMap<String, String> {
     let mut expected = files(&OLD);
     expected.insert("plugins/Same/same.yml".into(), "x: 2".into());
     expected.insert("ops.json".into(), "[\"by hand\"]".into());
@@ -204,7 +204,7 @@ fn back() -> BTreeMap<String, String> {
 }
 
 #[test]
-fn plugin_data_of_failed_lock_is_undone_and_set_aside() {
+fn plugin_data_of_failed_lock_is_rolled_back_and_displaced() {
     let server = Server::new();
     let config = server.path("plugins/LuckPerms/config.yml");
     fs::set_permissions(&config, fs::Permissions::from_mode(0o640)).unwrap();
@@ -213,56 +213,56 @@ fn plugin_data_of_failed_lock_is_undone_and_set_aside() {
     fs::create_dir(server.path("plugins/LuckPerms/translations")).unwrap();
     symlink("/etc/passwd", server.path("plugins/LuckPerms/link")).unwrap();
 
-    let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!(kept.kept, kept_before_b());
+    let saved = server.save(&set_b(), 0).unwrap();
+    assert_eq!(saved.kept, saved_before_b());
     let absent =
         ["Fresh", "Leaves", "./commands.yml", "./help.yml", "./paper.yml", "./permissions.yml", "./spigot.yml"];
-    assert_eq!(kept.absent, pieces(&absent));
-    assert_eq!((kept.not_kept.len(), kept.lock, kept.before), (0, a().lock, b().lock));
-    assert_eq!(kept.place.as_deref(), Some(".nightshift/kept/20270115T080000Z-aaaaaaaa"));
-    server.changed_by_b();
+    assert_eq!(saved.absent, pieces(&absent));
+    assert_eq!((saved.not_kept.len(), saved.lock, saved.before), (0, set_a().lock, set_b().lock));
+    assert_eq!(saved.place.as_deref(), Some(".nightshift/kept/20270115T080000Z-aaaaaaaa"));
+    server.run_b();
     fs::remove_file(server.path("plugins/LuckPerms/link")).unwrap();
 
-    let back = server.put_back(60).unwrap();
-    let failed = format!(".nightshift/failed/{}", b().lock);
-    assert_eq!(back.back, Some(PluginDataRestored::Done { at: at(60), set_aside: Some(failed.clone()) }));
-    assert_eq!(server.files(), super::tests::back());
-    let aside = below(&server.path(&failed));
-    assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "set aside, not deleted");
+    let restored = server.restore(60).unwrap();
+    let failed = format!(".nightshift/failed/{}", set_b().lock);
+    assert_eq!(restored.back, Some(PluginDataRestored::Done { at: at(60), set_aside: Some(failed.clone()) }));
+    assert_eq!(server.files(), super::tests::after_rollback());
+    let displaced = files_below(&server.path(&failed));
+    assert_eq!(displaced, files_of_pieces(&NEW, &left_by_b()), "set aside, not deleted");
     let metadata = fs::metadata(&config).unwrap();
     assert_eq!((metadata.permissions().mode() & 0o777, metadata.modified().unwrap()), (0o640, long_ago));
     assert!(server.path("plugins/LuckPerms/translations").is_dir());
     assert_eq!(fs::read_link(server.path("plugins/LuckPerms/link")).unwrap(), Path::new("/etc/passwd"));
-    assert_eq!((server.kept(), server.record()), (vec![], Some(back)));
-    assert_eq!(server.put_back(61), None, "once");
+    assert_eq!((server.saved_names(), server.record()), (vec![], Some(restored)));
+    assert_eq!(server.restore(61), None, "once");
 }
 
 #[test]
 fn plugin_data_is_saved_only_on_paper_or_plugin_change() {
     let server = Server::new();
-    assert_eq!(server.keep(&a(), 0), None, "the same set");
-    let same_files = FileSet { lock: "c".repeat(64), ..a() };
-    assert_eq!(server.keep(&same_files, 0), None, "the same Paper and the same plugins");
-    assert_eq!(keep(&server.volume, &b(), 0, &mut Disk::new(RealFs), at(0)).unwrap(), None, "switched off");
+    assert_eq!(server.save(&set_a(), 0), None, "the same set");
+    let same_files = FileSet { lock: "c".repeat(64), ..set_a() };
+    assert_eq!(server.save(&same_files, 0), None, "the same Paper and the same plugins");
+    assert_eq!(save_data(&server.volume, &set_b(), 0, &mut Disk::new(RealFs), at(0)).unwrap(), None, "switched off");
     fs::remove_file(server.path(".nightshift/manifest.json")).unwrap();
-    assert_eq!(server.keep(&b(), 0), None, "nothing of ours has run");
-    assert_eq!((server.kept(), server.kept_settings()), (vec![], vec![]));
+    assert_eq!(server.save(&set_b(), 0), None, "nothing of ours has run");
+    assert_eq!((server.saved_names(), server.saved_settings()), (vec![], vec![]));
 }
 
 #[test]
 fn plugin_data_is_saved_once_per_update_despite_retry() {
     let server = Server::new();
-    let first = server.keep(&b(), 0).unwrap();
+    let first = server.save(&set_b(), 0).unwrap();
     assert!(first.settings.is_some());
-    assert_eq!(server.keep(&b(), 5), Some(first), "no server has run in between");
+    assert_eq!(server.save(&set_b(), 5), Some(first), "no server has run in between");
     // Version set `a` starts again and runs for a week.
-    step_is_over(&server.volume, &a(), &mut Disk::new(RealFs)).unwrap();
+    remove_outdated_record(&server.volume, &set_a(), &mut Disk::new(RealFs)).unwrap();
     assert_eq!(server.record(), None);
     server.put(&[("plugins/LuckPerms/luckperms.mv.db", "schema 1, more groups")]);
-    let second = server.keep(&b(), 600).unwrap();
+    let second = server.save(&set_b(), 600).unwrap();
     assert_eq!(second.at, at(600));
-    server.changed_by_b();
-    server.put_back(660).unwrap();
+    server.run_b();
+    server.restore(660).unwrap();
     let found = fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap();
     assert_eq!(found, "schema 1, more groups");
 }
@@ -270,62 +270,65 @@ fn plugin_data_is_saved_once_per_update_despite_retry() {
 #[test]
 fn plugin_data_of_earlier_update_is_never_restored_later() {
     let server = Server::new();
-    server.keep(&b(), 0).unwrap();
-    server.changed_by_b();
+    server.save(&set_b(), 0).unwrap();
+    server.run_b();
     // A user has disabled it and rolls back to `a`. Later `b` is tried once more.
-    for (set, second) in [(a(), 60), (b(), 600)] {
-        keep(&server.volume, &set, 0, &mut Disk::new(RealFs), at(second)).unwrap();
-        server.runs(&set);
-        step_is_over(&server.volume, &set, &mut Disk::new(RealFs)).unwrap();
+    for (set, second) in [(set_a(), 60), (set_b(), 600)] {
+        save_data(&server.volume, &set, 0, &mut Disk::new(RealFs), at(second)).unwrap();
+        server.write_manifest(&set);
+        remove_outdated_record(&server.volume, &set, &mut Disk::new(RealFs)).unwrap();
         server.put(&[("plugins/LuckPerms/luckperms.mv.db", "of a week")]);
     }
-    assert_eq!(server.put_back(660), None);
+    assert_eq!(server.restore(660), None);
     assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "of a week");
 }
 
 #[test]
 fn lock_that_was_never_installed_changes_no_plugin_data() {
     let server = Server::new();
-    server.keep(&b(), 0).unwrap();
-    assert_eq!(server.put_back(60), None);
+    server.save(&set_b(), 0).unwrap();
+    assert_eq!(server.restore(60), None);
     assert_eq!(server.files(), files(&OLD));
 }
 
 #[test]
 fn possible_player_activity_keeps_current_and_saved_plugin_data() {
     let server = Server::new();
-    let kept = server.keep(&b(), 0).unwrap();
-    server.changed_by_b();
-    let asked = RefCell::new(None);
-    let played = |since| asked.replace(Some(since)).is_none();
-    let back = put_back(&server.volume, &a().lock, &b().lock, played, &mut Disk::new(RealFs), at(60)).unwrap().unwrap();
+    let saved = server.save(&set_b(), 0).unwrap();
+    server.run_b();
+    let queried_since = RefCell::new(None);
+    let played = |since| queried_since.replace(Some(since)).is_none();
+    let restored = restore_data(&server.volume, &set_a().lock, &set_b().lock, played, &mut Disk::new(RealFs), at(60))
+        .unwrap()
+        .unwrap();
     assert_eq!(
-        (*asked.borrow(), back.back.clone()),
-        (Some(kept.at), Some(PluginDataRestored::SomebodyPlayed { at: at(60) }))
+        (*queried_since.borrow(), restored.back.clone()),
+        (Some(saved.at), Some(PluginDataRestored::SomebodyPlayed { at: at(60) }))
     );
     assert_eq!(server.files(), files(&NEW));
-    server.runs(&a());
-    step_is_over(&server.volume, &a(), &mut Disk::new(RealFs)).unwrap();
-    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
-    let place = server.path(server.record().unwrap().place.as_deref().unwrap());
-    assert_eq!(below(&place), of_pieces(&OLD, &kept_before_b()), "a person can have it");
-    assert_eq!(server.put_back(120), None, "and it is decided once");
+    server.write_manifest(&set_a());
+    remove_outdated_record(&server.volume, &set_a(), &mut Disk::new(RealFs)).unwrap();
+    prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap();
+    let path = server.path(server.record().unwrap().place.as_deref().unwrap());
+    assert_eq!(files_below(&path), files_of_pieces(&OLD, &saved_before_b()), "a person can have it");
+    assert_eq!(server.restore(120), None, "and it is decided once");
 }
 
 #[test]
 fn saved_plugin_data_is_not_restored_under_another_lock() {
     let server = Server::new();
-    let kept = server.keep(&b(), 0).unwrap();
-    server.changed_by_b();
+    let saved = server.save(&set_b(), 0).unwrap();
+    server.run_b();
     let other = "c".repeat(64);
-    let back = put_back(&server.volume, &other, &b().lock, |_| false, &mut Disk::new(RealFs), at(60)).unwrap();
-    let back = back.unwrap().back.unwrap();
+    let restored =
+        restore_data(&server.volume, &other, &set_b().lock, |_| false, &mut Disk::new(RealFs), at(60)).unwrap();
+    let restored = restored.unwrap().back.unwrap();
     assert!(
-        matches!(&back, PluginDataRestored::Impossible { problem, .. } if problem.contains("ran in between")),
-        "{back:?}"
+        matches!(&restored, PluginDataRestored::Impossible { problem, .. } if problem.contains("ran in between")),
+        "{restored:?}"
     );
     assert_eq!(server.files(), files(&NEW));
-    assert!(server.path(&kept.place.unwrap()).is_dir());
+    assert!(server.path(&saved.place.unwrap()).is_dir());
 }
 
 #[test]
@@ -339,22 +342,22 @@ fn unsavable_folder_is_named_and_others_are_saved() {
         ("plugins/My_Warps/a/b/c/d/e/deep.yml", "x: 1"),
     ]);
     symlink("/etc/hostname", server.path("plugins/My_Warps/link.yml")).unwrap();
-    let kept = server.keep(&b(), 0).unwrap();
+    let saved = server.save(&set_b(), 0).unwrap();
     let rest = pieces(&["LuckPerms", "./bukkit.yml", "./config", "./server.properties"]);
-    assert_eq!(kept.kept, rest);
-    let [not_kept] = kept.not_kept.as_slice() else { panic!("{kept:?}") };
-    assert_eq!(not_kept.why, WhyNotKept::TooLarge { bytes: 3_200_026, limit: LIMIT });
-    let settings = not_kept.settings.clone().expect("small files that somebody may have written");
+    assert_eq!(saved.kept, rest);
+    let [not_saved] = saved.not_kept.as_slice() else { panic!("{saved:?}") };
+    assert_eq!(not_saved.why, NotSavedReason::TooLarge { bytes: 3_200_026, limit: LIMIT });
+    let settings = not_saved.settings.clone().expect("small files that somebody may have written");
     assert_eq!((settings.files, settings.of), (2, 2));
-    server.changed_by_b();
-    server.put_back(60).unwrap();
+    server.run_b();
+    server.restore(60).unwrap();
     assert_eq!(fs::read_to_string(server.path("plugins/My_Warps/warps.yml")).unwrap(), "broken", "and left alone");
     assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 1");
-    let kept_settings = [("lang/en.yml", "hi: hello"), ("warps.yml", "spawn: 0 64 0")];
-    let kept_settings = kept_settings.map(|(path, text)| (path.to_owned(), text.to_owned()));
+    let expected_settings = [("lang/en.yml", "hi: hello"), ("warps.yml", "spawn: 0 64 0")];
+    let expected_settings = expected_settings.map(|(path, text)| (path.to_owned(), text.to_owned()));
     assert_eq!(
-        below(&server.path(&settings.place)),
-        BTreeMap::from(kept_settings),
+        files_below(&server.path(&settings.place)),
+        BTreeMap::from(expected_settings),
         "for a person, also after the roll-back"
     );
 }
@@ -364,8 +367,8 @@ fn unsavable_settings_block_no_update_and_newest_are_kept() {
     let large = "x".repeat(2_000_000);
     let server = Server::new();
     server.put(&[("plugins/My_Warps/large.db", &large), (".nightshift/kept-settings", "somebody's file")]);
-    let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!((kept.kept[0].to_string(), kept.not_kept[0].settings.clone()), ("LuckPerms".to_owned(), None));
+    let saved = server.save(&set_b(), 0).unwrap();
+    assert_eq!((saved.kept[0].to_string(), saved.not_kept[0].settings.clone()), ("LuckPerms".to_owned(), None));
 
     let server = Server::new();
     server.put(&[
@@ -373,11 +376,11 @@ fn unsavable_settings_block_no_update_and_newest_are_kept() {
         (".nightshift/kept-settings/20290101T000000Z-aaaaaaaa/My_Warps/warps.yml", "1"),
         (".nightshift/kept-settings/20290201T000000Z-aaaaaaaa/My_Warps/warps.yml", "2"),
     ]);
-    let kept = server.keep(&b(), 0).unwrap();
-    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
+    let saved = server.save(&set_b(), 0).unwrap();
+    prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap();
     let left = directories(&server.path(".nightshift/kept-settings")).unwrap();
     assert_eq!(left, ["20270115T080000Z-aaaaaaaa", "20290201T000000Z-aaaaaaaa"]);
-    assert!(server.path(&kept.not_kept[0].settings.as_ref().unwrap().place).is_dir());
+    assert!(server.path(&saved.not_kept[0].settings.as_ref().unwrap().place).is_dir());
 }
 
 #[test]
@@ -392,45 +395,45 @@ fn links_files_and_sockets_are_not_saved_as_folders() {
     symlink(elsewhere.path().join("secret"), server.path("bukkit.yml")).unwrap();
     fs::create_dir(server.path("spigot.yml")).unwrap();
     let _socket = std::os::unix::net::UnixListener::bind(server.path("plugins/LuckPerms/x.sock")).unwrap();
-    let kept = server.keep(&b(), 0).unwrap();
-    assert_eq!(kept.kept, pieces(&["LuckPerms", "./config", "./server.properties"]));
-    let (not, why): (Vec<_>, Vec<_>) = kept.not_kept.into_iter().map(|not| (not.piece, not.why)).unzip();
+    let saved = server.save(&set_b(), 0).unwrap();
+    assert_eq!(saved.kept, pieces(&["LuckPerms", "./config", "./server.properties"]));
+    let (not, why): (Vec<_>, Vec<_>) = saved.not_kept.into_iter().map(|not| (not.piece, not.why)).unzip();
     assert_eq!(not, pieces(&["Fresh", "My_Warps", "./bukkit.yml", "./spigot.yml"]));
-    assert_eq!(why, [(); 4].map(|()| WhyNotKept::NotMovable));
-    assert_eq!(kept.left_out, ["plugins/LuckPerms/x.sock"]);
-    assert!(!below(&server.volume.kept_dir()).keys().any(|path| path.ends_with("secret")));
+    assert_eq!(why, [(); 4].map(|()| NotSavedReason::NotMovable));
+    assert_eq!(saved.left_out, ["plugins/LuckPerms/x.sock"]);
+    assert!(!files_below(&server.volume.saved_data_dir()).keys().any(|path| path.ends_with("secret")));
 }
 
 #[test]
 fn plugin_data_restore_is_refused_if_one_folder_is_unmovable() {
     let server = Server::new();
-    let kept = server.keep(&b(), 0).unwrap();
-    server.changed_by_b();
+    let saved = server.save(&set_b(), 0).unwrap();
+    server.run_b();
     let elsewhere = tempfile::tempdir().unwrap();
     fs::remove_dir_all(server.path("plugins/My_Warps")).unwrap();
     symlink(elsewhere.path(), server.path("plugins/My_Warps")).unwrap();
-    let back = server.put_back(60).unwrap().back.unwrap();
+    let restored = server.restore(60).unwrap().back.unwrap();
     assert!(
-        matches!(&back, PluginDataRestored::Impossible { problem, .. } if problem.contains("plugins/My_Warps")),
-        "{back:?}"
+        matches!(&restored, PluginDataRestored::Impossible { problem, .. } if problem.contains("plugins/My_Warps")),
+        "{restored:?}"
     );
     assert_eq!(fs::read_to_string(server.path("plugins/LuckPerms/luckperms.mv.db")).unwrap(), "schema 2");
-    assert!(server.path(&kept.place.unwrap()).is_dir());
+    assert!(server.path(&saved.place.unwrap()).is_dir());
 }
 
 #[test]
 fn lock_that_fails_twice_leaves_two_set_aside_folders() {
     let server = Server::new();
     for second in [0, 600] {
-        server.keep(&b(), second).unwrap();
+        server.save(&set_b(), second).unwrap();
         if second > 0 {
             fs::create_dir_all(server.path("plugins/LuckPerms/libs")).unwrap();
         }
-        server.changed_by_b();
-        server.put_back(second + 60).unwrap();
-        server.runs(&a());
+        server.run_b();
+        server.restore(second + 60).unwrap();
+        server.write_manifest(&set_a());
     }
-    assert_eq!(directories(&server.volume.failed_dir()).unwrap(), [b().lock, format!("{}.2", b().lock)]);
+    assert_eq!(directories(&server.volume.failed_data_dir()).unwrap(), [set_b().lock, format!("{}.2", set_b().lock)]);
 }
 
 #[test]
@@ -438,15 +441,15 @@ fn plugin_data_of_last_two_updates_is_kept() {
     let server = Server::new();
     for (second, (to, hash)) in [(0, ('b', "2")), (60, ('c', "3")), (120, ('d', "4"))] {
         let next = set(to, &[("LuckPerms", hash)]);
-        server.keep(&next, second).unwrap();
-        server.runs(&next);
-        forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
+        server.save(&next, second).unwrap();
+        server.write_manifest(&next);
+        prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap();
     }
-    assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
+    assert_eq!(server.saved_names(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
     // The clock is set back.
-    server.keep(&set('e', &[("LuckPerms", "5")]), -600).unwrap();
-    forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
-    assert_eq!(server.kept(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
+    server.save(&set('e', &[("LuckPerms", "5")]), -600).unwrap();
+    prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap();
+    assert_eq!(server.saved_names(), ["20270115T075000Z-dddddddd", "20270115T080200Z-cccccccc"]);
 }
 
 #[test]
@@ -455,11 +458,11 @@ fn read_only_saved_folder_can_be_removed() {
     fs::set_permissions(server.path("plugins/LuckPerms/libs"), fs::Permissions::from_mode(0o500)).unwrap();
     for second in [0, 60, 120] {
         let next = set(if second == 60 { 'c' } else { 'b' }, &[("LuckPerms", "9"), ("My Warps", &second.to_string())]);
-        server.keep(&next, second).unwrap();
-        server.runs(&next);
+        server.save(&next, second).unwrap();
+        server.write_manifest(&next);
     }
-    assert_eq!(forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap().len(), 1);
-    assert_eq!(server.kept().len(), 2);
+    assert_eq!(prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap().len(), 1);
+    assert_eq!(server.saved_names().len(), 2);
 }
 
 #[test]

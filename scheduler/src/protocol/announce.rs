@@ -24,7 +24,7 @@ pub struct Announce {
     pub short: Option<String>,
     /// Where players see it. Not written for the chat alone, because an agent that supports no other place refuses the field.
     #[serde(default = "in_the_chat", skip_serializing_if = "is_the_chat")]
-    pub show: BTreeSet<Place>,
+    pub show: BTreeSet<AnnouncementTarget>,
     /// Whether the server stops only if nobody joins until then. When a player joins, the countdown ends and the player is told so.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub only_empty: bool,
@@ -35,17 +35,17 @@ pub struct Announce {
 
 impl Announce {
     /// The end of this disruption's countdown, if it is still running and leaves players no more than `notice`.
-    pub fn ends_within(&self, act: Disruption, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
+    pub fn ends_within(&self, disruption: Disruption, notice: SignedDuration, now: Timestamp) -> Option<Timestamp> {
         let left = self.ends.duration_since(now);
-        (self.act == act.to_string() && left.is_positive() && left <= notice).then_some(self.ends)
+        (self.act == disruption.to_string() && left.is_positive() && left <= notice).then_some(self.ends)
     }
 
     /// The same for an agent that supports only English.
     #[must_use]
-    pub fn in_english(self) -> Self {
-        let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
-        let (text, short) = (placeholder::in_english(&text), short.as_deref().map(placeholder::in_english));
-        Self { act, ends, text, short, show, only_empty, in_languages: false }
+    pub fn into_english(self) -> Self {
+        let Self { act: disruption, ends, text, short, show, only_empty, in_languages: _ } = self;
+        let (text, short) = (placeholder::into_english(&text), short.as_deref().map(placeholder::into_english));
+        Self { act: disruption, ends, text, short, show, only_empty, in_languages: false }
     }
 }
 
@@ -62,7 +62,7 @@ pub struct CancelAnnouncement {
 /// Where players see a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Place {
+pub enum AnnouncementTarget {
     /// The chat.
     Chat,
     /// Above the hotbar.
@@ -72,11 +72,11 @@ pub enum Place {
 }
 
 /// Only the chat.
-pub fn in_the_chat() -> BTreeSet<Place> {
-    BTreeSet::from([Place::Chat])
+pub fn in_the_chat() -> BTreeSet<AnnouncementTarget> {
+    BTreeSet::from([AnnouncementTarget::Chat])
 }
 
-fn is_the_chat(show: &BTreeSet<Place>) -> bool {
+fn is_the_chat(show: &BTreeSet<AnnouncementTarget>) -> bool {
     *show == in_the_chat()
 }
 
@@ -88,9 +88,10 @@ mod tests {
     #[test]
     fn announcement_is_recovered_only_while_its_text_still_holds() {
         let ends = Timestamp::constant(1_000_000, 0);
-        let (act, other) = (Disruption::RollBack { failed: Revision(1) }, Disruption::RollBack { failed: Revision(2) });
-        let told = Announce {
-            act: act.to_string(),
+        let (disruption, other) =
+            (Disruption::RollBack { failed: Revision(1) }, Disruption::RollBack { failed: Revision(2) });
+        let announce = Announce {
+            act: disruption.to_string(),
             ends,
             text: String::new(),
             short: None,
@@ -99,9 +100,9 @@ mod tests {
             in_languages: false,
         };
         let minutes = SignedDuration::from_mins;
-        let found = |act, left: i64| told.ends_within(act, minutes(5), ends - minutes(left));
-        assert_eq!([5, 1, 0, -1, 6].map(|left| found(act, left).is_some()), [true, true, false, false, false]);
-        assert_eq!(found(act, 1), Some(ends));
+        let found = |disruption, left: i64| announce.ends_within(disruption, minutes(5), ends - minutes(left));
+        assert_eq!([5, 1, 0, -1, 6].map(|left| found(disruption, left).is_some()), [true, true, false, false, false]);
+        assert_eq!(found(disruption, 1), Some(ends));
         assert_eq!(found(other, 1), None);
     }
 }

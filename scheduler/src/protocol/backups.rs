@@ -3,22 +3,22 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::hot_copy::HotCopySeen;
-use super::restore::{ListedCopy, RestoreRefused, Restored};
-use super::sizes::Sizes;
+use super::backup_size::Sizes;
+use super::online_backup::OnlineBackupReport;
+use super::restore::{ListedBackup, RestoreRejection, Restored};
 use crate::backup::{Contents, Trigger};
 
 /// The backups of a server, as they exist in its repository.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct BackupsSeen {
+pub struct BackupsReport {
     /// The newest good backup.
-    pub last: Option<BackupSeen>,
+    pub last: Option<BackupReport>,
     /// The rollback backup: the newest good one with worlds from before the current version set, or else from before any. Online backups do not
     /// qualify.
-    pub last_of_worlds: Option<BackupSeen>,
+    pub last_of_worlds: Option<BackupReport>,
     /// The newest good backup that contains the worlds and was not taken after the log had reported damage to them.
-    pub last_before_damage: Option<BackupSeen>,
+    pub last_before_damage: Option<BackupReport>,
     /// The number of good backups.
     pub good: u32,
     /// The number of backups that do not count: damaged, without a record, or unreadable last time.
@@ -31,14 +31,14 @@ pub struct BackupsSeen {
     #[serde(default)]
     pub unplayed_since_last: bool,
     /// The last request for an online backup, and its result.
-    pub hot: Option<HotCopySeen>,
+    pub hot: Option<OnlineBackupReport>,
     /// The last restore.
     pub restored: Option<Restored>,
     /// The last restore request of a user that was refused.
-    pub restore_refused: Option<RestoreRefused>,
-    /// The newest backups, good or not, newest first, at most [`super::restore::LISTED`]. `None`: the agent does not support restore requests of
+    pub restore_refused: Option<RestoreRejection>,
+    /// The newest backups, good or not, newest first, at most [`super::restore::MAX_LISTED`]. `None`: the agent does not support restore requests of
     /// users.
-    pub listed: Option<Vec<ListedCopy>>,
+    pub listed: Option<Vec<ListedBackup>>,
     /// Whether the agent can restore everything in a backup, not only the worlds.
     pub puts_back_everything: bool,
     /// The expected size of the next backup. `None`: not measured yet, or the agent does not measure it.
@@ -53,7 +53,7 @@ pub struct BackupsSeen {
 /// One good backup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct BackupSeen {
+pub struct BackupReport {
     /// Its name.
     pub id: String,
     /// When it began.

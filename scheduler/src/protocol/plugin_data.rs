@@ -16,7 +16,7 @@ pub enum DataPiece {
 }
 
 /// The prefix of the name of a [`DataPiece::OfServer`]. No plugin folder has a name with it.
-const OF_SERVER: &str = "./";
+const SERVER_PREFIX: &str = "./";
 
 impl DataPiece {
     /// Its path, relative to the server's directory.
@@ -30,7 +30,7 @@ impl DataPiece {
 
 impl From<String> for DataPiece {
     fn from(text: String) -> Self {
-        match text.strip_prefix(OF_SERVER) {
+        match text.strip_prefix(SERVER_PREFIX) {
             Some(name) => Self::OfServer(name.to_owned()),
             None => Self::OfPlugin(text),
         }
@@ -48,7 +48,7 @@ impl fmt::Display for DataPiece {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OfPlugin(folder) => f.write_str(folder),
-            Self::OfServer(name) => write!(f, "{OF_SERVER}{name}"),
+            Self::OfServer(name) => write!(f, "{SERVER_PREFIX}{name}"),
         }
     }
 }
@@ -73,7 +73,7 @@ pub struct PluginData {
     /// The pieces that did not exist. If one exists later, `before` has created it.
     pub absent: Vec<DataPiece>,
     /// The pieces that were not saved, in order.
-    pub not_kept: Vec<NotKept>,
+    pub not_kept: Vec<NotSaved>,
     /// Items in the saved folders that cannot be copied, such as sockets. At most as many as in a [backup](crate::backup::LEFT_OUT_NAMED).
     pub left_out: Vec<String>,
     /// The settings of unchanged plugins, below the names of their folders. `None`: no settings were saved. They are never restored
@@ -100,7 +100,7 @@ struct PluginDataWire {
     #[serde(default, skip_serializing_if = "ServerSettings::is_empty")]
     of_server: ServerSettings,
     #[serde(default)]
-    not_kept: Vec<NotKept>,
+    not_kept: Vec<NotSaved>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     left_out: Vec<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,8 +149,8 @@ impl From<PluginData> for PluginDataWire {
         let PluginData { at, lock, before, place, kept, absent, not_kept, left_out, settings, back } = data;
         let apart =
             |pieces: Vec<DataPiece>| pieces.into_iter().partition(|piece| matches!(piece, DataPiece::OfPlugin(_)));
-        let ((kept, kept_of_server), (absent, absent_of_server)) = (apart(kept), apart(absent));
-        let of_server = ServerSettings { kept: kept_of_server, absent: absent_of_server };
+        let ((kept, server_kept), (absent, absent_of_server)) = (apart(kept), apart(absent));
+        let of_server = ServerSettings { kept: server_kept, absent: absent_of_server };
         Self { at, lock, before, place, kept, absent, of_server, not_kept, left_out, settings, back }
     }
 }
@@ -158,13 +158,13 @@ impl From<PluginData> for PluginDataWire {
 /// A piece that was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NotKept {
+pub struct NotSaved {
     /// The piece.
     #[serde(rename = "folder")]
     pub piece: DataPiece,
     /// The reason.
     #[serde(flatten)]
-    pub why: WhyNotKept,
+    pub why: NotSavedReason,
     /// The part of it that was still saved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<Settings>,
@@ -185,7 +185,7 @@ pub struct Settings {
 /// Why a piece was not saved.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum WhyNotKept {
+pub enum NotSavedReason {
     /// Larger than `spec.keepPluginData.maxSize`.
     TooLarge {
         /// The size of its files, in bytes.
@@ -210,33 +210,33 @@ pub enum WhyNotKept {
     },
 }
 
-/// The message for [`WhyNotKept::NotMovable`], after the path.
-pub(crate) const CANNOT_BE_MOVED: &str = "is a link, or of another kind than it should be, or lies on another volume";
+/// The message for [`NotSavedReason::NotMovable`], after the path.
+pub(crate) const NOT_MOVABLE: &str = "is a link, has an unexpected type, or is on another volume";
 
-impl fmt::Display for NotKept {
+impl fmt::Display for NotSaved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { piece, why, settings } = self;
         let path = piece.path();
         let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
         match why {
-            WhyNotKept::TooLarge { bytes, limit } => write!(
+            NotSavedReason::TooLarge { bytes, limit } => write!(
                 f,
                 "{path} has {} MB, more than the {} MB of `spec.keepPluginData.maxSize`",
                 megabytes(*bytes),
                 megabytes(*limit)
             )?,
-            WhyNotKept::NoRoom { bytes, free } => write!(
+            NotSavedReason::NoRoom { bytes, free } => write!(
                 f,
                 "{path} has {} MB and the volume has {} MB free for it: enlarge `spec.storage.size`",
                 megabytes(*bytes),
                 megabytes(*free)
             )?,
-            WhyNotKept::NotMovable => write!(f, "{path} {CANNOT_BE_MOVED}")?,
-            WhyNotKept::Unreadable { problem } => write!(f, "{path}: {problem}")?,
+            NotSavedReason::NotMovable => write!(f, "{path} {NOT_MOVABLE}")?,
+            NotSavedReason::Unreadable { problem } => write!(f, "{path}: {problem}")?,
         }
         match settings {
-            Some(Settings { files, of, place }) if files == of => write!(f, "; its settings lie in {place}"),
-            Some(Settings { files, of, place }) => write!(f, "; {files} of its {of} files of settings lie in {place}"),
+            Some(Settings { files, of, place }) if files == of => write!(f, ". Its settings are in {place}"),
+            Some(Settings { files, of, place }) => write!(f, ". {files} of its {of} settings files are in {place}"),
             None => Ok(()),
         }
     }
@@ -277,15 +277,15 @@ mod tests {
 
     #[test]
     fn unsaved_folder_is_named_with_reason_and_remedy() {
-        let said = |why| NotKept { piece: dynmap(), why, settings: None }.to_string();
-        let too_large = said(WhyNotKept::TooLarge { bytes: 20_000_000_001, limit: 536_870_912 });
+        let text = |why| NotSaved { piece: dynmap(), why, settings: None }.to_string();
+        let too_large = text(NotSavedReason::TooLarge { bytes: 20_000_000_001, limit: 536_870_912 });
         assert_eq!(too_large, "plugins/dynmap has 20001 MB, more than the 537 MB of `spec.keepPluginData.maxSize`");
-        assert!(said(WhyNotKept::NoRoom { bytes: 1, free: 0 }).contains("enlarge `spec.storage.size`"));
+        assert!(text(NotSavedReason::NoRoom { bytes: 1, free: 0 }).contains("enlarge `spec.storage.size`"));
         let place = ".nightshift/kept-settings/x/dynmap";
-        for (files, said) in [(2, "its settings lie in"), (1, "1 of its 2 files of settings lie in")] {
+        for (files, text) in [(2, "Its settings are in"), (1, "1 of its 2 settings files are in")] {
             let settings = Some(Settings { files, of: 2, place: place.into() });
-            let not_kept = NotKept { piece: dynmap(), why: WhyNotKept::NoRoom { bytes: 1, free: 0 }, settings };
-            assert!(not_kept.to_string().ends_with(&format!("; {said} {place}")), "{not_kept}");
+            let not_kept = NotSaved { piece: dynmap(), why: NotSavedReason::NoRoom { bytes: 1, free: 0 }, settings };
+            assert!(not_kept.to_string().ends_with(&format!(". {text} {place}")), "{not_kept}");
         }
     }
 
@@ -293,7 +293,11 @@ mod tests {
     fn plugin_data_record_is_read_as_written() {
         let at = Timestamp::from_second(1_800_000_000).unwrap();
         let not_kept = [None, Some(Settings { files: 1, of: 2, place: ".nightshift/kept-settings/x/dynmap".into() })]
-            .map(|settings| NotKept { piece: dynmap(), why: WhyNotKept::TooLarge { bytes: 3, limit: 2 }, settings })
+            .map(|settings| NotSaved {
+                piece: dynmap(),
+                why: NotSavedReason::TooLarge { bytes: 3, limit: 2 },
+                settings,
+            })
             .to_vec();
         let place = ".nightshift/kept-settings/x";
         for back in [

@@ -5,33 +5,33 @@ use serde::{Deserialize, Serialize};
 
 use crate::backup::Contents;
 
-/// The key of a user's request in the `ConfigMap` with requests, beside that of [`RestoreOrder`](super::RestoreOrder). Older agents do not read
+/// The key of a user's request in the `ConfigMap` with requests, beside that of [`RestoreRequest`](super::RestoreRequest). Older agents do not read
 /// it.
-pub const ASKED_ORDER: &str = "restore-from.json";
+pub const USER_RESTORE_KEY: &str = "restore-from.json";
 
-/// The key of [`NewVolumeOrder`] in the same `ConfigMap`.
-pub const NEW_VOLUME_ORDER: &str = "new-volume.json";
+/// The key of [`SeedRequest`] in the same `ConfigMap`.
+pub const NEW_VOLUME_KEY: &str = "new-volume.json";
 
-/// The request name of a restore by [`NewVolumeOrder`], in place of the name of a user's request.
-pub const NEW_VOLUME: &str = "new-volume";
+/// The request name of a restore by [`SeedRequest`], in place of the name of a user's request.
+pub const NEW_VOLUME_REQUEST: &str = "new-volume";
 
 /// In place of a backup's name: the newest backup with worlds.
 pub const LATEST: &str = "latest";
 
-/// In place of the version set that executes an [`AskedRestore`]: none does yet. Until then the backup is only kept.
-pub const NOBODY: &str = "";
+/// In place of the version set that executes an [`RequestedRestore`]: none does yet. Until then the backup is only kept.
+pub const NO_SET: &str = "";
 
 /// How many backups are listed: the maximum of `spec.backup.retention`.
-pub const LISTED: usize = 100;
+pub const MAX_LISTED: usize = 100;
 
 /// A request to replace all existing worlds with those of one backup. The version set that it names executes it before its start, and only once,
 /// whatever the result. If it cannot be executed, the server starts on the existing worlds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AskedRestore {
+pub struct RequestedRestore {
     /// The name of the request. At most 64 bytes: `asked-1763782800`.
     pub request: String,
-    /// The digest of the lock that will start: 64 hex digits. Or [`NOBODY`].
+    /// The digest of the lock that will start: 64 hex digits. Or [`NO_SET`].
     pub to: String,
     /// The backup's name.
     pub copy: String,
@@ -54,7 +54,7 @@ pub struct Restored {
     pub id: String,
     /// The directory of the displaced files, relative to the server's directory. Empty: no file was displaced.
     pub set_aside: String,
-    /// The request that it was done for, a user's or [`NEW_VOLUME`]. `None`: after an update that failed.
+    /// The request that it was done for, a user's or [`NEW_VOLUME_REQUEST`]. `None`: after an update that failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     /// Whether settings, plugins and their data were restored too. False: only the worlds.
@@ -68,7 +68,7 @@ pub struct Restored {
 /// A request that was refused. No file was changed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct RestoreRefused {
+pub struct RestoreRejection {
     /// The name of the request.
     pub request: String,
     /// When it was refused.
@@ -82,7 +82,7 @@ pub struct RestoreRefused {
 /// one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct NewVolumeOrder {
+pub struct SeedRequest {
     /// The server whose backups are used: the name of their directory.
     pub server: String,
     /// The backup's name, or [`LATEST`].
@@ -96,9 +96,9 @@ pub struct NewVolumeOrder {
 /// The result of a request for a volume without a world. It is recorded on the volume.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct NewVolume {
+pub struct SeedResult {
     /// The request.
-    pub order: NewVolumeOrder,
+    pub order: SeedRequest,
     /// When the result was recorded.
     pub at: Timestamp,
     /// The restored backup. `None`: no backup was restored, because the volume had a world.
@@ -109,7 +109,7 @@ pub struct NewVolume {
 /// One backup in the repository, good or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ListedCopy {
+pub struct ListedBackup {
     /// Its name.
     pub id: String,
     /// Its contents. `None`: unknown, see `problem`. If both are set, the backup only could not be read, and may be tried by its name.

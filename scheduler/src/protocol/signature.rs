@@ -26,13 +26,13 @@ pub const SIGNATURE_HEADER: &str = "x-nightshift-signature";
 pub const SKEW_SECONDS: i64 = 30;
 
 /// Over how many requests the clock difference is measured. The request that seems youngest decides, because transit makes each look older.
-const COMPARED: usize = 8;
+const SKEW_SAMPLES: usize = 8;
 
 /// How many requests must agree that the agent's clock is ahead, because a single one may have been in transit for as long.
-const AGREE: usize = 3;
+const MIN_SKEW_SAMPLES: usize = 3;
 
 /// Times of signing are whole seconds, so two equal clocks may seem to differ by this much.
-const ONE_TIME: i64 = 1;
+const MIN_SKEW_SECONDS: i64 = 1;
 
 /// The secret that one server's agent and the operator share. It is never printed.
 #[derive(Clone, PartialEq, Eq)]
@@ -111,7 +111,7 @@ impl Headers {
 /// Signs a request.
 pub fn sign(key: &Key, parts: &Parts<'_>) -> Headers {
     let time = parts.at.as_second();
-    let code = code(key, &text(parts, time, parts.fence)).finalize().into_bytes();
+    let code = mac(key, &signed_text(parts, time, parts.fence)).finalize().into_bytes();
     Headers {
         time: time.to_string(),
         nonce: parts.nonce.to_owned(),
@@ -140,21 +140,21 @@ pub struct Guard {
     fence: u64,
     nonces: BTreeMap<String, i64>,
     /// The delay between signing and arrival of each recent request, in seconds by the agent's clock.
-    away: VecDeque<i64>,
+    delays: VecDeque<i64>,
 }
 
 impl Guard {
     /// A guard that starts at `now`. Requests signed before that are refused, because their nonces may have been used with the agent's previous
     /// process.
     pub fn new(now: Timestamp) -> Self {
-        Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new(), away: VecDeque::new() }
+        Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new(), delays: VecDeque::new() }
     }
 
     /// How far the agent's clock is ahead of the clock of the last requests' signer. Below 0 it is behind. It is accurate to about a second, and
     /// zero for differences within that.
     pub fn clock_ahead(&self) -> SignedDuration {
-        let ahead = self.away.iter().copied().min().filter(|away| away.abs() > ONE_TIME);
-        let ahead = ahead.filter(|away| away.is_negative() || self.away.len() >= AGREE);
+        let ahead = self.delays.iter().copied().min().filter(|difference| difference.abs() > MIN_SKEW_SECONDS);
+        let ahead = ahead.filter(|difference| difference.is_negative() || self.delays.len() >= MIN_SKEW_SAMPLES);
         SignedDuration::from_secs(ahead.unwrap_or(0))
     }
 }
@@ -163,38 +163,40 @@ impl Guard {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SignatureError {
     /// A header is malformed.
-    #[error("the header `{0}` cannot be read")]
+    #[error("could not read the header `{0}`")]
     Malformed(&'static str),
     /// Wrong key, wrong pod, or changed in transit.
     #[error("the signature does not fit: the key, the pod UID or the content differs")]
     Signature,
     /// Too old or too far ahead.
-    #[error("signed {away} s away from this node's clock, at most {SKEW_SECONDS} s are accepted: check the clocks")]
+    #[error(
+        "signed {difference} s away from this node's clock, at most {SKEW_SECONDS} s are accepted: check the clocks"
+    )]
     Skew {
         /// The difference between the two clocks, in seconds.
-        away: i64,
+        difference: i64,
     },
     /// Signed before this process of the agent began.
     #[error("signed before this agent started: sign it again")]
     BeforeStart,
     /// The nonce was used before.
-    #[error("this request was received before")]
+    #[error("this request was already received")]
     Replayed,
     /// An operator with a newer lease has sent requests.
-    #[error("fence {got} is behind {seen}: another operator has taken over")]
+    #[error("fence {got} is behind {highest}: another operator has taken over")]
     Fenced {
         /// The fence in the request.
         got: u64,
         /// The highest fence received.
-        seen: u64,
+        highest: u64,
     },
 }
 
 impl SignatureError {
     /// The body of the response.
-    pub fn told(&self) -> RequestRefusal {
-        let clock_ahead = if let Self::Skew { away } = self { Some(*away) } else { None };
-        let fence = if let Self::Fenced { got: _, seen } = self { Some(*seen) } else { None };
+    pub fn to_refusal(&self) -> RequestRefusal {
+        let clock_ahead = if let Self::Skew { difference } = self { Some(*difference) } else { None };
+        let fence = if let Self::Fenced { got: _, highest } = self { Some(*highest) } else { None };
         RequestRefusal { error: self.to_string(), clock_ahead, fence, not_now: false }
     }
 }
@@ -217,17 +219,17 @@ pub fn verify(
     let parts =
         Parts { method: received.method, path: received.path, body: received.body, pod_uid, at: now, nonce, fence };
     // Compared in constant time. A sender without the key gets no response from the checks below.
-    code(key, &text(&parts, time, fence)).verify_slice(&signature).map_err(|_| SignatureError::Signature)?;
+    mac(key, &signed_text(&parts, time, fence)).verify_slice(&signature).map_err(|_| SignatureError::Signature)?;
 
-    let away = now.as_second().saturating_sub(time);
-    if away.saturating_abs() > SKEW_SECONDS {
-        return Err(SignatureError::Skew { away });
+    let difference = now.as_second().saturating_sub(time);
+    if difference.saturating_abs() > SKEW_SECONDS {
+        return Err(SignatureError::Skew { difference });
     }
     if time < guard.started {
         return Err(SignatureError::BeforeStart);
     }
     if fence < guard.fence {
-        return Err(SignatureError::Fenced { got: fence, seen: guard.fence });
+        return Err(SignatureError::Fenced { got: fence, highest: guard.fence });
     }
     // A request stays within the skew of the agent's clock for at most twice the skew.
     guard.nonces.retain(|_, signed| now.as_second() - *signed <= 2 * SKEW_SECONDS);
@@ -237,23 +239,23 @@ pub fn verify(
     guard.nonces.insert(nonce.clone(), time);
     if fence > guard.fence {
         // Another operator, whose clock may differ.
-        guard.away.clear();
+        guard.delays.clear();
     }
     guard.fence = fence;
-    guard.away.push_back(away);
-    if guard.away.len() > COMPARED {
-        guard.away.pop_front();
+    guard.delays.push_back(difference);
+    if guard.delays.len() > SKEW_SAMPLES {
+        guard.delays.pop_front();
     }
     Ok(())
 }
 
-fn text(parts: &Parts<'_>, time: i64, fence: u64) -> String {
+fn signed_text(parts: &Parts<'_>, time: i64, fence: u64) -> String {
     let Parts { method, path, body, pod_uid, at: _, nonce, fence: _ } = parts;
     let body = hex::encode(Sha256::digest(body));
     format!("{method}\n{path}\n{body}\n{pod_uid}\n{time}\n{nonce}\n{fence}")
 }
 
-fn code(key: &Key, text: &str) -> Hmac<Sha256> {
+fn mac(key: &Key, text: &str) -> Hmac<Sha256> {
     let mut code = Hmac::<Sha256>::new_from_slice(&key.0).expect("HMAC takes keys of any length");
     code.update(text.as_bytes());
     code

@@ -10,9 +10,9 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// The length field of an empty packet: id, type and two zero bytes.
-const SHORTEST: usize = 10;
+const MIN_LENGTH: usize = 10;
 /// 4096 UTF-16 units of at most 3 bytes each. The largest observed packet had 12298.
-const LONGEST: usize = 4 + 4 + 3 * 4096 + 2;
+const MAX_LENGTH: usize = 4 + 4 + 3 * 4096 + 2;
 
 /// A stream whose incoming packets are validated and whose outgoing data is unchanged.
 #[derive(Debug)]
@@ -22,20 +22,20 @@ pub(super) struct PacketGuard<S> {
     raw: Vec<u8>,
     /// A validated packet, and how much of it was already returned.
     ready: Vec<u8>,
-    given: usize,
+    returned: usize,
 }
 
 impl<S> PacketGuard<S> {
     pub(super) fn new(inner: S) -> Self {
-        Self { inner, raw: Vec::new(), ready: Vec::new(), given: 0 }
+        Self { inner, raw: Vec::new(), ready: Vec::new(), returned: 0 }
     }
 
     /// Moves one whole packet from `raw` to `ready`, if one is complete.
     fn take_packet(&mut self) -> io::Result<bool> {
         let Some(length) = self.raw.first_chunk::<4>() else { return Ok(false) };
         let length = usize::try_from(i32::from_le_bytes(*length)).unwrap_or(0);
-        if !(SHORTEST..=LONGEST).contains(&length) {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is no RCON packet"));
+        if !(MIN_LENGTH..=MAX_LENGTH).contains(&length) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "this is not an RCON packet"));
         }
         if self.raw.len() < 4 + length {
             return Ok(false);
@@ -43,16 +43,16 @@ impl<S> PacketGuard<S> {
         let packet: Vec<u8> = self.raw.drain(..4 + length).collect();
         let (head, body) = (&packet[4..12], &packet[12..4 + length - 2]);
         let body = String::from_utf8_lossy(body);
-        let length = i32::try_from(SHORTEST + body.len()).expect("at most three times the longest packet");
+        let length = i32::try_from(MIN_LENGTH + body.len()).expect("at most three times the longest packet");
         self.ready = [&length.to_le_bytes(), head, body.as_bytes(), &[0, 0]].concat();
-        self.given = 0;
+        self.returned = 0;
         Ok(true)
     }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for PacketGuard<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, out: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        while self.given == self.ready.len() {
+        while self.returned == self.ready.len() {
             if self.take_packet()? {
                 break;
             }
@@ -64,10 +64,10 @@ impl<S: AsyncRead + Unpin> AsyncRead for PacketGuard<S> {
             }
             self.raw.extend_from_slice(buffer.filled());
         }
-        let rest = &self.ready[self.given..];
+        let rest = &self.ready[self.returned..];
         let count = rest.len().min(out.remaining());
         out.put_slice(&rest[..count]);
-        self.given += count;
+        self.returned += count;
         Poll::Ready(Ok(()))
     }
 }
@@ -98,7 +98,7 @@ mod tests {
         [&length.to_le_bytes()[..], &[1, 0, 0, 0], &[0, 0, 0, 0], body, &[0, 0]].concat()
     }
 
-    fn through(pieces: &[&[u8]]) -> io::Result<Vec<u8>> {
+    fn pass_through(pieces: &[&[u8]]) -> io::Result<Vec<u8>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
             let mut mock = Vec::new();
@@ -125,14 +125,14 @@ mod tests {
 
     #[test]
     fn latin_1_section_sign_is_replaced_and_length_corrected() {
-        let out = through(&[&packet(b"\xa7cUnknown command")]).unwrap();
+        let out = pass_through(&[&packet(b"\xa7cUnknown command")]).unwrap();
         assert_eq!(out, packet("\u{fffd}cUnknown command".as_bytes()));
     }
 
     #[test]
     fn oversized_frame_length_is_refused_and_not_allocated() {
         for length in [-1_i32, 0, 9, 12_299, i32::MAX, i32::MIN] {
-            let error = through(&[&length.to_le_bytes(), b"xxxxxxxxxxxx"]).unwrap_err();
+            let error = pass_through(&[&length.to_le_bytes(), b"xxxxxxxxxxxx"]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidData, "{length}");
         }
     }
@@ -144,12 +144,12 @@ mod tests {
         ) {
             let bytes: Vec<u8> = bodies.iter().flat_map(|body| packet(body.as_bytes())).collect();
             let pieces: Vec<&[u8]> = bytes.chunks(cut).collect();
-            prop_assert_eq!(through(&pieces).unwrap(), bytes);
+            prop_assert_eq!(pass_through(&pieces).unwrap(), bytes);
         }
 
         #[test]
         fn garbage_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
-            let _ = through(&[&bytes]);
+            let _ = pass_through(&[&bytes]);
         }
     }
 }

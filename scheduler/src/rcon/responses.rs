@@ -29,7 +29,7 @@ pub fn online(text: &str) -> Online {
 }
 
 /// Whether the answer to `save-all flush` confirms it.
-pub fn says_saved(text: &str) -> bool {
+pub fn confirms_save(text: &str) -> bool {
     text.contains("Saved the game")
 }
 
@@ -39,11 +39,11 @@ pub enum Saving {
     /// It is off from now on.
     Off,
     /// It was already off.
-    OffBefore,
+    AlreadyOff,
     /// It is on from now on.
     On,
     /// It was already on.
-    OnBefore,
+    AlreadyOn,
 }
 
 /// Reads the answer to `save-off` or `save-on`. `None`: the text is unknown. Minecraft before 1.13 gives the same answer whether or not the state
@@ -52,13 +52,13 @@ pub fn saving(text: &str) -> Option<Saving> {
     let texts = [
         ("Automatic saving is now disabled", Saving::Off),
         ("Turned off world auto-saving", Saving::Off),
-        ("Saving is already turned off", Saving::OffBefore),
+        ("Saving is already turned off", Saving::AlreadyOff),
         ("Automatic saving is now enabled", Saving::On),
         ("Turned on world auto-saving", Saving::On),
-        ("Saving is already turned on", Saving::OnBefore),
+        ("Saving is already turned on", Saving::AlreadyOn),
     ];
-    let text = without_colours(text);
-    texts.into_iter().find(|(words, _)| text.contains(words)).map(|(_, saving)| saving)
+    let text = strip_colours(text);
+    texts.into_iter().find(|(part, _)| text.contains(part)).map(|(_, saving)| saving)
 }
 
 /// ` in minecraft:creative if entity @a`: only tests whether the dimension accepts a command. `execute` has supported this syntax since 1.13, and
@@ -70,7 +70,7 @@ pub fn in_dimension_arguments(key: &str) -> String {
 /// Whether the dimension exists, by the answer to that test. In an existing dimension the test passes or fails, and otherwise the dimension is
 /// unknown.
 pub fn has_dimension(text: &str) -> Option<bool> {
-    let text = without_colours(text);
+    let text = strip_colours(text);
     if text.contains("Test passed") || text.contains("Test failed") {
         return Some(true);
     }
@@ -78,7 +78,7 @@ pub fn has_dimension(text: &str) -> Option<bool> {
 }
 
 /// The text without colours: `§` and the following letter, including the 14 characters of a hex colour (`§x§r§r§g§g§b§b`).
-pub fn without_colours(text: &str) -> String {
+pub fn strip_colours(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut characters = text.chars();
     while let Some(character) = characters.next() {
@@ -97,11 +97,11 @@ pub fn without_colours(text: &str) -> String {
 /// It has two forms. Bukkit and old Paper write `Plugins (2): §aDemo§f, §cOther`. Paper since 1.19.4 writes a heading per kind and lines
 /// `§8- §aDemo§f, §aOther`. An asterisk marks a legacy plugin.
 pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
-    let heading = without_colours(text);
+    let heading = strip_colours(text);
     let expected: usize = heading.split_once("Plugins (")?.1.split_once(')')?.0.parse().ok()?;
     let mut found = BTreeMap::new();
     for line in text.lines() {
-        let plain = without_colours(line);
+        let plain = strip_colours(line);
         let listed = if let Some((_, behind)) = line.split_once("):") {
             behind
         } else if plain.trim_start().starts_with("- ") {
@@ -110,7 +110,7 @@ pub fn plugins(text: &str) -> Option<BTreeMap<String, bool>> {
             continue;
         };
         for entry in listed.split(',') {
-            let name = without_colours(entry);
+            let name = strip_colours(entry);
             let name = name.trim().trim_start_matches('*').trim();
             if !name.is_empty() {
                 found.insert(name.to_owned(), entry.contains("§a"));
@@ -190,32 +190,32 @@ mod tests {
 
     #[test]
     fn save_is_confirmed_by_its_final_words_only() {
-        assert!(says_saved("Saving the game (this may take a moment!)Saved the game"));
-        assert!(!says_saved("Saving the game (this may take a moment!)"));
-        assert!(!says_saved(""));
+        assert!(confirms_save("Saving the game (this may take a moment!)Saved the game"));
+        assert!(!confirms_save("Saving the game (this may take a moment!)"));
+        assert!(!confirms_save(""));
     }
 
     #[test]
     fn saving_state_is_recognized_in_phrases_of_each_version() {
-        for (words, expected) in [
+        for (text, expected) in [
             ("Automatic saving is now disabled", Saving::Off),
             ("Turned off world auto-saving", Saving::Off),
-            ("Saving is already turned off", Saving::OffBefore),
+            ("Saving is already turned off", Saving::AlreadyOff),
             ("Automatic saving is now enabled\n", Saving::On),
             ("§7Turned on world auto-saving", Saving::On),
-            ("Saving is already turned on", Saving::OnBefore),
+            ("Saving is already turned on", Saving::AlreadyOn),
         ] {
-            assert_eq!(saving(words), Some(expected), "{words}");
+            assert_eq!(saving(text), Some(expected), "{text}");
         }
-        for words in ["", "Command not found", "Unknown command. Type \"/help\" for help.\n", "Saved the game"] {
-            assert_eq!(saving(words), None, "{words}");
+        for text in ["", "Command not found", "Unknown command. Type \"/help\" for help.\n", "Saved the game"] {
+            assert_eq!(saving(text), None, "{text}");
         }
     }
 
     #[test]
     fn dimension_is_known_from_test_result_and_unknown_otherwise() {
         assert_eq!(in_dimension_arguments("minecraft:creative"), " in minecraft:creative if entity @a");
-        for (words, expected) in [
+        for (text, expected) in [
             ("Test failed", Some(true)),
             ("§cTest failed\n", Some(true)),
             ("Test passed, count: 3", Some(true)),
@@ -223,7 +223,7 @@ mod tests {
             ("", None),
             ("Unknown command. Type \"/help\" for help.\n", None),
         ] {
-            assert_eq!(has_dimension(words), expected, "{words}");
+            assert_eq!(has_dimension(text), expected, "{text}");
         }
     }
 

@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The fake server's reply to one command.
 enum Reply {
@@ -30,10 +30,10 @@ fn packet(id: i32, kind: i32, body: &str) -> Vec<u8> {
 async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<(usize, String)>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let (heard, commands) = mpsc::unbounded_channel();
+    let (sender, commands) = mpsc::unbounded_channel();
     replies.reverse();
     tokio::spawn(async move {
-        let mut kept = Vec::new();
+        let mut open_streams = Vec::new();
         for number in 0.. {
             let (mut stream, _) = listener.accept().await.unwrap();
             let mut bytes = vec![0; 4096];
@@ -52,11 +52,11 @@ async fn serve(mut replies: Vec<Reply>) -> (SocketAddr, mpsc::UnboundedReceiver<
                     stream.write_all(&packet(id, 2, "")).await.unwrap();
                     continue;
                 }
-                heard.send((number, body)).unwrap();
+                sender.send((number, body)).unwrap();
                 match replies.pop() {
                     Some(Reply::Text(text)) => stream.write_all(&packet(id, 0, &text)).await.unwrap(),
                     Some(Reply::Nothing) => {
-                        kept.push(stream);
+                        open_streams.push(stream);
                         break;
                     }
                     Some(Reply::Close) | None => break,
@@ -83,11 +83,11 @@ async fn commands_of_one_session_share_connection_and_carry_namespaces() {
     ])
     .await;
     let mut console = console(address);
-    assert_eq!(console.list(SOON).await.unwrap(), Online::Known { count: 2, max: 20 });
-    console.tellraw_all("The server restarts", SOON).await.unwrap();
-    assert!(responses::says_saved(&console.save_flush(SOON).await.unwrap()));
-    assert_eq!(console.plugins(SOON).await.unwrap(), Some(BTreeMap::from([("Demo".into(), true)])));
-    console.stop(SOON).await.unwrap();
+    assert_eq!(console.list(TIMEOUT).await.unwrap(), Online::Known { count: 2, max: 20 });
+    console.tellraw_all("The server restarts", TIMEOUT).await.unwrap();
+    assert!(responses::confirms_save(&console.save_flush(TIMEOUT).await.unwrap()));
+    assert_eq!(console.plugins(TIMEOUT).await.unwrap(), Some(BTreeMap::from([("Demo".into(), true)])));
+    console.stop(TIMEOUT).await.unwrap();
     for expected in [
         "minecraft:list",
         r#"minecraft:tellraw @a {"color":"yellow","text":"The server restarts"}"#,
@@ -128,7 +128,7 @@ async fn late_response_is_never_taken_for_next_one() {
     let error = console.save_flush(Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { command: "minecraft:save-all", .. }), "{error:?}");
     assert!(!console.is_open());
-    assert_eq!(console.list(SOON).await.unwrap(), Online::Known { count: 0, max: 20 });
+    assert_eq!(console.list(TIMEOUT).await.unwrap(), Online::Known { count: 0, max: 20 });
     assert_eq!(commands.recv().await.unwrap().0, 0);
     assert_eq!(commands.recv().await.unwrap(), (1, "minecraft:list".to_owned()), "on a connection of its own");
 }
@@ -138,7 +138,7 @@ async fn cancelled_caller_leaves_no_connection_behind() {
     let (address, mut commands) = serve(vec![Reply::Nothing]).await;
     let mut console = console(address);
     tokio::select! {
-        _ = console.save_flush(SOON) => panic!("nothing answers"),
+        _ = console.save_flush(TIMEOUT) => panic!("nothing answers"),
         command = commands.recv() => assert_eq!(command.unwrap().1, "minecraft:save-all flush"),
     }
     assert!(!console.is_open());
@@ -149,7 +149,7 @@ async fn response_of_exactly_4096_units_counts_as_incomplete() {
     for (length, whole) in [(4095, true), (4096, false)] {
         let (address, _commands) = serve(vec![Reply::Text("☃".repeat(length))]).await;
         let mut console = console(address);
-        let answer = console.save_flush(SOON).await;
+        let answer = console.save_flush(TIMEOUT).await;
         assert_eq!(answer.is_ok(), whole, "{length}");
         assert_eq!(console.is_open(), whole, "{length}");
     }
@@ -160,16 +160,16 @@ async fn command_too_long_for_server_is_refused_before_sending() {
     let (address, mut commands) = serve(vec![Reply::Text(String::new())]).await;
     let mut console = console(address);
     let around = format!("minecraft:tellraw{}", responses::tellraw_arguments("")).len();
-    let error = console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around + 1), SOON).await.unwrap_err();
+    let error = console.tellraw_all(&"x".repeat(MAX_COMMAND_BYTES - around + 1), TIMEOUT).await.unwrap_err();
     assert!(matches!(error, Error::TooLong { bytes: 1447, .. }), "{error:?}");
-    console.tellraw_all(&"x".repeat(LONGEST_COMMAND - around), SOON).await.unwrap();
-    assert_eq!(commands.recv().await.unwrap().1.len(), LONGEST_COMMAND);
+    console.tellraw_all(&"x".repeat(MAX_COMMAND_BYTES - around), TIMEOUT).await.unwrap();
+    assert_eq!(commands.recv().await.unwrap().1.len(), MAX_COMMAND_BYTES);
 }
 
 #[tokio::test]
 async fn connection_closed_without_response_counts_as_stopped() {
     let (address, _commands) = serve(vec![Reply::Close, Reply::Nothing]).await;
-    console(address).stop(SOON).await.unwrap();
+    console(address).stop(TIMEOUT).await.unwrap();
     let error = console(address).stop(Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, Error::Timeout { .. }), "silence is not a stop: {error:?}");
 }

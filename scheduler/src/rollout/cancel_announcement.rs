@@ -5,19 +5,19 @@
 
 use jiff::Timestamp;
 
-use super::{DECISION_COUNTS, Step, WaitingOn};
-use crate::maintenance::later;
+use super::{DECISION_VALID_FOR, Step, WaitingOn};
+use crate::maintenance::saturating_add;
 use crate::observation::{Announced, Disruption, Observation, Players};
 
 /// `step`, or the step that first tells players that the announced disruption does not happen. A stop that only waits for players or for its
 /// files still happens.
-pub(super) fn before_rest(seen: &Observation, step: Step, now: Timestamp) -> Step {
+pub(super) fn cancel_stale_announcement(observation: &Observation, step: Step, now: Timestamp) -> Step {
     let rests = matches!(
         step,
-        Step::Settled
+        Step::UpToDate
             | Step::Wait(
                 WaitingOn::Window { .. }
-                    | WaitingOn::Held { .. }
+                    | WaitingOn::Blocked { .. }
                     | WaitingOn::BelowFloor { .. }
                     | WaitingOn::NoImage
                     | WaitingOn::NoBackup
@@ -25,12 +25,15 @@ pub(super) fn before_rest(seen: &Observation, step: Step, now: Timestamp) -> Ste
             )
     );
     // A drain has its own end.
-    let is_of_drain = |told: &Announced| matches!(told.act, Disruption::Drain { .. });
-    let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
+    let is_of_drain = |announced: &Announced| matches!(announced.act, Disruption::Drain { .. });
+    let announced =
+        observation.facts.announced.filter(|announced| observation.pod.is_some_and(|pod| pod.uid == announced.pod));
     // A cancellation cannot be sent while the agent is unreachable. It is sent when the agent answers again.
-    let can_be_told = !matches!(seen.players, Players::Unknown { .. });
-    match told.filter(|told| rests && can_be_told && !is_of_drain(told) && !told.is_long_ago(now)) {
-        Some(told) => Step::CancelAnnouncement { act: told.act, not_after: later(now, DECISION_COUNTS) },
+    let is_reachable = !matches!(observation.players, Players::Unknown { .. });
+    match announced.filter(|announced| rests && is_reachable && !is_of_drain(announced) && !announced.is_expired(now)) {
+        Some(announced) => {
+            Step::CancelAnnouncement { disruption: announced.act, not_after: saturating_add(now, DECISION_VALID_FOR) }
+        }
         None => step,
     }
 }

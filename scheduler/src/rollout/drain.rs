@@ -8,28 +8,28 @@
 
 use jiff::Timestamp;
 
-use super::stop_preconditions::{StopPreconditions, clear_to_stop};
-use super::{DECISION_COUNTS, Step, WaitingOn};
-use crate::maintenance::later;
-use crate::observation::{Disruption, EvictionSeen, Goal, NodeState, Observation, PodPhase};
+use super::stop_preconditions::{StopPreconditions, check_stop};
+use super::{DECISION_VALID_FOR, Step, WaitingOn};
+use crate::maintenance::saturating_add;
+use crate::observation::{Disruption, EvictionState, Goal, NodeState, Observation, PodPhase};
 
 /// `step`, or the step that the drain of the server's node requires instead.
-pub(super) fn before_an_eviction(goal: &Goal, seen: &Observation, step: Step, now: Timestamp) -> Step {
-    if is_at_rest(&step) { next(goal, seen, now).unwrap_or(step) } else { step }
+pub(super) fn apply_drain(goal: &Goal, observation: &Observation, step: Step, now: Timestamp) -> Step {
+    if is_idle(&step) { next_drain_step(goal, observation, now).unwrap_or(step) } else { step }
 }
 
 /// Whether no change is in progress and no step that stops the server begins now. Files that cannot be staged, or images that cannot be pulled,
 /// may delay an update for ever. Players who stay delay it for longer than a drain waits.
-fn is_at_rest(step: &Step) -> bool {
+fn is_idle(step: &Step) -> bool {
     match step {
-        Step::Settled
+        Step::UpToDate
         | Step::Stage
         | Step::Wait(
             WaitingOn::Window { .. }
             | WaitingOn::Players { .. }
             | WaitingOn::Images
             | WaitingOn::NoImage
-            | WaitingOn::Held { .. }
+            | WaitingOn::Blocked { .. }
             | WaitingOn::BelowFloor { .. },
         ) => true,
         Step::Create { .. }
@@ -57,9 +57,9 @@ fn is_at_rest(step: &Step) -> bool {
             | WaitingOn::PodMissing
             | WaitingOn::PodStopping { .. }
             | WaitingOn::Start { .. }
-            | WaitingOn::Proof { .. }
+            | WaitingOn::Verification { .. }
             | WaitingOn::Eviction
-            | WaitingOn::Asleep
+            | WaitingOn::ScaledToZero
             | WaitingOn::NodeLost
             | WaitingOn::SaveRefused { .. }
             | WaitingOn::WorldRefused
@@ -71,41 +71,46 @@ fn is_at_rest(step: &Step) -> bool {
     }
 }
 
-fn next(goal: &Goal, seen: &Observation, now: Timestamp) -> Option<Step> {
-    let pod = seen.pod.filter(|pod| pod.life == PodPhase::Up && is_whole(seen))?;
-    let begun = seen.draining_since();
-    let since = match (goal.eviction, seen.node) {
+fn next_drain_step(goal: &Goal, observation: &Observation, now: Timestamp) -> Option<Step> {
+    let pod = observation.pod.filter(|pod| pod.phase == PodPhase::Up && is_template_stable(observation))?;
+    let begun = observation.draining_since();
+    let since = match (goal.eviction, observation.node) {
         (_, NodeState::Unknown) => return None,
-        (EvictionSeen::Always | EvictionSeen::Never, _) | (_, NodeState::Stays) => {
+        (EvictionState::Always | EvictionState::Never, _) | (_, NodeState::NotDraining) => {
             return begun.map(|_| Step::EndDrain);
         }
-        (EvictionSeen::Announced, NodeState::Leaves) => match begun {
+        (EvictionState::Announced, NodeState::Draining) => match begun {
             Some(since) => since,
             None => return Some(Step::BeginDrain { pod: pod.uid, since: now }),
         },
     };
-    let act = Disruption::Drain { since };
-    if is_ready(seen, act, now) {
+    let disruption = Disruption::Drain { since };
+    if is_ready_for_eviction(observation, disruption, now) {
         return Some(Step::Wait(WaitingOn::Eviction));
     }
-    Some(match clear_to_stop(goal, seen, act, later(now, DECISION_COUNTS), now) {
+    Some(match check_stop(goal, observation, disruption, saturating_add(now, DECISION_VALID_FOR), now) {
         // Players need no warning, or the agent could not be reached.
-        StopPreconditions::Asked | StopPreconditions::Unasked => Step::Wait(WaitingOn::Eviction),
+        StopPreconditions::Met | StopPreconditions::AgentUnreachable => Step::Wait(WaitingOn::Eviction),
         StopPreconditions::NotYet(step) => step,
     })
 }
 
 /// Whether an evicted pod is recreated as it runs now, whatever else happens to the `StatefulSet`. An update may wait for players although its
 /// template is written. This happens when the agent was unreachable first and answered later.
-fn is_whole(seen: &Observation) -> bool {
-    let (Some(set), Some(settled)) = (seen.set, seen.facts.settled) else { return false };
-    set.template == settled.revision && set.current == settled.revision
+fn is_template_stable(observation: &Observation) -> bool {
+    let (Some(stateful_set), Some(stable)) = (observation.stateful_set, observation.facts.settled) else {
+        return false;
+    };
+    stateful_set.template == stable.revision && stateful_set.current == stable.revision
 }
 
 /// Whether players were warned and the world was saved, however long ago. A server that waits for eviction is not saved again and again, and
 /// evictions stay allowed when its agent is silent for a moment. The pre-stop hook saves later changes and warns players who joined.
-fn is_ready(seen: &Observation, act: Disruption, now: Timestamp) -> bool {
-    let is_told = seen.told(act).is_some_and(|told| told.ends <= now);
-    let saved = seen.facts.saved.filter(|it| it.act == act && seen.pod.is_some_and(|pod| pod.uid == it.pod));
-    is_told && saved.is_some_and(|saved| saved.confirmed)
+fn is_ready_for_eviction(observation: &Observation, disruption: Disruption, now: Timestamp) -> bool {
+    let is_announced = observation.announced(disruption).is_some_and(|announced| announced.ends <= now);
+    let saved = observation
+        .facts
+        .saved
+        .filter(|saved| saved.act == disruption && observation.pod.is_some_and(|pod| pod.uid == saved.pod));
+    is_announced && saved.is_some_and(|saved| saved.confirmed)
 }

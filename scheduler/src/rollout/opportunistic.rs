@@ -7,8 +7,8 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::{has_begun, is_held_by_crashes};
-use crate::maintenance::{Gate, Windows, later};
+use super::{has_begun, is_blocked_by_crash_loop};
+use crate::maintenance::{Gate, Windows, saturating_add};
 use crate::observation::{
     Disruption, Goal, ImagesOnNode, Observation, Partition, PlayerPolicy, Players, PodPhase, RestartDue,
 };
@@ -17,7 +17,7 @@ use crate::observation::{
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OpportunityReason {
     /// No server is running, and none is wanted.
-    Asleep,
+    ScaledToZero,
     /// The server has been empty for long enough. A player who joins ends it.
     Empty,
     /// The server restarts on schedule anyway. Players are warned as before that restart, and can delay it as far.
@@ -28,7 +28,7 @@ pub enum OpportunityReason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Opportunity {
     /// The reason.
-    pub occasion: OpportunityReason,
+    pub reason: OpportunityReason,
     /// Replaces the gate that is shut.
     pub gate: Gate,
     /// How far players can delay the stop.
@@ -41,59 +41,66 @@ pub struct Opportunity {
 /// counts as occupied. A newer Minecraft is excluded: its players need another client, and the world cannot be converted back.
 pub fn opportunity(
     goal: &Goal,
-    seen: &Observation,
+    observation: &Observation,
     gate: Gate,
     windows: &Windows,
     empty_for: SignedDuration,
     now: Timestamp,
 ) -> Option<Opportunity> {
     let Gate::Shut { opens: _ } = gate else { return None };
-    let (set, settled) = (seen.set?, seen.facts.settled?);
-    let failed = seen.facts.failed.contains(&goal.revision);
-    if goal.revision == settled.revision || failed || goal.world < seen.least_world() || goal.world > settled.world {
+    let (stateful_set, stable) = (observation.stateful_set?, observation.facts.settled?);
+    let failed = observation.facts.failed.contains(&goal.revision);
+    if goal.revision == stable.revision || failed || goal.world < observation.world_floor() || goal.world > stable.world
+    {
         return None;
     }
-    if is_held_by_crashes(goal, seen, gate) {
+    if is_blocked_by_crash_loop(goal, observation, gate) {
         return None;
     }
     // Another goal is already in progress. It is finished or reverted first.
-    if set.door == Partition::Open && set.template != goal.revision {
+    if stateful_set.partition == Partition::Open && stateful_set.template != goal.revision {
         return None;
     }
-    let opening = |occasion, since| match windows.without_windows(since, now) {
-        gate @ Gate::Open { .. } => Some(Opportunity { occasion, gate, policy: goal.policy }),
+    let opening = |reason, since| match windows.without_windows(since, now) {
+        gate @ Gate::Open { .. } => Some(Opportunity { reason, gate, policy: goal.policy }),
         Gate::NoNewStarts { .. } | Gate::Shut { .. } => None,
     };
-    let Some(pod) = seen.pod else {
+    let Some(pod) = observation.pod else {
         // A lost pod is recreated as it was. With two changes at once, the cause of a failure would be unclear.
-        return if set.asleep { opening(OpportunityReason::Asleep, Timestamp::MIN) } else { None };
+        return if stateful_set.scaled_to_zero {
+            opening(OpportunityReason::ScaledToZero, Timestamp::MIN)
+        } else {
+            None
+        };
     };
-    if pod.life != PodPhase::Up || pod.revision != settled.revision || !seen.staged {
+    if pod.phase != PodPhase::Up || pod.revision != stable.revision || !observation.staged {
         return None;
     }
-    let restart = goal.restart.filter(|restart| is_taken_along(goal, seen, *restart));
-    let with_restart = restart.map(|RestartDue { due, until, policy, only_empty: _, gives_way_until: _ }| {
-        Opportunity { occasion: OpportunityReason::Restart, gate: Gate::Open { opened_at: due, until }, policy }
+    let restart = goal.restart.filter(|restart| can_join_restart(goal, observation, *restart));
+    let with_restart = restart.map(|RestartDue { due, until, policy, only_empty: _, yields_until: _ }| Opportunity {
+        reason: OpportunityReason::Restart,
+        gate: Gate::Open { opened_at: due, until },
+        policy,
     });
     // Players were warned before a restart. It happens as announced, also when they have left.
-    if restart.is_some_and(|restart| has_begun(goal, seen, restart.due)) {
+    if restart.is_some_and(|restart| has_begun(goal, observation, restart.due)) {
         return with_restart;
     }
-    if matches!(seen.images, ImagesOnNode::OnTheirWay | ImagesOnNode::Failed) {
+    if matches!(observation.images, ImagesOnNode::Pulling | ImagesOnNode::Failed) {
         return None;
     }
-    let empty_since = seen.empty_since.filter(|_| seen.players == Players::Nobody);
-    let long_enough = empty_since.map(|since| later(since, empty_for)).filter(|from| *from <= now);
+    let empty_since = observation.empty_since.filter(|_| observation.players == Players::Nobody);
+    let long_enough = empty_since.map(|since| saturating_add(since, empty_for)).filter(|from| *from <= now);
     long_enough.and_then(|from| opening(OpportunityReason::Empty, from)).or(with_restart)
 }
 
 /// Whether an update replaces a restart that is due. A restart that was announced as such stays a restart.
-fn is_taken_along(goal: &Goal, seen: &Observation, restart: RestartDue) -> bool {
-    let may_begin = match seen.players {
+fn can_join_restart(goal: &Goal, observation: &Observation, restart: RestartDue) -> bool {
+    let may_begin = match observation.players {
         Players::Nobody => true,
         Players::Some(_) | Players::Hidden => !restart.only_empty,
         Players::Unknown { .. } => return false,
     };
-    let is_a_restart_already = seen.told(Disruption::Restart { due: restart.due }).is_some();
-    !is_a_restart_already && (may_begin || has_begun(goal, seen, restart.due))
+    let is_a_restart_already = observation.announced(Disruption::Restart { due: restart.due }).is_some();
+    !is_a_restart_already && (may_begin || has_begun(goal, observation, restart.due))
 }

@@ -9,40 +9,40 @@
 
 use jiff::Timestamp;
 
-use super::stop_preconditions::clear_to_update;
-use super::{DECISION_COUNTS, Step, WaitingOn, lets_in};
-use crate::maintenance::{Gate, later};
+use super::stop_preconditions::check_update;
+use super::{DECISION_VALID_FOR, Step, WaitingOn, allowed_since};
+use crate::maintenance::{Gate, saturating_add};
 use crate::observation::{
     Goal, ImagesOnNode, Observation, PodPhase, RecordedFacts, Revision, StableSet, StatefulSetView, WorldState,
 };
 
 /// The next step forward from the revision that runs or should run. `None`: no other revision is available, or not now.
-pub(super) fn go_forward(goal: &Goal, seen: &Observation, gate: Gate, now: Timestamp) -> Option<Step> {
-    let opened_at = lets_in(goal, seen, gate, now).filter(|_| is_way_forward(goal, seen))?;
+pub(super) fn roll_forward(goal: &Goal, observation: &Observation, gate: Gate, now: Timestamp) -> Option<Step> {
+    let opened_at = allowed_since(goal, observation, gate, now).filter(|_| can_roll_forward(goal, observation))?;
     // A pod that refuses the worlds has no running process that could stage the files. The next start stages them, as after scaling to zero.
-    if !seen.staged && !refuses_newer_worlds(seen) {
+    if !observation.staged && !refuses_newer_worlds(observation) {
         return Some(Step::Stage);
     }
-    match seen.images {
-        ImagesOnNode::OnTheirWay => return Some(Step::Wait(WaitingOn::Images)),
+    match observation.images {
+        ImagesOnNode::Pulling => return Some(Step::Wait(WaitingOn::Images)),
         ImagesOnNode::Failed => return None,
-        ImagesOnNode::Here | ImagesOnNode::Unknown => {}
+        ImagesOnNode::Present | ImagesOnNode::Unknown => {}
     }
-    let not_after = later(now, DECISION_COUNTS);
-    match clear_to_update(goal, seen, (gate, opened_at), not_after, now) {
-        Ok(unasked) => Some(Step::RollForward { to: goal.revision, unasked, not_after }),
+    let not_after = saturating_add(now, DECISION_VALID_FOR);
+    match check_update(goal, observation, (gate, opened_at), not_after, now) {
+        Ok(agent_unreachable) => Some(Step::RollForward { to: goal.revision, agent_unreachable, not_after }),
         Err(first) => first,
     }
 }
 
 /// Whether a newer Minecraft than the stable revision's may have converted the worlds.
-pub(super) fn is_touched(world: &WorldState, settled: StableSet) -> bool {
-    world.floor > settled.world || !world.whole
+pub(super) fn may_be_converted(world: &WorldState, stable: StableSet) -> bool {
+    world.floor > stable.world || !world.whole
 }
 
 /// The decision that an admin must make before a rollback to the stable revision. `None`: the rollback is automatic.
-pub(super) fn who_decides(world: &WorldState, settled: StableSet) -> Option<WaitingOn> {
-    match (is_touched(world, settled), world.backup, world.played_since) {
+pub(super) fn needs_decision(world: &WorldState, stable: StableSet) -> Option<WaitingOn> {
+    match (may_be_converted(world, stable), world.backup, world.played_since) {
         (true, None, _) => Some(WaitingOn::NoBackup),
         (true, Some(_), true) => Some(WaitingOn::RollbackWouldLoseProgress),
         (true, Some(_), false) | (false, ..) => None,
@@ -51,40 +51,43 @@ pub(super) fn who_decides(world: &WorldState, settled: StableSet) -> Option<Wait
 
 /// Whether the stable revision is not started because a newer Minecraft has converted the worlds. If the init container refuses them for another
 /// reason (a backup that could not be taken or restored), another Minecraft does not help.
-pub(super) fn refuses_newer_worlds(seen: &Observation) -> bool {
-    let (Some(pod), Some(settled)) = (seen.pod, seen.facts.settled) else { return false };
-    pod.life == PodPhase::Refused && pod.revision == settled.revision && seen.world.floor > settled.world
+pub(super) fn refuses_newer_worlds(observation: &Observation) -> bool {
+    let (Some(pod), Some(stable)) = (observation.pod, observation.facts.settled) else { return false };
+    pod.phase == PodPhase::Refused && pod.revision == stable.revision && observation.world.floor > stable.world
 }
 
 /// Whether the running revision has failed and an admin must decide about the rollback, or the stable revision cannot open the worlds. No change
 /// is in progress then: a roll forward begins a new one.
-pub fn is_left_to_a_person(seen: &Observation) -> bool {
-    let runs = seen.pod.map(|pod| pod.revision);
-    let has_failed = is_failure_left_to_a_person(seen.set, runs, &seen.world, &seen.facts);
+pub fn needs_admin(observation: &Observation) -> bool {
+    let runs = observation.pod.map(|pod| pod.revision);
+    let has_failed = failure_needs_admin(observation.stateful_set, runs, &observation.world, &observation.facts);
     // Once another template is written, that change is in progress.
-    let stands = seen.set.zip(seen.facts.settled).is_some_and(|(set, settled)| set.template == settled.revision);
-    !seen.copy_asked && (has_failed || stands && refuses_newer_worlds(seen))
+    let is_unchanged = observation
+        .stateful_set
+        .zip(observation.facts.settled)
+        .is_some_and(|(stateful_set, stable)| stateful_set.template == stable.revision);
+    !observation.user_restore_requested && (has_failed || is_unchanged && refuses_newer_worlds(observation))
 }
 
 /// The same for the revision that `runs`, for callers that have not checked whether a user has chosen a backup.
-pub fn is_failure_left_to_a_person(
-    set: Option<StatefulSetView>,
+pub fn failure_needs_admin(
+    stateful_set: Option<StatefulSetView>,
     runs: Option<Revision>,
     world: &WorldState,
     facts: &RecordedFacts,
 ) -> bool {
-    let (Some(set), Some(runs), Some(settled)) = (set, runs, facts.settled) else { return false };
+    let (Some(stateful_set), Some(runs), Some(stable)) = (stateful_set, runs, facts.settled) else { return false };
     // Once another template is written, that change is in progress.
-    let stands = set.template == runs && runs != settled.revision;
-    stands && facts.failed.contains(&runs) && who_decides(world, settled).is_some()
+    let is_unchanged = stateful_set.template == runs && runs != stable.revision;
+    is_unchanged && facts.failed.contains(&runs) && needs_decision(world, stable).is_some()
 }
 
 /// Whether the goal can replace the pod's revision when the gate allows it. It must differ from the failed revision and from the rollback target.
 /// It must never have failed here, and must be able to open the worlds as they are.
-pub fn is_way_forward(goal: &Goal, seen: &Observation) -> bool {
-    let Some(pod) = seen.pod else { return false };
-    let is_back = seen.facts.settled.is_some_and(|settled| settled.revision == goal.revision);
-    let has_failed = goal.revision == pod.revision || seen.facts.failed.contains(&goal.revision);
-    let opens_worlds = seen.world.whole && goal.world >= seen.least_world();
-    !is_back && !has_failed && opens_worlds
+pub fn can_roll_forward(goal: &Goal, observation: &Observation) -> bool {
+    let Some(pod) = observation.pod else { return false };
+    let is_rollback = observation.facts.settled.is_some_and(|stable| stable.revision == goal.revision);
+    let has_failed = goal.revision == pod.revision || observation.facts.failed.contains(&goal.revision);
+    let opens_worlds = observation.world.whole && goal.world >= observation.world_floor();
+    !is_rollback && !has_failed && opens_worlds
 }

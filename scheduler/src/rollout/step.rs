@@ -14,7 +14,7 @@ pub enum Step {
         /// The revision it runs.
         revision: Revision,
         /// `Open` only for a server that has never had a stable revision.
-        door: Partition,
+        partition: Partition,
     },
     /// The agent stages the files of the goal on the volume.
     Stage,
@@ -23,7 +23,7 @@ pub enum Step {
     /// announcement is cut short by this step, when the last player has left.
     Announce {
         /// The disruption to announce.
-        act: Disruption,
+        disruption: Disruption,
         /// The pod whose players are warned.
         pod: PodUid,
         /// The length of the countdown, from the moment it is announced.
@@ -35,7 +35,7 @@ pub enum Step {
     /// send no further line before the server stops. No fact is recorded.
     Reannounce {
         /// The announced disruption.
-        act: Disruption,
+        disruption: Disruption,
         /// The pod whose players are warned.
         pod: PodUid,
         /// The end that the players were told.
@@ -46,7 +46,7 @@ pub enum Step {
     /// Save the world to disk, then record the server's answer.
     Save {
         /// The disruption that the save is made for.
-        act: Disruption,
+        disruption: Disruption,
         /// The pod.
         pod: PodUid,
         /// This decision must not be executed after this instant.
@@ -62,7 +62,7 @@ pub enum Step {
     /// Open the partition. This one write stops a server for an update.
     Commit {
         /// The agent could not be reached. The report states it.
-        unasked: bool,
+        agent_unreachable: bool,
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
@@ -73,7 +73,7 @@ pub enum Step {
         /// The stable revision.
         revision: Revision,
         /// Closed as soon as the controller agrees.
-        door: Partition,
+        partition: Partition,
     },
     /// Record permanently that a revision failed.
     MarkFailed {
@@ -87,7 +87,7 @@ pub enum Step {
         /// The stable revision.
         to: Revision,
         /// The backup is the one that a user chose. The pod already exists, and its init container retries by itself.
-        asked: bool,
+        requested_by_user: bool,
     },
     /// Request that the init container of `to` restores plugins' data folders to their state before the update, if nobody may have played since.
     /// The worlds stay unchanged. It ends as [`Step::RequestRestore`] does, which includes this and more.
@@ -100,9 +100,9 @@ pub enum Step {
         /// The stable revision. For a first start that failed, the corrected goal.
         to: Revision,
         /// The restore request of a user who chose a backup is written first.
-        asked: bool,
+        requested_by_user: bool,
         /// The agent could not be reached. The report states it.
-        unasked: bool,
+        agent_unreachable: bool,
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
@@ -112,14 +112,14 @@ pub enum Step {
         /// The goal.
         to: Revision,
         /// The agent could not be reached. The report states it.
-        unasked: bool,
+        agent_unreachable: bool,
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
     /// Close the partition and mark the revision as stable, in one write.
     MarkStable {
         /// The running, verified revision.
-        settled: Revision,
+        revision: Revision,
     },
     /// Delete the pod. It is recreated with the stable revision, because no other template is written and the partition is closed. The UID of the
     /// deleted pod is recorded first, on the observed `StatefulSet`.
@@ -129,7 +129,7 @@ pub enum Step {
         /// The exact pod to delete.
         pod: PodUid,
         /// The agent could not be reached. The report states it.
-        unasked: bool,
+        agent_unreachable: bool,
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
@@ -147,12 +147,12 @@ pub enum Step {
     /// Tell the players of this pod that an announced disruption does not happen, and remove its record.
     CancelAnnouncement {
         /// The announced disruption.
-        act: Disruption,
+        disruption: Disruption,
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
     /// The goal runs with a closed partition. No step is due.
-    Settled,
+    UpToDate,
     /// No step is possible yet.
     Wait(WaitingOn),
 }
@@ -180,7 +180,7 @@ impl Step {
             Self::BeginDrain { .. } => "beginDrain",
             Self::EndDrain => "endDrain",
             Self::CancelAnnouncement { .. } => "cancelAnnouncement",
-            Self::Settled => "settled",
+            Self::UpToDate => "settled",
             Self::Wait(_) => "wait",
         }
     }
@@ -226,26 +226,26 @@ pub enum WaitingOn {
     /// The server's node does not have all images of the goal yet. It is being asked, or is pulling them.
     Images,
     /// The candidate revision is being verified, or the stable one after a restart.
-    Proof {
+    Verification {
         /// When the verification is decided at the latest.
         until: Timestamp,
     },
     /// Players were warned and the world is saved, so the pod may be evicted. For other code, this opens the `PodDisruptionBudget`.
     Eviction,
-    // From here on an admin (or the author of the scale to zero) must act. See `needs_a_person`.
+    // From here on an admin (or the author of the scale to zero) must act. See `needs_admin`.
     /// Scaled to 0.
-    Asleep,
+    ScaledToZero,
     /// The pod is not removed because its node does not answer. Only an admin can tell that the machine is off.
     NodeLost,
     /// The server refuses to save: disk, permissions.
     SaveRefused {
         /// When the operator retries.
-        again: Timestamp,
+        retry_at: Timestamp,
     },
     /// An image of the goal could not be pulled on the node of the server, which keeps running. The pull is retried automatically.
     NoImage,
     /// The goal failed here and stays blocked until it changes. The server runs the revision it ran before.
-    Held {
+    Blocked {
         /// The goal.
         failed: Revision,
     },
@@ -268,7 +268,7 @@ pub enum WaitingOn {
 
 impl WaitingOn {
     /// Whether this state stays until an admin acts. It is then worth a warning.
-    pub const fn needs_a_person(self) -> bool {
+    pub const fn needs_admin(self) -> bool {
         match self {
             Self::Window { .. }
             | Self::Countdown { .. }
@@ -279,13 +279,13 @@ impl WaitingOn {
             | Self::PodStopping { .. }
             | Self::Start { .. }
             | Self::Images
-            | Self::Proof { .. }
+            | Self::Verification { .. }
             | Self::Eviction => false,
-            Self::Asleep
+            Self::ScaledToZero
             | Self::NodeLost
             | Self::SaveRefused { .. }
             | Self::NoImage
-            | Self::Held { .. }
+            | Self::Blocked { .. }
             | Self::BelowFloor { .. }
             | Self::WorldRefused
             | Self::NoBackup
@@ -296,7 +296,7 @@ impl WaitingOn {
     }
 
     /// Whether an admin must decide about the rollback of a failed version set.
-    pub const fn is_about_the_way_back(self) -> bool {
+    pub const fn is_rollback_decision(self) -> bool {
         matches!(self, Self::NoBackup | Self::RollbackWouldLoseProgress)
     }
 
@@ -309,16 +309,16 @@ impl WaitingOn {
             | Self::Agent { until }
             | Self::PodStopping { until }
             | Self::Start { until }
-            | Self::Proof { until }
-            | Self::SaveRefused { again: until } => Some(until),
+            | Self::Verification { until }
+            | Self::SaveRefused { retry_at: until } => Some(until),
             Self::Controller
             | Self::PodMissing
             | Self::Images
             | Self::Eviction
-            | Self::Asleep
+            | Self::ScaledToZero
             | Self::NodeLost
             | Self::NoImage
-            | Self::Held { .. }
+            | Self::Blocked { .. }
             | Self::BelowFloor { .. }
             | Self::WorldRefused
             | Self::NoBackup
@@ -340,13 +340,13 @@ impl WaitingOn {
             Self::PodStopping { .. } => "podStopping",
             Self::Start { .. } => "start",
             Self::Images => "images",
-            Self::Proof { .. } => "proof",
+            Self::Verification { .. } => "proof",
             Self::Eviction => "eviction",
-            Self::Asleep => "asleep",
+            Self::ScaledToZero => "asleep",
             Self::NodeLost => "nodeLost",
             Self::SaveRefused { .. } => "saveRefused",
             Self::NoImage => "noImage",
-            Self::Held { .. } => "held",
+            Self::Blocked { .. } => "held",
             Self::BelowFloor { .. } => "belowFloor",
             Self::WorldRefused => "worldRefused",
             Self::NoBackup => "noBackup",

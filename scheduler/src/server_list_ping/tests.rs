@@ -4,10 +4,10 @@ use tokio::net::TcpListener;
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(5);
+const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A listener that reads the request (22 bytes for this address) and answers `bytes` in pieces of `piece` bytes.
-async fn answering(bytes: Vec<u8>, piece: usize) -> SocketAddr {
+async fn serve_bytes(bytes: Vec<u8>, piece: usize) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     tokio::spawn(async move {
@@ -44,17 +44,17 @@ async fn ping_version_and_players_survive_any_fragmentation() {
         "x".repeat(300)
     );
     for piece in [1, 7, 4096] {
-        let address = answering(status(&json), piece).await;
-        let answer = ping(address, SOON).await.unwrap();
+        let address = serve_bytes(status(&json), piece).await;
+        let answer = ping(address, TIMEOUT).await.unwrap();
         assert_eq!(answer, StatusResponse { minecraft: "1.21.10".into(), online: Some(7), max: Some(60) });
     }
 }
 
 #[tokio::test]
 async fn ping_with_hidden_players_reports_no_count() {
-    let address = answering(status(r#"{"version":{"name":"26.1","protocol":1}}"#), 4096).await;
+    let address = serve_bytes(status(r#"{"version":{"name":"26.1","protocol":1}}"#), 4096).await;
     assert_eq!(
-        ping(address, SOON).await.unwrap(),
+        ping(address, TIMEOUT).await.unwrap(),
         StatusResponse { minecraft: "26.1".into(), online: None, max: None }
     );
 }
@@ -66,7 +66,7 @@ async fn ping_distinguishes_refusal_silence_and_garbage() {
     let error = ping(address, Duration::from_millis(50)).await.unwrap_err();
     assert!(matches!(error, Error::Silent { milliseconds: 50 }), "{error:?}");
     drop(listener);
-    let error = ping(address, SOON).await.unwrap_err();
+    let error = ping(address, TIMEOUT).await.unwrap_err();
     assert!(error.is_refused(), "{error:?}");
     for rubbish in [
         b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
@@ -75,8 +75,8 @@ async fn ping_distinguishes_refusal_silence_and_garbage() {
         status("{}"),
         vec![0xff, 0xff, 0xff, 0x7f],
     ] {
-        let address = answering(rubbish, 4096).await;
-        let error = ping(address, SOON).await.unwrap_err();
+        let address = serve_bytes(rubbish, 4096).await;
+        let error = ping(address, TIMEOUT).await.unwrap_err();
         assert!(matches!(error, Error::Garbled { .. } | Error::Cut(_)), "{error:?}");
     }
 }
@@ -86,6 +86,6 @@ fn ping_version_is_extracted_from_server_name() {
     for (name, minecraft) in
         [("Paper 1.21.10", "1.21.10"), ("1.5.2", "1.5.2"), ("Purpur 26.1.1", "26.1.1"), ("Maintenance", "Maintenance")]
     {
-        assert_eq!(minecraft_of(name), minecraft);
+        assert_eq!(minecraft_version(name), minecraft);
     }
 }

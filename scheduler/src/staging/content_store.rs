@@ -12,16 +12,16 @@ use tempfile::NamedTempFile;
 
 use super::fs_ops::{self, Disk, RealFs};
 use super::hash_cache::{Hash, HashCache, Hasher};
-use super::{RecordError, Volume, WantedSet, checked, jar_descriptor, read_record};
+use super::{RecordError, Volume, WantedSet, jar_descriptor, read_record, validate};
 use crate::protocol::{File, FileSet};
 
 mod previous_sets;
 
 /// The size limit for a file whose source publishes no size. The largest server JAR has about 60 MB, the largest plugins some hundred.
-pub const LARGEST_WITHOUT_SIZE: u64 = 512 * 1024 * 1024;
+pub const MAX_UNSIZED_BYTES: u64 = 512 * 1024 * 1024;
 
 /// The space that must stay free on the volume, in bytes. A server that cannot save its world is worse than one that is not updated.
-pub const SPARE: u64 = 64 * MIB;
+pub const RESERVED_BYTES: u64 = 64 * MIB;
 const MIB: u64 = 1024 * 1024;
 
 /// A file could not be added to the store.
@@ -34,10 +34,10 @@ pub enum Error {
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
     /// The file system returned an error.
-    #[error("could not {what} `{path}` in the store on the volume")]
+    #[error("could not {operation} `{path}` in the store on the volume")]
     File {
         /// The operation.
-        what: &'static str,
+        operation: &'static str,
         /// The file: for a file of a lock its path in the server's directory, otherwise its own path.
         path: String,
         /// The cause.
@@ -45,7 +45,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The free space could not be determined.
-    #[error("could not ask for the free space of the volume")]
+    #[error("could not read the free space of the volume")]
     Space(#[source] io::Error),
     /// The download is larger than the source's size or the limit.
     #[error("`{path}` is larger than the {limit} bytes it may have")]
@@ -56,7 +56,7 @@ pub enum Error {
         limit: u64,
     },
     /// The content differs from the lock. Final for this address.
-    #[error("what was received for `{path}` hashes to {found}, the lock says {wanted}")]
+    #[error("the download of `{path}` has the hash {found}, but the lock says {wanted}")]
     Mismatch {
         /// Its path in the server's directory.
         path: String,
@@ -75,7 +75,7 @@ pub enum Error {
         source: jar_descriptor::Error,
     },
     /// The JAR contains another plugin than the lock names.
-    #[error("`{path}` is the plugin {found}, the lock means {wanted}")]
+    #[error("`{path}` is the plugin {found}, but the lock says {wanted}")]
     OtherPlugin {
         /// Its path in the server's directory.
         path: String,
@@ -87,7 +87,7 @@ pub enum Error {
     /// It would fill the volume.
     #[error(
         "the volume has {} MiB free, these files need {} MiB, and {} MiB must stay free for the worlds",
-        free / MIB, needed.div_ceil(MIB), SPARE / MIB
+        free / MIB, needed.div_ceil(MIB), RESERVED_BYTES / MIB
     )]
     Full {
         /// The free bytes.
@@ -111,15 +111,15 @@ impl ContentStore {
 
     /// The files of `set` that are not complete in the store. A file that is already in place is linked into the store and not returned. A stored
     /// file whose content has changed is removed. Files that are `known` are not read again.
-    pub fn missing(&self, set: &FileSet, known: &mut HashCache) -> Result<Vec<File>, Error> {
+    pub fn missing(&self, set: &FileSet, hashes: &mut HashCache) -> Result<Vec<File>, Error> {
         let mut missing = Vec::new();
-        for WantedSet { file, place, hash } in checked(&self.volume, set)? {
-            if self.verify(&hash, known)? {
+        for WantedSet { file, path, hash } in validate(&self.volume, set)? {
+            if self.verify(&hash, hashes)? {
                 continue;
             }
-            let there = known.fits(&hash, &place).map_err(failed("read", &file.path))?;
-            if there && admit(&file, &place).is_ok() {
-                self.link_in(&place, &hash)?;
+            let is_in_place = hashes.matches_file(&hash, &path).map_err(failed("read", &file.path))?;
+            if is_in_place && check_jar(&file, &path).is_ok() {
+                self.link_into_store(&path, &hash)?;
             } else {
                 missing.push(file);
             }
@@ -127,23 +127,23 @@ impl ContentStore {
         Ok(missing)
     }
 
-    /// Refuses `files` if they would not leave [`SPARE`] bytes. Files of unknown size count as zero. Their limit is checked during the download.
+    /// Refuses `files` if they would not leave [`RESERVED_BYTES`] bytes. Files of unknown size count as zero. Their limit is checked during the download.
     pub fn check_space(&self, files: &[File]) -> Result<(), Error> {
-        let free = self.free()?;
+        let free = self.free_bytes()?;
         let needed = files.iter().filter_map(|file| file.size).sum::<u64>();
-        if free < needed.saturating_add(SPARE) { Err(Error::Full { free, needed }) } else { Ok(()) }
+        if free < needed.saturating_add(RESERVED_BYTES) { Err(Error::Full { free, needed }) } else { Ok(()) }
     }
 
     /// Begins to receive `file`.
     pub fn receive(&self, file: &File) -> Result<PartialFile, Error> {
         let hash = Hash::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
-        let (target, directory) = (self.volume.stored(&hash), self.volume.store_of(&hash));
+        let (target, directory) = (self.volume.stored_path(&hash), self.volume.store_subdir(&hash));
         fs::create_dir_all(&directory).map_err(failed("begin", &file.path))?;
         // Readable for the server, whatever its group.
         let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
         let temporary = tempfile::Builder::new().prefix(".incoming.").permissions(mode).tempfile_in(&directory);
-        let room = self.free()?.saturating_sub(SPARE);
-        let limit = file.size.unwrap_or(LARGEST_WITHOUT_SIZE).min(room);
+        let room = self.free_bytes()?.saturating_sub(RESERVED_BYTES);
+        let limit = file.size.unwrap_or(MAX_UNSIZED_BYTES).min(room);
         Ok(PartialFile {
             file: file.clone(),
             hasher: Hasher::new(hash.algorithm()),
@@ -158,12 +158,12 @@ impl ContentStore {
 
     /// Records that all files of `set` are stored. Removes records of locks that were staged and never ran, or ran too long ago.
     pub fn mark_staged(&self, set: &FileSet) -> Result<(), Error> {
-        self.volume.place(&set.lock)?;
+        self.volume.resolve_path(&set.lock)?;
         Disk::new(RealFs).write_record(&self.volume.staged_path(&set.lock), set)?;
-        let mut kept = self.needed()?;
-        kept.extend(self.earlier()?);
+        let mut retained = self.needed()?;
+        retained.extend(self.earlier_sets()?);
         for (lock, path) in self.records()? {
-            if lock != set.lock && !kept.contains(&lock) {
+            if lock != set.lock && !retained.contains(&lock) {
                 fs::remove_file(&path).map_err(failed("remove", &path.display()))?;
             }
         }
@@ -172,16 +172,16 @@ impl ContentStore {
 
     /// The locks whose files are all stored, each hashed now. A record with missing files is removed. Of version sets that ran long ago, only the
     /// `asked` one is checked: they have hundreds of megabytes, and a server starts meanwhile.
-    pub fn staged(&self, asked: Option<&str>) -> Result<Vec<String>, Error> {
-        let earlier = self.earlier()?;
-        let (mut whole, mut known) = (Vec::new(), HashCache::default());
+    pub fn staged(&self, requested: Option<&str>) -> Result<Vec<String>, Error> {
+        let earlier = self.earlier_sets()?;
+        let (mut whole, mut hashes) = (Vec::new(), HashCache::default());
         for (lock, path) in self.records()? {
-            if earlier.contains(&lock) && asked != Some(&lock) {
+            if earlier.contains(&lock) && requested != Some(&lock) {
                 continue;
             }
             let set: Option<FileSet> = read_record(&path).unwrap_or(None);
             let complete = match &set {
-                Some(set) => set.lock == lock && self.missing(set, &mut known)?.is_empty(),
+                Some(set) => set.lock == lock && self.missing(set, &mut hashes)?.is_empty(),
                 None => false,
             };
             if complete {
@@ -196,7 +196,7 @@ impl ContentStore {
     /// Removes files that no record names. Files of the current lock, of earlier locks that are kept, and of staged locks stay. Returns the
     /// number of removed files.
     pub fn prune(&self) -> Result<usize, Error> {
-        let named = self.named_without(&[])?;
+        let named = self.files_without(&[])?;
         let mut removed = 0;
         for entry in walkdir::WalkDir::new(self.volume.store_dir()).min_depth(1) {
             let Ok(entry) = entry else { continue };
@@ -209,25 +209,25 @@ impl ContentStore {
     }
 
     /// Whether the content is stored and matches its hash. A mismatch is removed, because every later check would fail too.
-    fn verify(&self, hash: &Hash, known: &mut HashCache) -> Result<bool, Error> {
-        let stored = self.volume.stored(hash);
-        let fits = known.fits(hash, &stored).map_err(failed("read", &stored.display()))?;
+    fn verify(&self, hash: &Hash, hashes: &mut HashCache) -> Result<bool, Error> {
+        let stored = self.volume.stored_path(hash);
+        let fits = hashes.matches_file(hash, &stored).map_err(failed("read", &stored.display()))?;
         if !fits && stored.exists() {
             fs::remove_file(&stored).map_err(failed("remove the damaged", &stored.display()))?;
         }
         Ok(fits)
     }
 
-    fn link_in(&self, place: &Path, hash: &Hash) -> Result<(), Error> {
+    fn link_into_store(&self, path: &Path, hash: &Hash) -> Result<(), Error> {
         let mut disk = Disk::new(RealFs);
-        let directory = self.volume.store_of(hash);
+        let directory = self.volume.store_subdir(hash);
         disk.make_directory(&directory)?;
-        disk.place(place, &self.volume.stored(hash))?;
+        disk.replace_with(path, &self.volume.stored_path(hash))?;
         disk.sync_directory(&directory)?;
         Ok(())
     }
 
-    fn free(&self) -> Result<u64, Error> {
+    fn free_bytes(&self) -> Result<u64, Error> {
         fs_ops::free_bytes(self.volume.root()).map_err(Error::Space)
     }
 
@@ -279,12 +279,12 @@ impl PartialFile {
     }
 
     /// Finishes: the content must match the lock and, for JARs, be loadable by a server. Blocks until it is on disk.
-    pub fn keep(self) -> Result<(), Error> {
+    pub fn commit(self) -> Result<(), Error> {
         let found = self.hasher.finish();
         if found != self.hash {
             return Err(Error::Mismatch { path: self.file.path, wanted: self.hash, found });
         }
-        admit(&self.file, self.temporary.path())?;
+        check_jar(&self.file, self.temporary.path())?;
         let error = |source| failed("keep", &self.file.path)(source);
         self.temporary.as_file().sync_all().map_err(error)?;
         self.temporary.persist(&self.target).map_err(|failed| error(failed.error))?;
@@ -292,13 +292,13 @@ impl PartialFile {
     }
 }
 
-fn failed(what: &'static str, path: &dyn Display) -> impl FnOnce(io::Error) -> Error {
+fn failed(operation: &'static str, path: &dyn Display) -> impl FnOnce(io::Error) -> Error {
     let path = path.to_string();
-    move |source| Error::File { what, path, source }
+    move |source| Error::File { operation, path, source }
 }
 
 /// A JAR must open, and a plugin's JAR must contain the expected plugin.
-fn admit(file: &File, content: &Path) -> Result<(), Error> {
+fn check_jar(file: &File, content: &Path) -> Result<(), Error> {
     let is_jar = Path::new(&file.path).extension().is_some_and(|extension| extension.eq_ignore_ascii_case("jar"));
     if !is_jar {
         return Ok(());

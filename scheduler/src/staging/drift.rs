@@ -17,8 +17,8 @@ pub struct Drift {
 pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error> {
     let mut drift = Drift { changed: Vec::new(), unmanaged: unmanaged(volume, Some(manifest))? };
     for (path, managed) in &manifest.files {
-        let place = volume.place(path)?;
-        let fits = Hash::parse(&managed.hash).map(|hash| hash.fits(&place));
+        let file = volume.resolve_path(path)?;
+        let fits = Hash::parse(&managed.hash).map(|hash| hash.matches_file(&file));
         let fits = fits.unwrap_or(Ok(false)).map_err(|source| Error::Read { path: path.clone(), source })?;
         if !fits {
             drift.changed.push(path.clone());
@@ -31,7 +31,7 @@ pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error>
         }
         let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
         let mut plugins = manifest.files.values().filter_map(|managed| managed.plugin.as_deref());
-        if plugins.any(|plugin| jar_descriptor::same_plugin(plugin, &name)) {
+        if plugins.any(|plugin| jar_descriptor::is_same_plugin(plugin, &name)) {
             drift.changed.push(path_text);
         }
     }

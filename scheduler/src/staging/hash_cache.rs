@@ -62,8 +62,8 @@ impl Hash {
     pub fn parse(text: &FileHash) -> Result<Self, Malformed> {
         let malformed = || Malformed { text: text.0.chars().take(160).collect() };
         let (name, digits) = text.0.split_once(':').ok_or_else(malformed)?;
-        let known = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512];
-        let algorithm = known.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(malformed)?;
+        let algorithms = [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512];
+        let algorithm = algorithms.into_iter().find(|algorithm| algorithm.name() == name).ok_or_else(malformed)?;
         if digits.len() != algorithm.digits() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
             return Err(malformed());
         }
@@ -81,8 +81,8 @@ impl Hash {
     }
 
     /// Whether the file at `path` has this content. False for a missing file.
-    pub fn fits(&self, path: &Path) -> io::Result<bool> {
-        HashCache::default().fits(self, path)
+    pub fn matches_file(&self, path: &Path) -> io::Result<bool> {
+        HashCache::default().matches_file(self, path)
     }
 }
 
@@ -108,7 +108,7 @@ struct Stamp {
 }
 
 impl Stamp {
-    fn of(file: &Metadata) -> Self {
+    fn from_metadata(file: &Metadata) -> Self {
         let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
         Self { file: (file.dev(), file.ino()), length: file.len(), times }
     }
@@ -116,19 +116,19 @@ impl Stamp {
 
 impl HashCache {
     /// Whether the file at `path` has this content. False for a missing file.
-    pub fn fits(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
-        match self.of_file(hash.algorithm, path) {
+    pub fn matches_file(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
+        match self.hash_file(hash.algorithm, path) {
             Ok(found) => Ok(found == hash),
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(other) => Err(other),
         }
     }
 
-    fn of_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
+    fn hash_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
         let mut file = File::open(path)?;
         // Taken from the open file, because another one may replace it at this path.
-        match self.0.entry((Stamp::of(&file.metadata()?), algorithm)) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
+        match self.0.entry((Stamp::from_metadata(&file.metadata()?), algorithm)) {
+            Entry::Occupied(entry) => Ok(entry.into_mut()),
             Entry::Vacant(unknown) => Ok(unknown.insert(read(algorithm, &mut file)?)),
         }
     }
@@ -182,7 +182,7 @@ impl Hasher {
 }
 
 /// Hashes a whole file.
-pub fn of_file(algorithm: Algorithm, path: &Path) -> io::Result<Hash> {
+pub fn hash_file(algorithm: Algorithm, path: &Path) -> io::Result<Hash> {
     read(algorithm, &mut File::open(path)?)
 }
 
@@ -211,7 +211,7 @@ mod tests {
             (Algorithm::Sha256, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
             (Algorithm::Sha512, "sha512:ddaf35a193617abacc417349ae204131"),
         ] {
-            let hash = of_file(algorithm, file.path()).unwrap();
+            let hash = hash_file(algorithm, file.path()).unwrap();
             assert!(hash.to_string().starts_with(start), "{hash}");
             assert_eq!(Hash::parse(&FileHash(hash.to_string())).unwrap(), hash);
         }
@@ -227,18 +227,18 @@ mod tests {
             hasher.finish()
         };
         std::fs::write(&path, "abc").unwrap();
-        let mut known = HashCache::default();
-        assert!(known.fits(&of(b"abc"), &path).unwrap() && !known.fits(&of(b"x"), &path).unwrap());
-        assert_eq!(known.0.len(), 1);
+        let mut cache = HashCache::default();
+        assert!(cache.matches_file(&of(b"abc"), &path).unwrap() && !cache.matches_file(&of(b"x"), &path).unwrap());
+        assert_eq!(cache.0.len(), 1);
         // Only the content differs here, so a second read would be noticed.
-        let stamp = Stamp::of(&std::fs::metadata(&path).unwrap());
-        known.0.insert((stamp, Algorithm::Sha256), of(b"as remembered"));
-        assert!(known.fits(&of(b"as remembered"), &path).unwrap());
+        let stamp = Stamp::from_metadata(&std::fs::metadata(&path).unwrap());
+        cache.0.insert((stamp, Algorithm::Sha256), of(b"as remembered"));
+        assert!(cache.matches_file(&of(b"as remembered"), &path).unwrap());
         std::fs::hard_link(&path, &second).unwrap();
-        assert!(known.fits(&of(b"abc"), &second).unwrap(), "its time is another one now, so it is read");
+        assert!(cache.matches_file(&of(b"abc"), &second).unwrap(), "its time is another one now, so it is read");
         std::fs::write(&path, "abd").unwrap();
-        assert!(known.fits(&of(b"abd"), &second).unwrap());
-        assert!(!known.fits(&of(b"abd"), &directory.path().join("missing")).unwrap());
+        assert!(cache.matches_file(&of(b"abd"), &second).unwrap());
+        assert!(!cache.matches_file(&of(b"abd"), &directory.path().join("missing")).unwrap());
     }
 
     #[test]

@@ -8,7 +8,7 @@ use zip::ZipArchive;
 use zip::result::ZipError;
 
 /// The largest plugin.yml that is read. Real ones stay below 100 KiB.
-const LARGEST_YAML: u64 = 1024 * 1024;
+const MAX_YAML_BYTES: u64 = 1024 * 1024;
 
 /// Paper's own description file.
 const PAPER: &str = "paper-plugin.yml";
@@ -62,7 +62,7 @@ pub fn description(path: &Path) -> Result<Option<Description>, Error> {
         provides: list(&text, "provides"),
         depend: if entry == PAPER { required(&text) } else { list(&text, "depend") },
         api_version: scalar(&text, "api-version"),
-        java: scalar(&text, "main").and_then(|main| java_of(&mut archive, &main)),
+        java: scalar(&text, "main").and_then(|main| class_java_version(&mut archive, &main)),
     }))
 }
 
@@ -73,7 +73,7 @@ fn open(path: &Path) -> Result<Archive, Error> {
 
 /// The Java version for which a class was compiled. Class files of Java 1.1 have version 45, and each later Java one more. `None` if the class is
 /// missing or invalid.
-fn java_of(archive: &mut Archive, class: &str) -> Option<u32> {
+fn class_java_version(archive: &mut Archive, class: &str) -> Option<u32> {
     let entry = archive.by_name(&format!("{}.class", class.replace('.', "/"))).ok()?;
     let mut start = Vec::new();
     entry.take(8).read_to_end(&mut start).ok()?;
@@ -88,7 +88,7 @@ fn description_text(archive: &mut Archive) -> Result<Option<(&'static str, Strin
         match archive.by_name(description) {
             Ok(entry) => {
                 let mut text = Vec::new();
-                entry.take(LARGEST_YAML).read_to_end(&mut text).map_err(|error| Error::Zip(ZipError::Io(error)))?;
+                entry.take(MAX_YAML_BYTES).read_to_end(&mut text).map_err(|error| Error::Zip(ZipError::Io(error)))?;
                 let text = String::from_utf8_lossy(&text).trim_start_matches('\u{feff}').to_owned();
                 return Ok(Some((description, text)));
             }
@@ -102,7 +102,7 @@ fn description_text(archive: &mut Archive) -> Result<Option<(&'static str, Strin
 /// The value of a top-level key. Only names and versions are needed, and Bukkit allows only letters, digits, `_`, `.` and `-` in names. So no
 /// YAML parser is needed.
 fn scalar(yaml: &str, wanted: &str) -> Option<String> {
-    word(yaml.lines().find_map(|line| value_of(line, wanted))?)
+    unquote(yaml.lines().find_map(|line| value_of(line, wanted))?)
 }
 
 /// The names at a top-level key: `[A, B]`, one per line, or a single one. Sorted.
@@ -112,9 +112,9 @@ fn list(yaml: &str, wanted: &str) -> Vec<String> {
     let inline = value.split(" #").next().unwrap_or(value).trim();
     let mut names: Vec<String> = if inline.is_empty() {
         let items = lines.map(str::trim_start).filter(|line| !line.is_empty() && !line.starts_with('#'));
-        items.map_while(|line| line.strip_prefix("- ")).filter_map(word).collect()
+        items.map_while(|line| line.strip_prefix("- ")).filter_map(unquote).collect()
     } else {
-        inline.trim_matches(['[', ']']).split(',').filter_map(word).collect()
+        inline.trim_matches(['[', ']']).split(',').filter_map(unquote).collect()
     };
     names.sort();
     names.dedup();
@@ -140,9 +140,9 @@ fn required(yaml: &str) -> Vec<String> {
         } else if name.is_none_or(|name| depth <= name) {
             name = Some(depth);
             if !value.replace(' ', "").contains("required:false") {
-                names.extend(word(key));
+                names.extend(unquote(key));
             }
-        } else if key.trim() == "required" && word(value).as_deref() == Some("false") {
+        } else if key.trim() == "required" && unquote(value).as_deref() == Some("false") {
             names.pop();
         }
     }
@@ -158,13 +158,13 @@ fn value_of<'y>(line: &'y str, wanted: &str) -> Option<&'y str> {
 }
 
 /// A value without its comment and its quotes.
-fn word(value: &str) -> Option<String> {
+fn unquote(value: &str) -> Option<String> {
     let value = value.split(" #").next().unwrap_or(value).trim().trim_matches(['"', '\'']).trim();
     (!value.is_empty()).then(|| value.to_owned())
 }
 
 /// Whether a server treats two plugin names as equal. It ignores case and reads blanks as underscores.
-pub fn same_plugin(a: &str, b: &str) -> bool {
+pub fn is_same_plugin(a: &str, b: &str) -> bool {
     let folded = |name: &str| name.replace(' ', "_").to_lowercase();
     folded(a) == folded(b)
 }
@@ -257,14 +257,14 @@ pub(crate) mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let text = "name: FAWE\nversion: '2.12.0'\nprovides: [WorldEdit]\n";
         std::fs::write(file.path(), jar(&[("plugin.yml", text)])).unwrap();
-        let said = description(file.path()).unwrap().unwrap();
-        assert_eq!((said.name.as_str(), said.version.as_deref()), ("FAWE", Some("2.12.0")));
-        assert_eq!(said.provides, ["WorldEdit"]);
+        let description = description(file.path()).unwrap().unwrap();
+        assert_eq!((description.name.as_str(), description.version.as_deref()), ("FAWE", Some("2.12.0")));
+        assert_eq!(description.provides, ["WorldEdit"]);
     }
 
     #[test]
     fn descriptor_yields_minimum_minecraft_and_main_class_minimum_java() {
-        let said = |yaml: &str, class: &[u8]| {
+        let describe = |yaml: &str, class: &[u8]| {
             let mut writer = zip::ZipWriter::new(Cursor::new(Vec::new()));
             for (name, content) in [("plugin.yml", yaml.as_bytes()), ("com/shop/Shop.class", class)] {
                 writer.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
@@ -272,15 +272,15 @@ pub(crate) mod tests {
             }
             let file = tempfile::NamedTempFile::new().unwrap();
             std::fs::write(file.path(), writer.finish().unwrap().into_inner()).unwrap();
-            description(file.path()).unwrap().map(|said| (said.api_version, said.java)).unwrap()
+            description(file.path()).unwrap().map(|description| (description.api_version, description.java)).unwrap()
         };
         let class = |version: u8| [&CLASS_MAGIC[..], &[0, 0, 0, version]].concat();
         let yaml = "name: Shop\nmain: com.shop.Shop\napi-version: '1.21.4'\n";
-        assert_eq!(said(yaml, &class(65)), (Some("1.21.4".to_owned()), Some(21)));
-        assert_eq!(said("name: Shop\nmain: com.shop.Other\n", &class(65)), (None, None));
-        assert_eq!(said(yaml, b"no class").1, None);
-        assert_eq!(said(yaml, &class(3)).1, None, "older than any Java");
-        assert_eq!(said(yaml, &CLASS_MAGIC).1, None, "cut off");
+        assert_eq!(describe(yaml, &class(65)), (Some("1.21.4".to_owned()), Some(21)));
+        assert_eq!(describe("name: Shop\nmain: com.shop.Other\n", &class(65)), (None, None));
+        assert_eq!(describe(yaml, b"no class").1, None);
+        assert_eq!(describe(yaml, &class(3)).1, None, "older than any Java");
+        assert_eq!(describe(yaml, &CLASS_MAGIC).1, None, "cut off");
     }
 
     #[test]
@@ -292,11 +292,11 @@ pub(crate) mod tests {
         let cases = fixtures::fuzz::cases(300);
         let config = ProptestConfig { cases, rng_seed, failure_persistence: None, ..ProptestConfig::default() };
         let tried = TestRunner::new(config).run(&(edits, noise), |(edits, noise)| {
-            if let Ok(Some(name)) = name_of(&fixtures::fuzz::mutated(&good, &noise, &edits)) {
+            if let Ok(Some(name)) = name_of(&fixtures::fuzz::mutate(&good, &noise, &edits)) {
                 prop_assert!(!name.is_empty() && name.lines().count() == 1, "{name:?}");
             }
             prop_assert!(name_of(&noise).is_err());
-            let yaml = fixtures::fuzz::mutated(b"main: x.Y\nname: Demo # ours\n", &noise, &edits);
+            let yaml = fixtures::fuzz::mutate(b"main: x.Y\nname: Demo # ours\n", &noise, &edits);
             let yaml = String::from_utf8_lossy(&yaml);
             for key in ["name", "version", "provides"] {
                 prop_assert!(scalar(&yaml, key).is_none_or(|value| value.trim() == value && !value.is_empty()));
@@ -316,7 +316,7 @@ pub(crate) mod tests {
 
     #[test]
     fn plugin_names_ignore_case_and_spaces() {
-        assert!(same_plugin("My Plugin", "my_plugin"));
-        assert!(!same_plugin("ViaVersion", "ViaBackwards"));
+        assert!(is_same_plugin("My Plugin", "my_plugin"));
+        assert!(!is_same_plugin("ViaVersion", "ViaBackwards"));
     }
 }

@@ -7,11 +7,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{io, iter};
 
-use super::fs_ops::{self, Disk, FsHook, beside};
+use super::fs_ops::{self, Disk, FsHook, temporary_path};
 use super::hash_cache::{Hash, HashCache};
 use super::update_folder::update_folder;
 use super::{
-    Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all, checked, displaced_jars, jar_descriptor,
+    Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all_files, displaced_jars, jar_descriptor,
+    validate,
 };
 use crate::protocol::{FileHash, FileSet};
 
@@ -34,7 +35,7 @@ pub enum Error {
         source: io::Error,
     },
     /// The store must be filled first.
-    #[error("`{path}` does not lie in the store as the lock says")]
+    #[error("`{path}` in the store differs from the lock")]
     NotStored {
         /// Its path in the server's directory.
         path: String,
@@ -51,39 +52,39 @@ pub struct SwapReport {
     /// Files that a user placed with exactly the content of the lock. They are managed from now on.
     pub adopted: Vec<String>,
     /// Files of a user at a path that the lock needs. They were moved to `.nightshift/replaced/`. From, to.
-    pub set_aside: Vec<(String, String)>,
+    pub displaced: Vec<(String, String)>,
 }
 
 /// Makes the directory of `volume` equal to `set`, whose files are all in the store. Files that are `known` are not read again.
 pub fn swap<S: FsHook>(
     volume: &Volume,
     set: &FileSet,
-    known: &mut HashCache,
+    hashes: &mut HashCache,
     disk: &mut Disk<S>,
 ) -> Result<SwapReport, Error> {
-    let wanted = checked(volume, set)?;
+    let wanted = validate(volume, set)?;
     for want in &wanted {
-        if !fits(known, &want.hash, &volume.stored(&want.hash))? {
+        if !matches_file(hashes, &want.hash, &volume.stored_path(&want.hash))? {
             return Err(Error::NotStored { path: want.file.path.clone() });
         }
     }
     let manifest = volume.manifest()?;
     let journal = volume.journal()?;
-    let ours = what_is_ours(manifest.as_ref(), journal.as_ref(), set);
-    let target = manifest_of(set, manifest.as_ref());
+    let owned = owned_contents(manifest.as_ref(), journal.as_ref(), set);
+    let target = new_manifest(set, manifest.as_ref());
     if journal.is_none()
         && manifest.as_ref() == Some(&target)
-        && is_equal(&wanted, known)?
-        && rivals(volume, &wanted, &ours, known)?.is_empty()
+        && is_equal(&wanted, hashes)?
+        && conflicting_jars(volume, &wanted, &owned, hashes)?.is_empty()
     {
         return Ok(SwapReport::default());
     }
-    disk.write_record(&volume.journal_path(), &Journal { target: set.clone(), ours: ours.clone() })?;
+    disk.write_record(&volume.journal_path(), &Journal { target: set.clone(), ours: owned.clone() })?;
 
-    let mut work = Work { volume, known, disk, touched: BTreeSet::new(), done: SwapReport::default() };
-    work.take_over(&wanted, &ours)?;
-    work.remove_unwanted(&wanted, &ours)?;
-    work.place_wanted(&wanted, manifest.as_ref(), &ours)?;
+    let mut work = Work { volume, hashes, disk, touched: BTreeSet::new(), done: SwapReport::default() };
+    work.resolve_conflicts(&wanted, &owned)?;
+    work.remove_unwanted(&wanted, &owned)?;
+    work.place_wanted(&wanted, manifest.as_ref(), &owned)?;
     for directory in &work.touched {
         work.disk.sync_directory(directory)?;
     }
@@ -92,32 +93,32 @@ pub fn swap<S: FsHook>(
     disk.write_record(&volume.staged_path(&set.lock), set)?;
     disk.write_record(&volume.manifest_path(), &target)?;
     disk.remove(&volume.journal_path())?;
-    disk.sync_directory(&volume.ours())?;
+    disk.sync_directory(&volume.nightshift_dir())?;
     Ok(done)
 }
 
 /// Every content that Nightshift has placed, may have placed before a crash, or is about to place.
-fn what_is_ours(
+fn owned_contents(
     manifest: Option<&StagedManifest>,
     journal: Option<&Journal>,
     set: &FileSet,
 ) -> BTreeMap<String, Vec<FileHash>> {
-    let mut ours: BTreeMap<String, Vec<FileHash>> = journal.map(|journal| journal.ours.clone()).unwrap_or_default();
-    let known = manifest.into_iter().flat_map(|manifest| &manifest.files).map(|(path, managed)| (path, &managed.hash));
-    for (path, hash) in known.chain(all(set).map(|file| (&file.path, &file.hash))) {
-        let hashes = ours.entry(path.clone()).or_default();
+    let mut owned: BTreeMap<String, Vec<FileHash>> = journal.map(|journal| journal.ours.clone()).unwrap_or_default();
+    let hashes = manifest.into_iter().flat_map(|manifest| &manifest.files).map(|(path, managed)| (path, &managed.hash));
+    for (path, hash) in hashes.chain(all_files(set).map(|file| (&file.path, &file.hash))) {
+        let hashes = owned.entry(path.clone()).or_default();
         if !hashes.contains(hash) {
             hashes.push(hash.clone());
         }
     }
-    ours
+    owned
 }
 
-fn manifest_of(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifest {
+fn new_manifest(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifest {
     let (previous, went_back) = match before {
         None => (None, false),
         Some(before) if before.lock == set.lock => (before.previous.clone(), before.went_back),
-        Some(before) => (Some(before.lock.clone()), before.goes_back_to(&set.lock)),
+        Some(before) => (Some(before.lock.clone()), before.is_rollback_to(&set.lock)),
     };
     let managed = |file: &crate::protocol::File| {
         (file.path.clone(), Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
@@ -128,13 +129,13 @@ fn manifest_of(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifest
         went_back,
         minecraft: set.minecraft.clone(),
         build: set.build,
-        files: all(set).map(managed).collect(),
+        files: all_files(set).map(managed).collect(),
     }
 }
 
-fn is_equal(wanted: &[WantedSet], known: &mut HashCache) -> Result<bool, Error> {
+fn is_equal(wanted: &[WantedSet], hashes: &mut HashCache) -> Result<bool, Error> {
     for want in wanted {
-        if !fits(known, &want.hash, &want.place)? {
+        if !matches_file(hashes, &want.hash, &want.path)? {
             return Ok(false);
         }
     }
@@ -143,24 +144,24 @@ fn is_equal(wanted: &[WantedSet], known: &mut HashCache) -> Result<bool, Error> 
 
 /// Unmanaged JARs that declare the name of a plugin of the lock, each with the file that it conflicts with. A server would load one of the two,
 /// and reports which one only afterwards.
-fn rivals<'a>(
+fn conflicting_jars<'a>(
     volume: &Volume,
     wanted: &'a [WantedSet],
-    ours: &BTreeMap<String, Vec<FileHash>>,
-    known: &mut HashCache,
+    owned: &BTreeMap<String, Vec<FileHash>>,
+    hashes: &mut HashCache,
 ) -> Result<Vec<(PathBuf, &'a WantedSet)>, Error> {
     let mut rivals = Vec::new();
     for path in jars(volume)? {
         let relative = relative(volume, &path);
-        if wanted.iter().any(|want| want.place == path) || is_ours(known, &path, ours.get(&relative))? {
+        if wanted.iter().any(|want| want.path == path) || is_owned(hashes, &path, owned.get(&relative))? {
             continue;
         }
         // A server loads no JAR that cannot be read.
         let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
-        let in_the_way = |want: &&WantedSet| {
-            want.file.plugin.as_deref().is_some_and(|plugin| jar_descriptor::same_plugin(plugin, &name))
+        let conflicting = |want: &&WantedSet| {
+            want.file.plugin.as_deref().is_some_and(|plugin| jar_descriptor::is_same_plugin(plugin, &name))
         };
-        if let Some(want) = wanted.iter().find(in_the_way) {
+        if let Some(want) = wanted.iter().find(conflicting) {
             rivals.push((path, want));
         }
     }
@@ -185,7 +186,7 @@ pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
 
 struct Work<'a, S> {
     volume: &'a Volume,
-    known: &'a mut HashCache,
+    hashes: &'a mut HashCache,
     disk: &'a mut Disk<S>,
     touched: BTreeSet<PathBuf>,
     done: SwapReport,
@@ -193,31 +194,35 @@ struct Work<'a, S> {
 
 impl<S: FsHook> Work<'_, S> {
     /// Handles conflicting JARs: one with the same content is moved to its place and becomes managed, any other one is displaced.
-    fn take_over(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
-        for (path, want) in rivals(self.volume, wanted, ours, self.known)? {
-            if !want.place.exists() && fits(self.known, &want.hash, &path)? {
-                self.touch(&path);
-                self.directory_of(&want.place)?;
-                self.disk.rename(&path, &want.place)?;
+    fn resolve_conflicts(
+        &mut self,
+        wanted: &[WantedSet],
+        owned: &BTreeMap<String, Vec<FileHash>>,
+    ) -> Result<(), Error> {
+        for (path, want) in conflicting_jars(self.volume, wanted, owned, self.hashes)? {
+            if !want.path.exists() && matches_file(self.hashes, &want.hash, &path)? {
+                self.mark_touched(&path);
+                self.create_parent(&want.path)?;
+                self.disk.rename(&path, &want.path)?;
                 self.done.adopted.push(want.file.path.clone());
             } else {
-                self.set_aside(&path)?;
+                self.displace(&path)?;
             }
         }
         Ok(())
     }
 
     /// Only content that Nightshift placed is removed. If a user has changed a managed file, it stays, and is unmanaged from now on.
-    fn remove_unwanted(&mut self, wanted: &[WantedSet], ours: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
-        for (path, hashes) in ours {
+    fn remove_unwanted(&mut self, wanted: &[WantedSet], owned: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+        for (path, hashes) in owned {
             if wanted.iter().any(|want| want.file.path == *path) {
                 continue;
             }
-            let place = self.volume.place(path)?;
-            self.remove_beside(&place)?;
-            if place.is_file() && is_ours(self.known, &place, Some(hashes))? {
-                self.disk.remove(&place)?;
-                self.touch(&place);
+            let file = self.volume.resolve_path(path)?;
+            self.remove_temporary(&file)?;
+            if file.is_file() && is_owned(self.hashes, &file, Some(hashes))? {
+                self.disk.remove(&file)?;
+                self.mark_touched(&file);
                 self.done.removed.push(path.clone());
             }
         }
@@ -228,13 +233,13 @@ impl<S: FsHook> Work<'_, S> {
         &mut self,
         wanted: &[WantedSet],
         manifest: Option<&StagedManifest>,
-        ours: &BTreeMap<String, Vec<FileHash>>,
+        owned: &BTreeMap<String, Vec<FileHash>>,
     ) -> Result<(), Error> {
         for want in wanted {
             let path = &want.file.path;
-            if fits(self.known, &want.hash, &want.place)? {
+            if matches_file(self.hashes, &want.hash, &want.path)? {
                 // A crash between link and rename leaves the second name.
-                self.remove_beside(&want.place)?;
+                self.remove_temporary(&want.path)?;
                 if manifest.is_some_and(|manifest| manifest.files.contains_key(path))
                     || self.done.adopted.contains(path)
                 {
@@ -243,26 +248,26 @@ impl<S: FsHook> Work<'_, S> {
                 self.done.adopted.push(path.clone());
                 continue;
             }
-            if want.place.is_file() && !is_ours(self.known, &want.place, ours.get(path))? {
-                self.set_aside(&want.place)?;
+            if want.path.is_file() && !is_owned(self.hashes, &want.path, owned.get(path))? {
+                self.displace(&want.path)?;
             }
-            self.directory_of(&want.place)?;
-            self.disk.place(&self.volume.stored(&want.hash), &want.place)?;
+            self.create_parent(&want.path)?;
+            self.disk.replace_with(&self.volume.stored_path(&want.hash), &want.path)?;
             self.done.placed.push(path.clone());
         }
         Ok(())
     }
 
-    fn remove_beside(&mut self, place: &Path) -> Result<(), Error> {
-        if beside(place).exists() {
-            self.disk.remove(&beside(place))?;
+    fn remove_temporary(&mut self, path: &Path) -> Result<(), Error> {
+        if temporary_path(path).exists() {
+            self.disk.remove(&temporary_path(path))?;
         }
         Ok(())
     }
 
-    fn set_aside(&mut self, path: &Path) -> Result<(), Error> {
+    fn displace(&mut self, path: &Path) -> Result<(), Error> {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-        let directory = self.volume.replaced_dir();
+        let directory = self.volume.displaced_jars_dir();
         self.disk.make_directory(&directory)?;
         let (mut target, mut number) = (directory.join(&name), 1);
         while target.exists() {
@@ -270,39 +275,39 @@ impl<S: FsHook> Work<'_, S> {
             target = directory.join(format!("{name}.{number}"));
         }
         let (from, to) = (relative(self.volume, path), relative(self.volume, &target));
-        displaced_jars::note(self.volume, self.disk, from.clone(), to.clone())?;
+        displaced_jars::record(self.volume, self.disk, from.clone(), to.clone())?;
         self.disk.rename(path, &target)?;
-        self.touch(path);
+        self.mark_touched(path);
         self.touched.insert(directory.clone());
-        self.done.set_aside.push((from, to));
+        self.done.displaced.push((from, to));
         Ok(())
     }
 
-    fn directory_of(&mut self, place: &Path) -> Result<(), Error> {
-        if let Some(directory) = place.parent() {
+    fn create_parent(&mut self, path: &Path) -> Result<(), Error> {
+        if let Some(directory) = path.parent() {
             self.disk.make_directory(directory)?;
         }
-        self.touch(place);
+        self.mark_touched(path);
         Ok(())
     }
 
-    fn touch(&mut self, path: &Path) {
+    fn mark_touched(&mut self, path: &Path) {
         self.touched.extend(path.parent().map(Path::to_owned));
     }
 }
 
 /// Whether the file has one of these contents.
-fn is_ours(known: &mut HashCache, path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
+fn is_owned(cache: &mut HashCache, path: &Path, hashes: Option<&Vec<FileHash>>) -> Result<bool, Error> {
     for hash in hashes.into_iter().flatten().filter_map(|hash| Hash::parse(hash).ok()) {
-        if fits(known, &hash, path)? {
+        if matches_file(cache, &hash, path)? {
             return Ok(true);
         }
     }
     Ok(false)
 }
 
-fn fits(known: &mut HashCache, hash: &Hash, path: &Path) -> Result<bool, Error> {
-    known.fits(hash, path).map_err(|source| Error::Read { path: path.display().to_string(), source })
+fn matches_file(hashes: &mut HashCache, hash: &Hash, path: &Path) -> Result<bool, Error> {
+    hashes.matches_file(hash, path).map_err(|source| Error::Read { path: path.display().to_string(), source })
 }
 
 pub(super) fn relative(volume: &Volume, path: &Path) -> String {

@@ -7,19 +7,19 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::SystemTime;
 
-use super::hash_cache::{Algorithm, of_file};
+use super::hash_cache::{Algorithm, hash_file};
 use super::{Volume, jar_descriptor};
 use crate::protocol::UnmanagedJar;
 
 /// The maximum number of JARs that are read. The others are reported by name only, and block updates as unknown ones
 /// do.
-const MOST: usize = 100;
+const MAX_JARS: usize = 100;
 
 /// The longest name or version that a status accepts.
-const LONGEST: usize = 64;
+const MAX_TEXT_CHARS: usize = 64;
 
 /// The maximum number of names of one JAR.
-const MOST_NAMES: usize = 100;
+const MAX_NAMES: usize = 100;
 
 /// The results by file. A report is requested every few seconds, and the JARs of a server have hundreds of megabytes.
 #[derive(Debug, Default)]
@@ -34,17 +34,17 @@ struct Stamp {
 
 impl UnmanagedJars {
     /// The descriptions of these files of `plugins/`, in their order. Unreadable files are left out. Blocks.
-    pub fn look(&self, volume: &Volume, files: &[String]) -> Vec<UnmanagedJar> {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|file, _| files.contains(file));
+    pub fn describe(&self, volume: &Volume, files: &[String]) -> Vec<UnmanagedJar> {
+        let mut cache = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.retain(|file, _| files.contains(file));
         let mut found = Vec::new();
-        for file in files.iter().take(MOST) {
+        for file in files.iter().take(MAX_JARS) {
             let path = volume.plugins().join(file);
             let Ok(metadata) = fs::metadata(&path) else { continue };
             let stamp = Stamp { length: metadata.len(), changed: metadata.modified().ok() };
-            let same = known.get(file).filter(|(of, _)| *of == stamp).map(|(_, jar)| jar.clone());
+            let same = cache.get(file).filter(|(of, _)| *of == stamp).map(|(_, jar)| jar.clone());
             let Some(jar) = same.or_else(|| read(&path, file).ok()) else { continue };
-            known.insert(file.clone(), (stamp, jar.clone()));
+            cache.insert(file.clone(), (stamp, jar.clone()));
             found.push(jar);
         }
         found
@@ -52,22 +52,32 @@ impl UnmanagedJars {
 }
 
 fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
-    let hash = |algorithm| of_file(algorithm, path).map(|hash| hash.hex().to_owned());
+    let hash = |algorithm| hash_file(algorithm, path).map(|hash| hash.hex().to_owned());
     let (sha256, sha512) = (hash(Algorithm::Sha256)?, hash(Algorithm::Sha512)?);
     // A JAR without a readable plugin is loaded by no server. It is reported all the same, because it may be a part of
     // a plugin.
-    let said = jar_descriptor::description(path).ok().flatten();
-    let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(LONGEST).collect() };
+    let description = jar_descriptor::description(path).ok().flatten();
+    let cut = |text: &str| -> String { text.chars().filter(|c| !c.is_control()).take(MAX_TEXT_CHARS).collect() };
     Ok(UnmanagedJar {
         file: file.to_owned(),
         sha256,
         sha512: Some(sha512),
-        name: said.as_ref().map(|said| cut(&said.name)),
-        version: said.as_ref().and_then(|said| said.version.as_deref().map(cut)),
-        provides: said.iter().flat_map(|said| &said.provides).take(MOST_NAMES).map(|name| cut(name)).collect(),
-        depend: said.iter().flat_map(|said| &said.depend).take(MOST_NAMES).map(|name| cut(name)).collect(),
-        api_version: said.as_ref().and_then(|said| said.api_version.as_deref().map(cut)),
-        java: said.and_then(|said| said.java),
+        name: description.as_ref().map(|description| cut(&description.name)),
+        version: description.as_ref().and_then(|description| description.version.as_deref().map(cut)),
+        provides: description
+            .iter()
+            .flat_map(|description| &description.provides)
+            .take(MAX_NAMES)
+            .map(|name| cut(name))
+            .collect(),
+        depend: description
+            .iter()
+            .flat_map(|description| &description.depend)
+            .take(MAX_NAMES)
+            .map(|name| cut(name))
+            .collect(),
+        api_version: description.as_ref().and_then(|description| description.api_version.as_deref().map(cut)),
+        java: description.and_then(|description| description.java),
     })
 }
 
@@ -90,8 +100,8 @@ mod tests {
         );
         put("broken.jar", b"no jar");
         let files = ["FAWE.jar", "broken.jar", "gone.jar"].map(str::to_owned);
-        let strangers = UnmanagedJars::default();
-        let found = strangers.look(&volume, &files);
+        let unmanaged_jars = UnmanagedJars::default();
+        let found = unmanaged_jars.describe(&volume, &files);
         let [fawe, broken] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((fawe.name.as_deref(), fawe.version.as_deref()), (Some("FAWE"), Some("2.12.0")));
         assert_eq!(fawe.provides, ["WorldEdit"]);
@@ -99,9 +109,9 @@ mod tests {
         assert_eq!(fawe.sha256, hex::encode(Sha256::digest(fs::read(volume.plugins().join("FAWE.jar")).unwrap())));
         assert_eq!((broken.name.as_ref(), broken.sha256.len()), (None, 64));
         assert_eq!(broken.sha512.as_deref(), Some(hex::encode(Sha512::digest("no jar")).as_str()));
-        assert_eq!(strangers.look(&volume, &files), found);
+        assert_eq!(unmanaged_jars.describe(&volume, &files), found);
         put("broken.jar", b"still no jar");
-        assert_ne!(strangers.look(&volume, &files)[1].sha256, broken.sha256);
+        assert_ne!(unmanaged_jars.describe(&volume, &files)[1].sha256, broken.sha256);
     }
 
     #[test]
@@ -111,8 +121,8 @@ mod tests {
         fs::create_dir_all(volume.plugins()).unwrap();
         let yaml = format!("name: {}\nversion: \"1\u{7}0\"\n", "x".repeat(500));
         fs::write(volume.plugins().join("a.jar"), jar(&[("plugin.yml", &yaml)])).unwrap();
-        let found = UnmanagedJars::default().look(&volume, &["a.jar".to_owned()]);
-        assert_eq!(found[0].name.as_ref().map(String::len), Some(LONGEST));
+        let found = UnmanagedJars::default().describe(&volume, &["a.jar".to_owned()]);
+        assert_eq!(found[0].name.as_ref().map(String::len), Some(MAX_TEXT_CHARS));
         assert_eq!(found[0].version.as_deref(), Some("10"));
     }
 }

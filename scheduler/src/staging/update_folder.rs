@@ -9,10 +9,10 @@ use serde::Deserialize;
 use super::Volume;
 
 /// The default if `bukkit.yml` does not set it (Bukkit's own).
-const USUAL: &str = "update";
+const DEFAULT: &str = "update";
 
 /// The maximum number of bytes that is read of the file. Real ones have a few thousand bytes.
-const LARGEST: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 #[derive(Deserialize, Default)]
 struct BukkitYml {
@@ -34,27 +34,27 @@ struct Settings {
 ///
 /// An unreadable file means the default name, as for Bukkit. If a key occurs twice, the last one counts, as for Bukkit's parser.
 pub(super) fn update_folder(volume: &Volume) -> Option<PathBuf> {
-    let text = text_of(&volume.root().join("bukkit.yml")).unwrap_or_default();
+    let text = read_text(&volume.root().join("bukkit.yml")).unwrap_or_default();
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let said = serde_saphyr::from_str_with_options::<BukkitYml>(&text, options).unwrap_or_default();
-    let name = said.settings.update_folder.as_deref().unwrap_or(USUAL);
+    let config = serde_saphyr::from_str_with_options::<BukkitYml>(&text, options).unwrap_or_default();
+    let name = config.settings.update_folder.as_deref().unwrap_or(DEFAULT);
     if name.trim().is_empty() {
         return None;
     }
-    let path = without_steps_up(&volume.plugins().join(name))?;
+    let path = normalize(&volume.plugins().join(name))?;
     (path.starts_with(volume.root()) && path != volume.plugins()).then_some(path)
 }
 
-fn text_of(path: &Path) -> Option<String> {
+fn read_text(path: &Path) -> Option<String> {
     // A pipe would never end.
     fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
     let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(LARGEST).read_to_end(&mut bytes).ok()?;
+    fs::File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// The path with each `..` resolved lexically. `None` if that leads above the root.
-fn without_steps_up(path: &Path) -> Option<PathBuf> {
+fn normalize(path: &Path) -> Option<PathBuf> {
     let mut plain = PathBuf::new();
     for part in path.components() {
         match part {
@@ -75,23 +75,23 @@ mod tests {
     use super::*;
 
     /// The folder that a `bukkit.yml` names, relative to the server's directory.
-    fn named_by(text: &str) -> Option<String> {
-        let place = tempfile::tempdir().unwrap();
-        fs::write(place.path().join("bukkit.yml"), text).unwrap();
-        let folder = update_folder(&Volume::new(place.path()))?;
-        Some(folder.strip_prefix(place.path()).unwrap().display().to_string())
+    fn configured_folder(text: &str) -> Option<String> {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("bukkit.yml"), text).unwrap();
+        let folder = update_folder(&Volume::new(directory.path()))?;
+        Some(folder.strip_prefix(directory.path()).unwrap().display().to_string())
     }
 
     #[test]
     fn update_folder_is_read_from_bukkit_yml_below_plugins() {
         let full = "# Bukkit\nsettings:\n  allow-end: true\n  update-folder: waiting # by hand\nspawn-limits:\n  monsters: 70\n";
-        assert_eq!(named_by(full).as_deref(), Some("plugins/waiting"));
+        assert_eq!(configured_folder(full).as_deref(), Some("plugins/waiting"));
         assert_eq!(
-            named_by("settings:\n  update-folder: update\n  update-folder: later\n").as_deref(),
+            configured_folder("settings:\n  update-folder: update\n  update-folder: later\n").as_deref(),
             Some("plugins/later")
         );
-        assert_eq!(named_by("settings: {update-folder: 2024}").as_deref(), Some("plugins/2024"));
-        assert_eq!(named_by("settings:\n  update-folder: ../new/./jars\n").as_deref(), Some("new/jars"));
+        assert_eq!(configured_folder("settings: {update-folder: 2024}").as_deref(), Some("plugins/2024"));
+        assert_eq!(configured_folder("settings:\n  update-folder: ../new/./jars\n").as_deref(), Some("new/jars"));
     }
 
     #[test]
@@ -103,16 +103,16 @@ mod tests {
             "settings: [",
             "aliases: now-in-commands.yml\n",
         ] {
-            assert_eq!(named_by(text).as_deref(), Some("plugins/update"), "{text:?}");
+            assert_eq!(configured_folder(text).as_deref(), Some("plugins/update"), "{text:?}");
         }
-        let place = tempfile::tempdir().unwrap();
-        assert_eq!(update_folder(&Volume::new(place.path())), Some(place.path().join("plugins/update")));
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(update_folder(&Volume::new(directory.path())), Some(directory.path().join("plugins/update")));
     }
 
     #[test]
     fn update_folder_is_absent_if_empty_or_outside_plugins() {
         for name in ["''", "' '", ".", "../plugins", "/srv/jars", "../../jars"] {
-            assert_eq!(named_by(&format!("settings:\n  update-folder: {name}\n")), None, "{name}");
+            assert_eq!(configured_folder(&format!("settings:\n  update-folder: {name}\n")), None, "{name}");
         }
     }
 }

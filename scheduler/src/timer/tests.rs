@@ -13,7 +13,7 @@ fn at(second: i64) -> Timestamp {
     Timestamp::from_second(second).unwrap()
 }
 
-fn book(calls: &[(&str, i64)], armed: &[i64]) -> TimerState {
+fn state(calls: &[(&str, i64)], armed: &[i64]) -> TimerState {
     TimerState {
         calls: calls.iter().map(|(key, second)| ((*key).to_owned(), (at(*second), Box::new(|| {}) as Wake))).collect(),
         armed: armed.iter().map(|second| at(*second)).collect(),
@@ -22,54 +22,54 @@ fn book(calls: &[(&str, i64)], armed: &[i64]) -> TimerState {
 
 #[test]
 fn one_shot_is_shared_by_all_servers_due_next() {
-    assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[]).missing(at(0)), Some(at(500)));
-    assert_eq!(book(&[("lobby", 500), ("creative", 500)], &[500]).missing(at(0)), None);
-    assert_eq!(book(&[("lobby", 500), ("creative", 400)], &[500]).missing(at(0)), Some(at(400)));
-    assert_eq!(book(&[], &[500]).missing(at(0)), None);
+    assert_eq!(state(&[("lobby", 500), ("creative", 500)], &[]).next_to_arm(at(0)), Some(at(500)));
+    assert_eq!(state(&[("lobby", 500), ("creative", 500)], &[500]).next_to_arm(at(0)), None);
+    assert_eq!(state(&[("lobby", 500), ("creative", 400)], &[500]).next_to_arm(at(0)), Some(at(400)));
+    assert_eq!(state(&[], &[500]).next_to_arm(at(0)), None);
 }
 
 #[test]
 fn one_shot_is_armed_for_at_most_six_hours() {
     let sunday = 5 * 86_400;
-    assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(0)), Some(at(6 * 3600)));
-    assert_eq!(book(&[("lobby", sunday)], &[]).missing(at(sunday - 60)), Some(at(sunday)));
+    assert_eq!(state(&[("lobby", sunday)], &[]).next_to_arm(at(0)), Some(at(6 * 3600)));
+    assert_eq!(state(&[("lobby", sunday)], &[]).next_to_arm(at(sunday - 60)), Some(at(sunday)));
 }
 
 #[test]
 fn one_shot_is_never_set_before_its_instant() {
-    let mut book = book(&[], &[]);
-    book.calls.insert("lobby".to_owned(), (at(10) + SignedDuration::from_millis(1), Box::new(|| {})));
-    assert_eq!(book.missing(at(0)), Some(at(11)));
+    let mut state = state(&[], &[]);
+    state.calls.insert("lobby".to_owned(), (at(10) + SignedDuration::from_millis(1), Box::new(|| {})));
+    assert_eq!(state.next_to_arm(at(0)), Some(at(11)));
 }
 
 #[test]
 fn lost_one_shot_is_not_awaited() {
-    assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(105)), None, "it may still ring");
-    assert_eq!(book(&[("lobby", 500)], &[100]).missing(at(106)), Some(at(500)));
+    assert_eq!(state(&[("lobby", 500)], &[100]).next_to_arm(at(105)), None, "it may still ring");
+    assert_eq!(state(&[("lobby", 500)], &[100]).next_to_arm(at(106)), Some(at(500)));
 }
 
 #[test]
 fn timer_wakes_only_servers_that_are_due() {
-    let mut book = book(&[("lobby", 500), ("creative", 501), ("survival", 400)], &[]);
-    assert_eq!(book.due(at(500)).len(), 2);
-    assert_eq!(book.calls.keys().collect::<Vec<_>>(), ["creative"]);
+    let mut state = state(&[("lobby", 500), ("creative", 501), ("survival", 400)], &[]);
+    assert_eq!(state.take_due(at(500)).len(), 2);
+    assert_eq!(state.calls.keys().collect::<Vec<_>>(), ["creative"]);
 }
 
 #[tokio::test]
 async fn timer_wakes_latest_waiter_and_skips_cancelled_ones() {
     let alarm = Timer::start(real_clock).await.unwrap();
     let (tx, mut rx) = mpsc::unbounded_channel();
-    let set = |key: &str, at, word: &'static str| {
+    let wake = |key: &str, at, label: &'static str| {
         let tx = tx.clone();
-        alarm.wake_at(key.to_owned(), at, move || tx.send(word).unwrap())
+        alarm.wake_at(key.to_owned(), at, move || tx.send(label).unwrap())
     };
     let start = real_clock();
     let second = SignedDuration::from_secs(1);
-    set("lobby", start + second, "the window of yesterday's spec").await.unwrap();
-    set("gone", start + second, "a server that was deleted").await.unwrap();
-    set("lobby", start + second * 2, "the window opens").await.unwrap();
-    alarm.forget("gone").await;
-    set("late", start, "already open").await.unwrap();
+    wake("lobby", start + second, "the window of yesterday's spec").await.unwrap();
+    wake("gone", start + second, "a server that was deleted").await.unwrap();
+    wake("lobby", start + second * 2, "the window opens").await.unwrap();
+    alarm.cancel("gone").await;
+    wake("late", start, "already open").await.unwrap();
 
     assert_eq!(rx.recv().await, Some("already open"));
     assert_eq!(rx.recv().await, Some("the window opens"));
@@ -78,6 +78,6 @@ async fn timer_wakes_latest_waiter_and_skips_cancelled_ones() {
     assert!(rung < start + second * 10, "woken {rung}, set for {}", start + second * 2);
 
     // The woken caller sets the alarm again.
-    set("lobby", rung + second, "the next window opens").await.unwrap();
+    wake("lobby", rung + second, "the next window opens").await.unwrap();
     assert_eq!(rx.recv().await, Some("the next window opens"));
 }

@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 use crate::protocol::Floor;
 
 /// The largest content that is read. Real files have a few KiB, and mods add registries of some hundred.
-const LARGEST: u64 = 32 * 1024 * 1024;
+const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
 /// The version information in a `level.dat`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,7 +57,7 @@ struct Selection {
 }
 
 pub(super) fn read(path: &Path) -> LevelDat {
-    match data_of(path) {
+    match read_data(path) {
         Ok(Stamp { version: Some(Version { id, name }) }) => {
             LevelDat::OpenedBy(Floor { minecraft: name, data_version: id })
         }
@@ -68,23 +68,23 @@ pub(super) fn read(path: &Path) -> LevelDat {
 
 /// The datapacks that were enabled when it was written, `Data.DataPacks.Enabled`. `None`: it lists no datapacks, not even Minecraft's own.
 pub(super) fn enabled_datapacks(path: &Path) -> Result<Option<Vec<String>>, String> {
-    data_of::<Packs>(path).map(|packs| packs.datapacks.map(|selection| selection.enabled))
+    read_data::<Packs>(path).map(|packs| packs.datapacks.map(|selection| selection.enabled))
 }
 
-fn data_of<D: DeserializeOwned>(path: &Path) -> Result<D, String> {
+fn read_data<D: DeserializeOwned>(path: &Path) -> Result<D, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut bytes = Vec::new();
-    GzDecoder::new(file).take(LARGEST).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    GzDecoder::new(file).take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     fastnbt::from_bytes::<Root<D>>(&bytes).map(|root| root.data).map_err(|error| error.to_string())
 }
 
 /// Whether Minecraft `a` is older than `b`, by the numbers in the name: `1.21.9` < `1.21.11-pre2` < `1.21.11` < `26.1`. A snapshot with an old
 /// name (`25w41a`) counts as its year: newer than every `1.x`, older than `26.1`.
 pub(super) fn is_older(a: &str, b: &str) -> bool {
-    key(a) < key(b)
+    version_key(a) < version_key(b)
 }
 
-fn key(name: &str) -> (Vec<u32>, u8, Vec<u32>) {
+fn version_key(name: &str) -> (Vec<u32>, u8, Vec<u32>) {
     let (numbers, suffix) = name.split_once(['-', ' ']).unwrap_or((name, ""));
     let numbers: Vec<u32> = numbers.split('.').map(leading_number).collect();
     // `26.1` and `26.1.0` are one version.

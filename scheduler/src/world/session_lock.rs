@@ -2,7 +2,7 @@
 //!
 //! Java locks it with a POSIX (fcntl) record lock, so the same kind is used here. flock would not detect it. POSIX locks belong to the process
 //! and are dropped when **any** descriptor of that file is closed in it. No other code in a process that holds them may open the files, and
-//! [`held_by_another`] is for processes that hold none.
+//! [`is_held_by_another`] is for processes that hold none.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -17,8 +17,9 @@ use rustix::fs::{FlockOperation, fcntl_lock};
 pub enum Error {
     /// The folder belongs to another user. It is not skipped: a world that is not locked may be open, and its backup may be inconsistent.
     #[error(
-        "could not ask for the lock on `{path}`, because user {user} may not write it. Each folder with a `level.dat` is a world and is locked \
-         before a server starts: give it to that user (`chown -R {user} {folder}`), or move it out of the server's directory"
+        "could not lock `{path}`, because user {user} may not write it. Each folder with a `level.dat` is a world and \
+        is locked before a server starts: change its owner (`chown -R {user} {folder}`), or move it out of the \
+        server's directory"
     )]
     Denied {
         /// The path.
@@ -32,8 +33,8 @@ pub enum Error {
         source: io::Error,
     },
     /// Any other failure.
-    #[error("could not ask for the lock on `{path}`")]
-    Unasked {
+    #[error("could not lock `{path}`")]
+    Query {
         /// The path.
         path: String,
         /// The cause.
@@ -43,10 +44,10 @@ pub enum Error {
 }
 
 impl Error {
-    fn of(lock: &Path, source: io::Error) -> Self {
+    fn new(lock: &Path, source: io::Error) -> Self {
         let path = lock.display().to_string();
         if source.kind() != io::ErrorKind::PermissionDenied {
-            return Self::Unasked { path, source };
+            return Self::Query { path, source };
         }
         let folder = lock.parent().unwrap_or(lock).display().to_string();
         Self::Denied { path, folder, user: rustix::process::geteuid().as_raw(), source }
@@ -61,14 +62,14 @@ pub struct SessionLocks {
 
 impl SessionLocks {
     /// Takes the locks of `paths` that are not held yet, without waiting. Returns the paths that another process holds.
-    pub fn take(&mut self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
+    pub fn acquire(&mut self, paths: &[PathBuf]) -> Result<Vec<PathBuf>, Error> {
         let mut busy = Vec::new();
         for path in paths {
             // A second descriptor would drop the lock when it is closed.
             if self.held.iter().any(|(held, _)| held == path) {
                 continue;
             }
-            let error = |source| Error::of(path, source);
+            let error = |source| Error::new(path, source);
             let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(error)?;
             match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => self.held.push((path.clone(), file)),
@@ -81,17 +82,17 @@ impl SessionLocks {
 }
 
 /// Whether another process holds the lock. False for a missing file.
-pub fn held_by_another(path: &Path) -> Result<bool, Error> {
-    let error = |source| Error::of(path, source);
+pub fn is_held_by_another(path: &Path) -> Result<bool, Error> {
+    let error = |source| Error::new(path, source);
     // Checking needs no write permission. A failed disk grants none, and a server that has ended would seem to run.
     let file = match File::open(path) {
         Ok(file) => file,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(other) => return Err(error(other)),
     };
-    let mut asked = whole_file(libc::F_WRLCK);
-    fcntl(&file, FcntlArg::F_GETLK(&mut asked)).map_err(|errno| error(errno.into()))?;
-    Ok(asked.l_type != whole_file(libc::F_UNLCK).l_type)
+    let mut query = whole_file(libc::F_WRLCK);
+    fcntl(&file, FcntlArg::F_GETLK(&mut query)).map_err(|errno| error(errno.into()))?;
+    Ok(query.l_type != whole_file(libc::F_UNLCK).l_type)
 }
 
 fn whole_file(kind: i32) -> libc::flock {
@@ -106,14 +107,14 @@ mod tests {
     #[test]
     fn unwritable_world_is_named_with_remedy() {
         let lock = Path::new("/data/world_old/session.lock");
-        let denied = Error::of(lock, io::ErrorKind::PermissionDenied.into()).to_string();
+        let denied = Error::new(lock, io::ErrorKind::PermissionDenied.into()).to_string();
         let user = rustix::process::geteuid().as_raw();
-        assert!(denied.starts_with("could not ask for the lock on `/data/world_old/session.lock`"), "{denied}");
+        assert!(denied.starts_with("could not lock `/data/world_old/session.lock`"), "{denied}");
         assert!(
             denied.contains(&format!("`chown -R {user} /data/world_old`")) && denied.contains("move it out"),
             "{denied}"
         );
-        let other = Error::of(lock, io::Error::from_raw_os_error(30)).to_string();
-        assert_eq!(other, "could not ask for the lock on `/data/world_old/session.lock`");
+        let other = Error::new(lock, io::Error::from_raw_os_error(30)).to_string();
+        assert_eq!(other, "could not lock `/data/world_old/session.lock`");
     }
 }

@@ -7,7 +7,7 @@ use flate2::write::GzEncoder;
 use serde::Serialize;
 
 use super::*;
-use crate::protocol::last_words::WorldRefused;
+use crate::protocol::termination_message::WorldRefused;
 use crate::protocol::{File, FileHash};
 
 #[derive(Serialize)]
@@ -74,7 +74,7 @@ pub(crate) fn set(minecraft: &str, data_version: Option<u32>) -> FileSet {
 fn empty_volume_has_no_floor_and_accepts_any_minecraft() {
     let data = tempfile::tempdir().unwrap();
     let worlds = Worlds::read(data.path()).unwrap();
-    assert_eq!(worlds.seen(), WorldSeen { floor: None, whole: true });
+    assert_eq!(worlds.report(), WorldReport { floor: None, whole: true });
     assert_eq!(may_open(&worlds, &set("1.8", None), None), Ok(()));
     assert_eq!(worlds.session_locks(), Vec::<PathBuf>::new());
 }
@@ -85,9 +85,9 @@ fn world_scan_ignores_lost_and_found_and_names_unlistable_folder() {
     put(data.path(), "lost+found/level.dat", &level_dat(Some((9999, "99"))));
     put(data.path(), "lost+found/#131/level.dat", &level_dat(Some((9999, "99"))));
     assert_eq!(Worlds::read(data.path()).unwrap(), Worlds::default());
-    let gone = data.path().join("gone");
-    let error = Worlds::read(&gone).unwrap_err().to_string();
-    assert!(error.starts_with(&format!("`{}`: ", gone.display())), "{error}");
+    let missing = data.path().join("gone");
+    let error = Worlds::read(&missing).unwrap_err().to_string();
+    assert!(error.starts_with(&format!("`{}`: ", missing.display())), "{error}");
 }
 
 #[test]
@@ -157,17 +157,17 @@ fn dangling_level_link_does_not_mean_missing_world() {
     };
     for name in ["maps", "maps/lobby", "maps/lobby_nether", "maps/lobby_the_end"] {
         let (read, link) = link(name, Path::new("/nightshift/of/the/servers/container"));
-        let words = read.unwrap_err().to_string();
-        assert!(words.starts_with(&format!("`{}` is a link that leads to nothing here (", link.display())), "{words}");
-        assert!(words.contains("put the worlds on the data volume in its place"), "{words}");
+        let message = read.unwrap_err().to_string();
+        assert!(message.starts_with(&format!("`{}` is a broken link (", link.display())), "{message}");
+        assert!(message.contains("replace it by the worlds on the data volume"), "{message}");
     }
     let (elsewhere, _) = link("maps/creative", Path::new("nowhere"));
     assert_eq!(elsewhere.unwrap(), Worlds::default(), "the server's own level is not there before the first start");
     let disk = tempfile::tempdir().unwrap();
     put(disk.path(), "level.dat", &level_dat(Some((4556, "1.21.10"))));
-    let (there, link) = link("maps/lobby", disk.path());
-    let there = there.unwrap().folders;
-    assert_eq!((there[0].path.as_path(), there[0].role), (link.as_path(), Role::Level));
+    let (found, link) = link("maps/lobby", disk.path());
+    let found = found.unwrap().folders;
+    assert_eq!((found[0].path.as_path(), found[0].role), (link.as_path(), Role::Level));
 }
 
 #[test]
@@ -194,8 +194,8 @@ fn older_minecraft_is_refused_by_data_version_or_number() {
     let refusal = may_open(&worlds, &set("1.21.9", None), None).unwrap_err();
     assert_eq!(
         refusal.to_string(),
-        "Minecraft 1.21.9 must not open this world: Minecraft 1.21.10 has opened it, and a world cannot go back. \
-         Choose 1.21.10 or newer, or restore a backup from before"
+        "Minecraft 1.21.9 must not open this world: Minecraft 1.21.10 has opened it, and a world cannot be \
+        downgraded. Choose 1.21.10 or newer, or restore an earlier backup"
     );
 }
 
@@ -204,11 +204,11 @@ fn newer_unopened_world_is_named_as_unopened_in_refusal() {
     let data = tempfile::tempdir().unwrap();
     put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
     put(data.path(), "archive/2027/world/level.dat", &level_dat(Some((4671, "1.21.11"))));
-    let words =
+    let message =
         || may_open(&Worlds::read(data.path()).unwrap(), &set("1.21.10", Some(4556)), None).unwrap_err().to_string();
-    assert!(words().contains("archive/2027/world`, which the server did not have open"), "{}", words());
+    assert!(message().contains("archive/2027/world`, which the server did not have open"), "{}", message());
     put(data.path(), "world/level.dat", &level_dat(Some((4671, "1.21.11"))));
-    assert!(words().ends_with("or restore a backup from before"), "{}", words());
+    assert!(message().ends_with("or restore an earlier backup"), "{}", message());
 }
 
 #[test]
@@ -255,7 +255,7 @@ fn unfinished_migration_to_new_layout_is_detected() {
         for file in files {
             put(data.path(), file, b"");
         }
-        assert_eq!(Worlds::read(data.path()).unwrap().whole(), whole, "{files:?}");
+        assert_eq!(Worlds::read(data.path()).unwrap().is_whole(), whole, "{files:?}");
     }
 }
 
@@ -272,7 +272,10 @@ fn partly_migrated_worlds_refuse_minecraft_before_new_layout() {
     put(data.path(), "world/dimensions/minecraft/overworld/region/r.0.0.mca", b"");
     let refusal = may("1.21.11", 4671).unwrap_err();
     assert_eq!(refusal, WorldRefusal::Moved { wanted: "1.21.11".into() });
-    assert!(refusal.to_string().contains("to the layout of 26.1, and what is moved would be made anew"), "{refusal}");
+    assert!(
+        refusal.to_string().contains("to the layout of 26.1, and the moved parts would be generated again"),
+        "{refusal}"
+    );
     // Paper itself reports the conflict, at each start.
     assert_eq!(may("26.1.2", 4790), Ok(()));
     assert_eq!(may("26.1-rc-1", 4780), Ok(()));
@@ -282,11 +285,15 @@ fn partly_migrated_worlds_refuse_minecraft_before_new_layout() {
 
 #[test]
 fn world_refusal_for_age_means_older_minecraft_only() {
-    let said =
-        |refusal: WorldRefusal| WorldRefused { why: refusal.to_string(), floor: None, copies: None, not_obeyed: None };
+    let refused = |refusal: WorldRefusal| WorldRefused {
+        why: refusal.to_string(),
+        floor: None,
+        backups: None,
+        refused_request: None,
+    };
     let (wanted, floor) = ("1.21.10".to_owned(), "1.21.11".to_owned());
-    assert!(said(WorldRefusal::Older { wanted: wanted.clone(), floor, of: String::new() }).is_for_their_age());
-    assert!(!said(WorldRefusal::Moved { wanted }).is_for_their_age());
+    assert!(refused(WorldRefusal::Older { wanted: wanted.clone(), floor, world: String::new() }).is_too_new());
+    assert!(!refused(WorldRefusal::Moved { wanted }).is_too_new());
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use scheduler::protocol::AgentReport;
 
-use crate::pod::Pod;
+use crate::harness::Pod;
 use crate::volume::{Init, level_dat, serve, set};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -16,7 +16,7 @@ async fn lock_is_staged_from_store_or_else_its_source() {
     let url = serve(web.path()).await;
     let pod = Pod::new(&url).await;
     let (set, server, demo) = set(&url, 'a');
-    assert_eq!(pod.ask("POST", "/v1/stage", &set).await.status(), 202);
+    assert_eq!(pod.send("POST", "/v1/stage", &set).await.status(), 202);
     let failed = |report: &AgentReport| report.staging.as_ref().is_some_and(|staging| staging.error.is_some());
     let staging = pod.report_when("failed", failed).await.staging.unwrap();
     assert_eq!((staging.done, staging.of), (0, 2));
@@ -28,7 +28,7 @@ async fn lock_is_staged_from_store_or_else_its_source() {
     fs::create_dir_all(web.path().join("files/sha256")).unwrap();
     fs::write(web.path().join("files/sha256").join(digest), &server).unwrap();
     fs::write(web.path().join("demo.jar"), &demo).unwrap();
-    assert_eq!(pod.ask("POST", "/v1/stage", &set).await.status(), 202);
+    assert_eq!(pod.send("POST", "/v1/stage", &set).await.status(), 202);
     let report = pod.report_when("staged", |report| !report.staged.is_empty()).await;
     assert_eq!(report.staged, [set.lock]);
     assert_eq!(report.staging, None);
@@ -63,8 +63,8 @@ fn init_container_refuses_world_of_newer_minecraft_without_changes() {
     let init = Init::new(&set);
     init.put("world/level.dat", &level_dat(4671, "1.21.11"));
     assert_eq!(init.run().code(), Some(3));
-    let words = fs::read_to_string(init.last_words.path()).unwrap();
-    assert!(words.starts_with("REFUSED: Minecraft 1.21.10 must not open this world"), "{words}");
+    let message = fs::read_to_string(init.termination_log.path()).unwrap();
+    assert!(message.starts_with("REFUSED: Minecraft 1.21.10 must not open this world"), "{message}");
     assert!(!init.data.path().join("plugins").exists());
     assert!(!init.data.path().join("server.properties").exists());
 }
@@ -88,8 +88,8 @@ async fn init_container_waits_for_locked_world_with_one_message() {
     assert!(child.0.try_wait().unwrap().is_none());
     tokio::task::block_in_place(|| lines.for_each(drop));
     assert_eq!(child.0.wait().unwrap().code(), Some(1), "the kubelet starts it again, and shows its words meanwhile");
-    let words = fs::read_to_string(init.last_words.path()).unwrap();
-    assert!(words.starts_with("another server has this world open") && words.contains("session.lock"), "{words}");
+    let message = fs::read_to_string(init.termination_log.path()).unwrap();
+    assert!(message.starts_with("another server has this world open") && message.contains("session.lock"), "{message}");
 
     let mut child = init.spawn();
     let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines();
@@ -113,14 +113,14 @@ async fn init_container_writes_persistent_failure_to_termination_message_once() 
     let lock = init.data.path().join("world/session.lock");
     fs::create_dir(&lock).unwrap();
     assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(1), "the kubelet starts it again");
-    let words = fs::read_to_string(init.last_words.path()).unwrap();
-    assert!(words.starts_with("could not ask for the lock on `") && words.contains("world/session.lock"), "{words}");
+    let message = fs::read_to_string(init.termination_log.path()).unwrap();
+    assert!(message.starts_with("could not lock `") && message.contains("world/session.lock"), "{message}");
 
     let mut child = init.spawn();
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     tokio::task::block_in_place(|| {
         // The third attempt, after which the previous container has ended.
-        let mut lines = lines.skip_while(|line| !line.contains("trying again in 4 s"));
+        let mut lines = lines.skip_while(|line| !line.contains("retrying in 4 s"));
         assert!(lines.next().is_some());
         fs::remove_dir(&lock).unwrap();
         lines.for_each(drop);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 
 use scheduler::agent::clock;
-use scheduler::backup::create::{BackupSpec, take};
+use scheduler::backup::create::{BackupSpec, create_backup};
 use scheduler::backup::repository::BackupRepository;
 use scheduler::backup::{Backup, Contents, LiveReads, Trigger};
 use scheduler::protocol::{File, FileHash, FileSet};
@@ -16,7 +16,7 @@ use scheduler::world::Worlds;
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use crate::paper::PASSWORD;
+use crate::fake_server::PASSWORD;
 
 pub(crate) fn jar(entry: &str, content: &str) -> Vec<u8> {
     let mut writer = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
@@ -87,22 +87,22 @@ pub(crate) struct Init {
     pub(crate) data: TempDir,
     pub(crate) shared: TempDir,
     pub(crate) files: tempfile::NamedTempFile,
-    pub(crate) last_words: tempfile::NamedTempFile,
+    pub(crate) termination_log: tempfile::NamedTempFile,
     /// Additional variables of its container.
     pub(crate) more: Vec<(&'static str, String)>,
 }
 
 impl Init {
     pub(crate) fn new(set: &FileSet) -> Self {
-        Self::on(tempfile::tempdir().unwrap(), set)
+        Self::with_volume(tempfile::tempdir().unwrap(), set)
     }
 
     /// The init container of a pod on a volume.
-    pub(crate) fn on(data: TempDir, set: &FileSet) -> Self {
+    pub(crate) fn with_volume(data: TempDir, set: &FileSet) -> Self {
         let files = tempfile::NamedTempFile::new().unwrap();
         fs::write(files.path(), serde_json::to_vec(set).unwrap()).unwrap();
         let shared = tempfile::tempdir().unwrap();
-        Self { data, shared, files, last_words: tempfile::NamedTempFile::new().unwrap(), more: vec![] }
+        Self { data, shared, files, termination_log: tempfile::NamedTempFile::new().unwrap(), more: vec![] }
     }
 
     pub(crate) fn spawn(&self) -> Running {
@@ -116,15 +116,15 @@ impl Init {
             command.env(name, path);
         }
         command.envs(self.more.iter().map(|(name, value)| (name, value)));
-        command.env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD).arg("--termination-log").arg(self.last_words.path());
+        command.env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD).arg("--termination-log").arg(self.termination_log.path());
         Running(command.spawn().unwrap())
     }
 
     pub(crate) fn run(&self) -> ExitStatus {
         let mut running = self.spawn();
-        let mut said = String::new();
-        running.0.stdout.take().unwrap().read_to_string(&mut said).unwrap();
-        assert!(!said.contains(PASSWORD));
+        let mut output = String::new();
+        running.0.stdout.take().unwrap().read_to_string(&mut output).unwrap();
+        assert!(!output.contains(PASSWORD));
         running.0.wait().unwrap()
     }
 
@@ -136,11 +136,11 @@ impl Init {
 }
 
 /// A backup of the server on this volume, where version set `a` ran, as if a user had requested it.
-pub(crate) fn copy_of(init: &Init, shelf: &BackupRepository, contents: Contents) -> Backup {
-    let order = BackupSpec {
+pub(crate) fn back_up(init: &Init, repository: &BackupRepository, contents: Contents) -> Backup {
+    let spec = BackupSpec {
         data: init.data.path(),
         worlds: &Worlds::read(init.data.path()).unwrap(),
-        reading: LiveReads::Live,
+        reading: LiveReads::Online,
         contents,
         trigger: Trigger::OnDemand,
         lock: Some(&"a".repeat(64)),
@@ -148,7 +148,7 @@ pub(crate) fn copy_of(init: &Init, shelf: &BackupRepository, contents: Contents)
         request: Some("asked-0"),
         after_damage: false,
     };
-    take(&order, shelf, &mut Disk::new(RealFs), clock::now).unwrap()
+    create_backup(&spec, repository, &mut Disk::new(RealFs), clock::now).unwrap()
 }
 
 pub(crate) fn level_dat(id: i32, name: &str) -> Vec<u8> {

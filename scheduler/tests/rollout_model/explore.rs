@@ -7,7 +7,7 @@ use std::hash::{BuildHasherDefault, Hasher};
 use scheduler::rollout::{Step, WaitingOn};
 
 use crate::moves::{Kind, Moves};
-use crate::world::{Scenario, State};
+use crate::state::{Scenario, State};
 
 /// Multiply and rotate. The states are not attacker-controlled, and the default hasher would take half of the run time.
 #[derive(Default)]
@@ -41,20 +41,20 @@ pub(crate) struct Found {
     /// Broken invariants, each with the shortest trace that leads to it.
     pub(crate) broken: BTreeMap<&'static str, Vec<String>>,
     /// Events that break no invariant, and how often they occurred.
-    pub(crate) notes: BTreeMap<&'static str, usize>,
+    pub(crate) events: BTreeMap<&'static str, usize>,
     /// How often each answer was given.
-    pub(crate) answers: BTreeMap<&'static str, usize>,
+    pub(crate) decisions: BTreeMap<&'static str, usize>,
 }
 
-const STUCK: &str = "7 no end can be reached any more";
+const NO_END: &str = "7 no end can be reached any more";
 
 /// Whether this answer is an end: no step is due, or none is possible for the operator.
 pub(crate) fn is_end(w: &State, step: &Step) -> bool {
     match step {
-        Step::Settled => true,
+        Step::UpToDate => true,
         // A crash loop is reported, and an admin must fix it.
         Step::Wait(WaitingOn::Window { .. }) => w.crash_loop,
-        Step::Wait(why) => why.needs_a_person() || *why == WaitingOn::Eviction,
+        Step::Wait(why) => why.needs_admin() || *why == WaitingOn::Eviction,
         Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -81,51 +81,51 @@ pub(crate) fn explore(s: &Scenario) -> Found {
     let start = State::start(s);
     let mut states = vec![start];
     let mut from = vec![(0_usize, "start")];
-    let mut known: HashMap<State, usize, BuildHasherDefault<Quick>> = HashMap::default();
-    known.insert(start, 0);
+    let mut indices: HashMap<State, usize, BuildHasherDefault<Quick>> = HashMap::default();
+    indices.insert(start, 0);
     // (to, from), over moves that need neither luck nor help.
     let mut edges: Vec<(usize, usize)> = Vec::new();
     let mut ends: Vec<bool> = Vec::new();
     let mut first_broken: BTreeMap<&'static str, usize> = BTreeMap::new();
-    let (mut notes, mut answers) = (BTreeMap::new(), BTreeMap::new());
+    let (mut events, mut decisions) = (BTreeMap::new(), BTreeMap::new());
     let mut count = 0;
     let mut moves = Moves::new(s);
     let mut i = 0;
     while i < states.len() {
         let state = states[i];
-        let step = moves.all(&state);
-        for what in &moves.broken {
-            first_broken.entry(what).or_insert(i);
+        let step = moves.all_moves(&state);
+        for invariant in &moves.broken {
+            first_broken.entry(invariant).or_insert(i);
         }
-        for what in &moves.notes {
-            *notes.entry(*what).or_insert(0) += 1;
+        for invariant in &moves.events {
+            *events.entry(*invariant).or_insert(0) += 1;
         }
-        let answer = if let Step::Wait(why) = step { why.name() } else { step.name() };
-        *answers.entry(answer).or_insert(0) += 1;
+        let decision = if let Step::Wait(why) = step { why.name() } else { step.name() };
+        *decisions.entry(decision).or_insert(0) += 1;
         ends.push(is_end(&state, &step) && state.held.is_none());
-        for (kind, name, to) in &moves.out {
+        for (kind, name, to) in &moves.successors {
             count += 1;
-            let j = *known.entry(*to).or_insert_with(|| {
+            let j = *indices.entry(*to).or_insert_with(|| {
                 states.push(*to);
                 from.push((i, name));
                 states.len() - 1
             });
-            if matches!(kind, Kind::Operator | Kind::World) {
+            if matches!(kind, Kind::Operator | Kind::Environment) {
                 edges.push((j, i));
             }
         }
         i += 1;
     }
-    if let Some(stuck) = stuck(&ends, &edges) {
-        first_broken.insert(STUCK, stuck);
+    if let Some(state) = find_stuck(&ends, &edges) {
+        first_broken.insert(NO_END, state);
     }
-    let broken = first_broken.into_iter().map(|(what, i)| (what, story(s, &states, &from, i))).collect();
+    let broken = first_broken.into_iter().map(|(invariant, i)| (invariant, trace(s, &states, &from, i))).collect();
     let ends = ends.iter().filter(|end| **end).count();
-    Found { states: states.len(), moves: count, ends, broken, notes, answers }
+    Found { states: states.len(), moves: count, ends, broken, events, decisions }
 }
 
 /// The first state from which no end can be reached.
-fn stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
+fn find_stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
     let mut start = vec![0_usize; ends.len() + 1];
     for (to, _) in edges {
         start[to + 1] += 1;
@@ -134,15 +134,15 @@ fn stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
         start[k + 1] += start[k];
     }
     let mut fill = start.clone();
-    let mut back = vec![0_usize; edges.len()];
+    let mut predecessors = vec![0_usize; edges.len()];
     for (to, from) in edges {
-        back[fill[*to]] = *from;
+        predecessors[fill[*to]] = *from;
         fill[*to] += 1;
     }
     let mut good = ends.to_vec();
     let mut queue: Vec<usize> = (0..ends.len()).filter(|i| ends[*i]).collect();
     while let Some(to) = queue.pop() {
-        for from in &back[start[to]..start[to + 1]] {
+        for from in &predecessors[start[to]..start[to + 1]] {
             if !good[*from] {
                 good[*from] = true;
                 queue.push(*from);
@@ -153,12 +153,12 @@ fn stuck(ends: &[bool], edges: &[(usize, usize)]) -> Option<usize> {
 }
 
 /// The trace to a state, and its answer.
-fn story(s: &Scenario, states: &[State], from: &[(usize, &'static str)], mut i: usize) -> Vec<String> {
-    let mut story = vec![format!("answer: {:?}", states[i].answer(s)), format!("{:?}", states[i])];
+fn trace(s: &Scenario, states: &[State], from: &[(usize, &'static str)], mut i: usize) -> Vec<String> {
+    let mut trace = vec![format!("answer: {:?}", states[i].decide(s)), format!("{:?}", states[i])];
     while i != 0 {
-        story.push(from[i].1.to_owned());
+        trace.push(from[i].1.to_owned());
         i = from[i].0;
     }
-    story.reverse();
-    story
+    trace.reverse();
+    trace
 }

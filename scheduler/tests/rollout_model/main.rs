@@ -23,36 +23,36 @@
 
 #![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
 
-mod copies;
+mod action;
+mod backups;
 mod crashes;
-mod deed;
 mod explore;
 mod images;
-mod look;
 mod moves;
+mod observation;
+mod random_runs;
 mod scenarios;
-mod walks;
-mod world;
+mod state;
 
 use explore::{Found, explore};
+use random_runs::{RunResult, run_traces};
 use scenarios::{named, scenarios};
-use walks::{Walked, walk_all};
-use world::{Rule, Scenario};
+use state::{Rule, Scenario};
 
 fn run(s: Scenario, faults: u8, changes: u8) -> Found {
     let found = explore(&Scenario { faults, changes, agent_costs: faults > 0, ..s });
     println!(
         "{faults}/{changes} {}: {} states, {} moves, {} ends; {:?}",
-        s.name, found.states, found.moves, found.ends, found.notes
+        s.name, found.states, found.moves, found.ends, found.events
     );
     found
 }
 
 /// Asserts that no invariant is broken. Otherwise prints the whole trace, because the names of the invariants alone do not help.
-fn holds(s: Scenario, faults: u8, changes: u8) -> Found {
+fn assert_invariants(s: Scenario, faults: u8, changes: u8) -> Found {
     let found = run(s, faults, changes);
-    for (what, story) in &found.broken {
-        println!("BROKEN in {}: {what}\n    {}", s.name, story.join("\n    "));
+    for (invariant, trace) in &found.broken {
+        println!("BROKEN in {}: {invariant}\n    {}", s.name, trace.join("\n    "));
     }
     let broken: Vec<_> = found.broken.keys().collect();
     assert!(broken.is_empty(), "{}: {broken:?}", s.name);
@@ -62,7 +62,7 @@ fn holds(s: Scenario, faults: u8, changes: u8) -> Found {
 #[test]
 fn model_holds_without_faults_in_every_scenario() {
     for s in scenarios() {
-        holds(s, 0, 1);
+        assert_invariants(s, 0, 1);
     }
 }
 
@@ -90,59 +90,59 @@ fn model_holds_with_two_changes_or_one_fault() {
         ("crashes again and again: B flaky", 1, 1),
         ("crashes again and again, and a person asks for a copy: B good", 1, 0),
     ] {
-        given.extend(holds(named(name), faults, changes).answers.into_keys());
+        given.extend(assert_invariants(named(name), faults, changes).decisions.into_keys());
     }
-    let never: Vec<_> = ANSWERS.into_iter().filter(|answer| !given.contains(answer)).collect();
-    assert_eq!(never, ["stage"]);
+    let missing: Vec<_> = DECISIONS.into_iter().filter(|decision| !given.contains(decision)).collect();
+    assert_eq!(missing, ["stage"]);
 }
 
 #[test]
 #[ignore = "minutes without optimisation: cargo test -p scheduler --release --test rollout_model -- --ignored"]
 fn model_holds_everywhere_with_two_changes_and_one_fault() {
     for s in scenarios() {
-        holds(s, 0, 2);
-        holds(s, 1, 2);
+        assert_invariants(s, 0, 2);
+        assert_invariants(s, 1, 2);
     }
 }
 
 /// Asserts that no invariant is broken in this many traces. Otherwise prints the shortest trace of each kind, and its number.
-fn walks_hold(seeds: impl Iterator<Item = u64>) -> Walked {
-    let walked = walk_all(seeds);
-    println!("{} moves, {} faults; {:?}", walked.moves, walked.faults, walked.ends);
-    for (what, (seed, story)) in &walked.broken {
-        println!("BROKEN by history {seed}: {what}\n    {}", story.join("\n    "));
+fn assert_random_traces(seeds: impl Iterator<Item = u64>) -> RunResult {
+    let traces = run_traces(seeds);
+    println!("{} moves, {} faults; {:?}", traces.moves, traces.faults, traces.ends);
+    for (invariant, (seed, trace)) in &traces.broken {
+        println!("BROKEN by history {seed}: {invariant}\n    {}", trace.join("\n    "));
     }
-    let broken: Vec<_> = walked.broken.iter().map(|(what, (seed, _))| (what, seed)).collect();
+    let broken: Vec<_> = traces.broken.iter().map(|(invariant, (seed, _))| (invariant, seed)).collect();
     assert!(broken.is_empty(), "{broken:?}");
-    walked
+    traces
 }
 
 /// Traces among the first million that once broke an invariant.
-const ONCE_BROKEN: [u64; 1] = [336_361];
+const REGRESSION_SEEDS: [u64; 1] = [336_361];
 
 #[test]
 fn model_holds_and_ends_in_twenty_thousand_long_runs() {
-    let walked = walks_hold((0..20_000).chain(ONCE_BROKEN));
+    let traces = assert_random_traces((0..20_000).chain(REGRESSION_SEEDS));
     // A run without events proves nothing.
-    assert!(walked.faults > 60_000, "{}", walked.faults);
+    assert!(traces.faults > 60_000, "{}", traces.faults);
     for end in
         ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "noImage", "worldRefused", "asleep", "nodeLost"]
     {
-        assert!(walked.ends.contains_key(end), "no history ends with {end}: {:?}", walked.ends);
+        assert!(traces.ends.contains_key(end), "no history ends with {end}: {:?}", traces.ends);
     }
 }
 
 #[test]
 #[ignore = "a million histories: cargo test -p scheduler --release --test rollout_model -- --ignored million"]
 fn model_holds_in_a_million_long_runs() {
-    walks_hold(0..1_000_000);
+    assert_random_traces(0..1_000_000);
 }
 
 #[test]
 #[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored three"]
 fn model_holds_in_one_update_with_any_three_faults() {
     for name in ["plain: B flaky", "one-way: B flaky"] {
-        holds(named(name), 3, 1);
+        assert_invariants(named(name), 3, 1);
     }
 }
 
@@ -158,7 +158,7 @@ fn model_holds_with_any_two_faults_and_other_events() {
         "crashes again and again: B flaky",
         "saves are refused: B bad",
     ] {
-        holds(named(name), 2, 1);
+        assert_invariants(named(name), 2, 1);
     }
 }
 
@@ -168,15 +168,19 @@ fn model_breaks_without_each_design_rule() {
         (Rule::NotAfter, "plain: B good", 1, "2"),
         (Rule::SaveOutlivesPlayers, "plain: B good", 0, "7"),
         (Rule::TemplateIsReplaced, "plain: B good", 1, "7"),
-        (Rule::OneColdCopy, "one-way: B never ready", 1, "10"),
+        (Rule::OneOfflineBackup, "one-way: B never ready", 1, "10"),
     ] {
         let found = run(Scenario { without: Some(rule), ..named(scenario) }, faults, 1);
-        assert!(found.broken.keys().any(|what| what.starts_with(broken)), "{rule:?}: {:?}", found.broken.keys());
+        assert!(
+            found.broken.keys().any(|invariant| invariant.starts_with(broken)),
+            "{rule:?}: {:?}",
+            found.broken.keys()
+        );
     }
 }
 
 /// Every word that `Step::name` and `WaitingOn::name` return.
-const ANSWERS: [&str; 40] = [
+const DECISIONS: [&str; 40] = [
     "announce",
     "asleep",
     "agent",

@@ -1,53 +1,53 @@
 //! Pure. Defines the scenarios that are explored.
 
-use crate::world::{Asking, Fate, Scenario};
+use crate::state::{Asking, Scenario, SetBehaviour};
 
 pub(crate) fn scenarios() -> Vec<Scenario> {
-    use Fate::{Bad, Flaky, Good, NeverReady, Unreadable};
+    use SetBehaviour::{Bad, Flaky, Good, NeverReady, Unreadable};
     let plain = Scenario {
         name: "plain: B good",
-        fate: [Good; 4],
+        behaviour: [Good; 4],
         format: [1; 4],
         policy: Asking::Announce,
         saves: true,
-        copies: true,
+        backups: true,
         first_start: false,
         restarts: false,
         one_night: false,
         opportunistic: false,
         drains: false,
         pulls: false,
-        asks: false,
+        requests_restore: false,
         loops: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
         without: None,
     };
-    let one_way = Scenario { format: [1, 2, 1, 1], ..plain };
+    let irreversible = Scenario { format: [1, 2, 1, 1], ..plain };
     let opportunistic = Scenario { opportunistic: true, ..plain };
-    let b = |name, fate, like: Scenario| Scenario { name, fate: [Good, fate, Good, Good], ..like };
+    let b = |name, behaviour, like: Scenario| Scenario { name, behaviour: [Good, behaviour, Good, Good], ..like };
     vec![
         plain,
         b("plain: B never ready", NeverReady, plain),
         b("plain: B ready but bad", Bad, plain),
         b("plain: B flaky", Flaky, plain),
         b("plain: B unreadable", Unreadable, plain),
-        b("one-way: B good", Good, one_way),
-        b("one-way: B never ready", NeverReady, one_way),
-        b("one-way: B ready but bad", Bad, one_way),
-        b("one-way: B flaky", Flaky, one_way),
-        Scenario { copies: false, ..b("one-way without a copy: B flaky", Flaky, one_way) },
+        b("one-way: B good", Good, irreversible),
+        b("one-way: B never ready", NeverReady, irreversible),
+        b("one-way: B ready but bad", Bad, irreversible),
+        b("one-way: B flaky", Flaky, irreversible),
+        Scenario { backups: false, ..b("one-way without a copy: B flaky", Flaky, irreversible) },
         Scenario {
-            copies: false,
+            backups: false,
             format: [1, 2, 2, 1],
-            ..b("one-way without a copy, and another goal would mend it: B flaky", Flaky, one_way)
+            ..b("one-way without a copy, and another goal would mend it: B flaky", Flaky, irreversible)
         },
-        Scenario { asks: true, ..b("one-way, and a person asks for a copy: B flaky", Flaky, one_way) },
+        Scenario { requests_restore: true, ..b("one-way, and a person asks for a copy: B flaky", Flaky, irreversible) },
         Scenario { policy: Asking::EmptyFirst, ..b("empty first: B flaky", Flaky, plain) },
         Scenario { policy: Asking::Ignore, ..b("ignore: B flaky", Flaky, plain) },
         Scenario { saves: false, ..b("saves are refused: B bad", Bad, plain) },
-        Scenario { name: "first start: A flaky", first_start: true, fate: [Flaky, Good, Good, Good], ..plain },
+        Scenario { name: "first start: A flaky", first_start: true, behaviour: [Flaky, Good, Good, Good], ..plain },
         Scenario { restarts: true, ..b("restart by the clock: B flaky", Flaky, plain) },
         Scenario {
             restarts: true,
@@ -55,7 +55,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
             ..b("restart by the clock in the night of the window: B flaky", Flaky, plain)
         },
         b("opportunistic: B flaky", Flaky, opportunistic),
-        b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..one_way }),
+        b("opportunistic, one-way: B good", Good, Scenario { opportunistic: true, ..irreversible }),
         Scenario { restarts: true, ..b("opportunistic, with a restart by the clock: B bad", Bad, opportunistic) },
         Scenario { drains: true, ..b("the node is emptied: B flaky", Flaky, plain) },
         Scenario {
@@ -66,12 +66,12 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         Scenario { pulls: true, ..b("an image has to be pulled: B flaky", Flaky, plain) },
         Scenario { loops: true, ..b("crashes again and again: B flaky", Flaky, plain) },
         Scenario {
-            asks: true,
+            requests_restore: true,
             loops: true,
             ..b("crashes again and again, and a person asks for a copy: B good", Good, plain)
         },
         Scenario { loops: true, ..b("opportunistic, and crashes again and again: B good", Good, opportunistic) },
-        Scenario { name: "hand edit is bad: M never ready", fate: [Good, Good, Good, NeverReady], ..plain },
+        Scenario { name: "hand edit is bad: M never ready", behaviour: [Good, Good, Good, NeverReady], ..plain },
     ]
 }
 

@@ -13,37 +13,38 @@ impl StepExecutor<'_> {
     /// between the two, the announcement is not repeated.
     pub(super) async fn announce(
         &self,
-        act: Disruption,
+        disruption: Disruption,
         pod: PodUid,
         notice: SignedDuration,
     ) -> Result<StepOutcome, ActError> {
         let now = now();
-        let is_cut_short = self.seen.facts.are_counting_down(act, pod, now);
-        let told = self.seen.report.as_ref().and_then(|report| report.announced.as_ref());
-        let promised = told.and_then(|told| told.ends_within(act, notice, now));
-        let ends = promised.unwrap_or(now + notice);
-        if promised.is_none() {
-            match self.agent()?.announce(&self.announcement(act, ends)).await {
-                Ok(()) => self.ahead.lets_others_go_first().await,
+        let is_cut_short = self.observed.facts.is_counting_down(disruption, pod, now);
+        let announced = self.observed.report.as_ref().and_then(|report| report.announced.as_ref());
+        let announced_end = announced.and_then(|announced| announced.ends_within(disruption, notice, now));
+        let ends = announced_end.unwrap_or(now + notice);
+        if announced_end.is_none() {
+            match self.agent()?.announce(&self.announcement(disruption, ends)).await {
+                Ok(()) => self.pending.yield_to_first_steps().await,
                 // No player was warned. The next pass starts the announcement again with the whole notice.
-                Err(error @ AgentError::NotNow { .. }) => {
-                    tracing::info!(error = %ErrorChain(&error), "players are told a moment later");
+                Err(error @ AgentError::NotReady { .. }) => {
+                    tracing::info!(error = %ErrorChain(&error), "the announcement is delayed for a moment");
                     return Ok(StepOutcome::Nothing);
                 }
                 Err(error) => return Err(error.into()),
             }
         }
-        let facts = RecordedFacts { announced: Some(Announced { act, pod, ends }), ..self.seen.facts.clone() };
+        let facts =
+            RecordedFacts { announced: Some(Announced { act: disruption, pod, ends }), ..self.observed.facts.clone() };
         self.write("record the announcement on", &facts, Vec::new()).await?;
         Ok(StepOutcome::Announced { notice: ends.duration_since(now), is_cut_short })
     }
 
     /// Announces again with the recorded end. A failure delays nothing: players were warned once, and the next pass tries again.
-    pub(super) async fn tell_again(&self, act: Disruption, ends: Timestamp) -> Result<StepOutcome, ActError> {
-        Ok(match self.agent()?.announce(&self.announcement(act, ends)).await {
-            Ok(()) => StepOutcome::ToldAgain { left: ends.duration_since(now()) },
+    pub(super) async fn reannounce(&self, disruption: Disruption, ends: Timestamp) -> Result<StepOutcome, ActError> {
+        Ok(match self.agent()?.announce(&self.announcement(disruption, ends)).await {
+            Ok(()) => StepOutcome::Reannounced { left: ends.duration_since(now()) },
             Err(error) => {
-                tracing::info!(error = %ErrorChain(&error), "the agent does not go on with the countdown yet");
+                tracing::info!(error = %ErrorChain(&error), "the agent does not continue the countdown yet");
                 StepOutcome::Nothing
             }
         })

@@ -7,15 +7,17 @@ use super::ActError;
 
 /// Deletes the restore request exactly as it is stored now, if the decision is still fresh by then. A request that another operator has
 /// written since stays.
-pub(crate) async fn end_exactly(
+pub(crate) async fn delete_if_fresh(
     api: &Api<ConfigMap>,
     name: &str,
     is_fresh: impl Fn() -> Result<(), ActError>,
 ) -> Result<(), ActError> {
-    let failed = |intent, source| ActError::Order { intent, name: name.to_owned(), source };
-    let Some(there) = api.get_metadata_opt(name).await.map_err(|source| failed("read", source))? else { return Ok(()) };
+    let failed = |intent, source| ActError::RestoreRequest { intent, name: name.to_owned(), source };
+    let Some(existing) = api.get_metadata_opt(name).await.map_err(|source| failed("read", source))? else {
+        return Ok(());
+    };
     is_fresh()?;
-    let exactly = Preconditions { uid: there.metadata.uid, resource_version: there.metadata.resource_version };
+    let exactly = Preconditions { uid: existing.metadata.uid, resource_version: existing.metadata.resource_version };
     match api.delete(name, &DeleteParams { preconditions: Some(exactly), ..DeleteParams::default() }).await {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),

@@ -15,20 +15,21 @@ pub(crate) enum ActError {
         #[source]
         source: kube::Error,
     },
-    #[error("the decision to {intent} is too old to be carried out")]
+    #[error("the decision to {intent} is too old")]
     Stale { intent: &'static str },
     #[error(
-        "the template of revision {revision} is not kept anywhere; write the server's spec so that it can be made anew"
+        "the template of revision {revision} no longer exists: correct the server's spec so that the template can be \
+        rendered again"
     )]
     NoTemplate { revision: Revision },
-    #[error("the pod has no agent to ask")]
+    #[error("the pod has no agent")]
     NoAgent,
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
     Record(#[from] RecordError),
-    #[error("could not {intent} the order to put worlds or plugins' data back, ConfigMap `{name}`")]
-    Order {
+    #[error("could not {intent} the restore request, ConfigMap `{name}`")]
+    RestoreRequest {
         intent: &'static str,
         name: String,
         #[source]
@@ -51,18 +52,18 @@ pub(crate) enum ActError {
 impl ActError {
     /// Whether the object has changed since the observation, or the observation is too old. No write happened, and the next pass observes
     /// again.
-    pub(crate) fn is_of_an_old_look(&self) -> bool {
+    pub(crate) fn is_stale(&self) -> bool {
         match self {
             // Such a write conflicts only because of the resourceVersion that it names.
             Self::Write { source: kube::Error::Api(status), .. }
-            | Self::Order { source: kube::Error::Api(status), .. } => status.is_conflict(),
+            | Self::RestoreRequest { source: kube::Error::Api(status), .. } => status.is_conflict(),
             Self::Stale { .. } => true,
             Self::Write { .. }
             | Self::NoTemplate { .. }
             | Self::NoAgent
             | Self::Agent(_)
             | Self::Record(_)
-            | Self::Order { .. }
+            | Self::RestoreRequest { .. }
             | Self::Delete { .. }
             | Self::History { .. } => false,
         }
@@ -80,16 +81,16 @@ mod tests {
                 "status": "Failure", "message": "", "reason": reason, "code": code,
             }));
             ActError::Write {
-                intent: "open the door of",
+                intent: "set partition 0 on",
                 name: "lobby".to_owned(),
                 source: kube::Error::Api(Box::new(status.unwrap())),
             }
         };
-        assert!(write(409, "Conflict").is_of_an_old_look());
-        assert!(ActError::Stale { intent: "commit" }.is_of_an_old_look());
+        assert!(write(409, "Conflict").is_stale());
+        assert!(ActError::Stale { intent: "commit" }.is_stale());
         for (code, reason) in [(422, "Invalid"), (403, "Forbidden"), (500, "InternalError")] {
-            assert!(!write(code, reason).is_of_an_old_look(), "{reason} is told");
+            assert!(!write(code, reason).is_stale(), "{reason} is told");
         }
-        assert!(!ActError::NoAgent.is_of_an_old_look());
+        assert!(!ActError::NoAgent.is_stale());
     }
 }

@@ -6,14 +6,14 @@ use jiff::{SignedDuration, Timestamp};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepOutcome {
     Created,
-    StagingAsked,
+    StagingRequested,
     Announced {
         /// Time left until the stop.
         notice: SignedDuration,
         /// Players were told a later end before, and have left.
         is_cut_short: bool,
     },
-    ToldAgain {
+    Reannounced {
         /// Time left until the stop.
         left: SignedDuration,
     },
@@ -24,24 +24,24 @@ pub(crate) enum StepOutcome {
     },
     TemplateWritten,
     Committed {
-        unasked: bool,
+        agent_unreachable: bool,
     },
     Restored,
     MarkedFailed,
     RestoreScheduled,
-    DataOrdered,
+    PluginDataRestoreRequested,
     RolledBack {
-        unasked: bool,
+        agent_unreachable: bool,
     },
-    Closed(MarkedStable),
+    MarkedStable(MarkedStable),
     Restarting {
         due: Timestamp,
-        unasked: bool,
+        agent_unreachable: bool,
     },
     Restarted,
     DrainBegun,
     DrainEnded,
-    CalledOff,
+    AnnouncementCancelled,
     Nothing,
 }
 
@@ -53,5 +53,5 @@ pub(crate) enum MarkedStable {
     /// A new stable revision.
     Update,
     /// The stable revision from before, after a roll-back.
-    Before,
+    Previous,
 }

@@ -10,9 +10,9 @@ use crate::server::check::Announcement;
 
 impl StepExecutor<'_> {
     /// The announcement for this disruption, with where it is shown.
-    pub(super) fn announcement(&self, act: Disruption, ends: Timestamp) -> Announce {
-        let announcement = match (act, &self.server.restart) {
-            (Disruption::Restart { due }, Some(restart)) if self.restore_at(due).is_none() => &restart.announcement,
+    pub(super) fn announcement(&self, disruption: Disruption, ends: Timestamp) -> Announce {
+        let announcement = match (disruption, &self.server.restart) {
+            (Disruption::Restart { due }, Some(restart)) if self.restore_due_at(due).is_none() => &restart.announcement,
             (Disruption::Drain { .. }, _) => &self.server.drain_announcement,
             (Disruption::Restart { .. } | Disruption::Update { .. } | Disruption::RollBack { .. }, _) => {
                 &self.server.announcement
@@ -22,8 +22,8 @@ impl StepExecutor<'_> {
         let show = self.server.show.clone();
         // The short text is sent only if it is shown outside the chat, because older agents do not know the field.
         let short = (show != in_the_chat()).then_some(short);
-        let only_empty = self.only_empty && matches!(act, Disruption::Update { .. });
+        let only_empty = self.only_empty && matches!(disruption, Disruption::Update { .. });
         let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
-        Announce { act: act.to_string(), ends, text, short, show, only_empty, in_languages }
+        Announce { act: disruption.to_string(), ends, text, short, show, only_empty, in_languages }
     }
 }

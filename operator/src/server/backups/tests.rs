@@ -7,9 +7,9 @@ use scheduler::protocol::AgentReport;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::records::{LockRecord, SettledRecord};
-use crate::server::render::init_orders::InitOrders;
-use crate::server::requested_restore::tests::way_back::refused;
+use crate::server::records::{LockRecord, StableRecord};
+use crate::server::render::init_orders::InitRequests;
+use crate::server::requested_restore::tests::after_failed_update::refused;
 use crate::server::verify::Baseline;
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
@@ -27,7 +27,7 @@ fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
 }
 
 /// `a` of 1.21.10 is stable, with or without the backup volume. `b` of 1.21.11 runs, and its agent reports these backups.
-fn seen(has_volume: bool, backups: &Value) -> Observed {
+fn observed(has_volume: bool, backups: &Value) -> Observed {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template: PodTemplateSpec =
         serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
@@ -36,26 +36,26 @@ fn seen(has_volume: bool, backups: &Value) -> Observed {
         "lock": null, "world": {"floor": {"minecraft": "1.21.11", "dataVersion": 4671}, "whole": true}, "backups": backups,
     }))
     .unwrap();
-    let settled = StableSet { revision: Revision(1), world: DataVersion(4556) };
+    let stable = StableSet { revision: Revision(1), world: DataVersion(4556) };
     Observed {
-        set: None,
+        stateful_set: None,
         pod: None,
-        facts: RecordedFacts { settled: Some(settled), ..RecordedFacts::default() },
-        shape: None,
+        facts: RecordedFacts { settled: Some(stable), ..RecordedFacts::default() },
+        stateful_set_view: None,
         pod_revision: None,
         pod_lock: Some(record("b", "1.21.11", 4671)),
-        settled: Some(Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None })),
-        settled_lock: Some(record("a", "1.21.10", 4556)),
+        stable: Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None })),
+        stable_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: Some(Arc::new(report)),
-        heard: None,
+        cached_report: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        orders: InitOrders::default(),
+        init_requests: InitRequests::default(),
     }
 }
 
-fn copy(of: &str, before: &str, played_since: bool) -> Value {
+fn backup(of: &str, before: &str, played_since: bool) -> Value {
     json!({"good": 1, "playedSince": played_since, "lastOfWorlds": {
         "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
         "trigger": "beforeUpdate", "contents": "worlds", "lock": of.repeat(64), "before": before.repeat(64),
@@ -65,90 +65,90 @@ fn copy(of: &str, before: &str, played_since: bool) -> Value {
 
 #[test]
 fn backup_before_this_lock_is_restored_and_needs_request() {
-    let mut seen = seen(true, &copy("a", "b", false));
-    let world = look_at_world(&seen);
+    let mut observed = observed(true, &backup("a", "b", false));
+    let world = world_state(&observed);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))));
-    assert!(!world.played_since && !world.restore_ordered);
-    seen.orders.back = restore_order(&seen);
+    assert!(!world.played_since && !world.restore_requested);
+    observed.init_requests.rollback = world_restore_request(&observed);
     assert_eq!(
-        seen.orders.back,
-        Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false, worlds: true })
+        observed.init_requests.rollback,
+        Some(RestoreRequest { to: "a".repeat(64), failed: "b".repeat(64), unless_played: false, worlds: true })
     );
-    assert!(look_at_world(&seen).restore_ordered);
-    seen.orders.back =
-        Some(RestoreOrder { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
-    assert!(!look_at_world(&seen).restore_ordered, "an order after another failure is another one");
+    assert!(world_state(&observed).restore_requested);
+    observed.init_requests.rollback =
+        Some(RestoreRequest { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
+    assert!(!world_state(&observed).restore_requested, "an order after another failure is another one");
 }
 
 #[test]
 fn backup_without_space_to_restore_is_not_usable() {
-    let look = |played, free: &Value| {
-        let mut said = copy("a", "b", played);
-        said["lastOfWorlds"]["bytes"] = json!(60_000_000_000_u64);
-        said["free"] = free.clone();
-        let seen = seen(true, &said);
-        (look_at_world(&seen).backup, no_room(&seen).map(|no_room| (no_room.needed, no_room.free)))
+    let world_and_space = |played, free: &Value| {
+        let mut backups = backup("a", "b", played);
+        backups["lastOfWorlds"]["bytes"] = json!(60_000_000_000_u64);
+        backups["free"] = free.clone();
+        let observed = observed(true, &backups);
+        (world_state(&observed).backup, insufficient_space(&observed).map(|no_room| (no_room.needed, no_room.free)))
     };
-    let (copy, needed) = (Some(DataVersion(4556)), room_for(60_000_000_000));
+    let (backup, needed) = (Some(DataVersion(4556)), space_needed(60_000_000_000));
     let free = 40_000_000_000_u64;
-    assert_eq!(look(false, &json!(free)), (None, Some((needed, free))));
-    assert_eq!(look(false, &json!(needed - 1)).0, None, "what must stay free counts");
-    assert_eq!(look(false, &json!(needed)), (copy, None));
-    assert_eq!(look(false, &json!(null)), (copy, None), "an agent from before");
-    assert_eq!(look(true, &json!(free)).0, copy, "what may be lost is a person's to decide, first of all");
+    assert_eq!(world_and_space(false, &json!(free)), (None, Some((needed, free))));
+    assert_eq!(world_and_space(false, &json!(needed - 1)).0, None, "what must stay free counts");
+    assert_eq!(world_and_space(false, &json!(needed)), (backup, None));
+    assert_eq!(world_and_space(false, &json!(null)), (backup, None), "an agent from before");
+    assert_eq!(world_and_space(true, &json!(free)).0, backup, "what may be lost is a person's to decide, first of all");
 }
 
 #[test]
 fn backup_of_other_update_is_not_usable() {
-    assert_eq!(look_at_world(&seen(true, &copy("a", "c", false))).backup, None);
+    assert_eq!(world_state(&observed(true, &backup("a", "c", false))).backup, None);
 }
 
 #[test]
 fn backup_of_unverified_lock_is_usable_if_stable_reads_it() {
-    let mut seen = seen(true, &copy("c", "b", false));
-    assert_eq!(look_at_world(&seen).backup, Some(DataVersion(4556)));
-    seen.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4555) });
-    assert_eq!(look_at_world(&seen).backup, None);
+    let mut observed = observed(true, &backup("c", "b", false));
+    assert_eq!(world_state(&observed).backup, Some(DataVersion(4556)));
+    observed.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4555) });
+    assert_eq!(world_state(&observed).backup, None);
 }
 
 #[test]
 fn world_counts_as_played_when_agent_is_silent() {
-    let played = seen(true, &copy("a", "b", true));
-    assert!(look_at_world(&played).played_since && restore_order(&played).unwrap().unless_played);
-    let mut silent = seen(true, &copy("a", "b", false));
+    let played = observed(true, &backup("a", "b", true));
+    assert!(world_state(&played).played_since && world_restore_request(&played).unwrap().unless_played);
+    let mut silent = observed(true, &backup("a", "b", false));
     silent.report = None;
-    let world = look_at_world(&silent);
+    let world = world_state(&silent);
     assert!(world.played_since, "nobody can be asked");
     assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
-    let order = restore_order(&silent).unwrap();
-    assert!(order.unless_played, "the init container looks for itself");
-    silent.orders.back = Some(order.clone());
-    assert!(look_at_world(&silent).restore_ordered);
-    silent.orders.back = Some(RestoreOrder { unless_played: false, ..order });
-    assert!(!look_at_world(&silent).restore_ordered, "it was given when nobody had played, which nobody says any more");
+    let request = world_restore_request(&silent).unwrap();
+    assert!(request.unless_played, "the init container looks for itself");
+    silent.init_requests.rollback = Some(request.clone());
+    assert!(world_state(&silent).restore_requested);
+    silent.init_requests.rollback = Some(RestoreRequest { unless_played: false, ..request });
+    assert!(!world_state(&silent).restore_requested, "it was given when nobody had played, which nobody says any more");
 }
 
 #[test]
 fn world_report_of_silent_agent_still_counts() {
-    let mut silent = seen(true, &copy("a", "b", true));
-    silent.heard = silent.report.take();
-    let world = look_at_world(&silent);
+    let mut silent = observed(true, &backup("a", "b", true));
+    silent.cached_report = silent.report.take();
+    let world = world_state(&silent);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))), "they were opened");
     assert!(world.played_since, "it was said that somebody has played");
-    let mut silent = seen(true, &copy("a", "b", false));
-    silent.heard = silent.report.take();
-    assert!(!look_at_world(&silent).played_since, "nobody has, as far as is known");
-    assert!(restore_order(&silent).unwrap().unless_played, "and the init container looks for itself");
+    let mut silent = observed(true, &backup("a", "b", false));
+    silent.cached_report = silent.report.take();
+    assert!(!world_state(&silent).played_since, "nobody has, as far as is known");
+    assert!(world_restore_request(&silent).unwrap().unless_played, "and the init container looks for itself");
 }
 
 #[test]
 fn world_counts_as_played_when_backups_are_unreadable() {
-    let mut seen = seen(true, &json!({"good": 0, "problem": "could not look through the copies"}));
-    let world = look_at_world(&seen);
+    let mut observed = observed(true, &json!({"good": 0, "problem": "could not list the backups"}));
+    let world = world_state(&observed);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), None));
-    assert!(world.played_since && restore_order(&seen).unwrap().unless_played);
-    seen.heard = seen.report.take();
-    assert!(look_at_world(&seen).played_since, "it fell silent with that");
+    assert!(world.played_since && world_restore_request(&observed).unwrap().unless_played);
+    observed.cached_report = observed.report.take();
+    assert!(world_state(&observed).played_since, "it fell silent with that");
 }
 
 #[test]
@@ -156,10 +156,10 @@ fn world_counts_as_opened_without_report_or_backup() {
     let started = json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [{
         "name": "papermc", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},
     }]}});
-    let unheard = |copies, pod: &Value| {
-        let mut seen = seen(copies, &json!(null));
-        (seen.report, seen.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
-        look_at_world(&seen).floor
+    let unheard = |has_backups, pod: &Value| {
+        let mut observed = observed(has_backups, &json!(null));
+        (observed.report, observed.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
+        world_state(&observed).floor
     };
     assert_eq!(unheard(false, &started), DataVersion(4671));
     assert_eq!(unheard(true, &started), DataVersion(4556), "who is ordered to put them back looks for itself");
@@ -168,8 +168,9 @@ fn world_counts_as_opened_without_report_or_backup() {
 
 #[test]
 fn refused_world_format_comes_from_init_container() {
-    let floor = |words: &str| look_at_world(&refused(words)).floor;
-    let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world cannot go back. Choose 1.21.11";
+    let floor = |message: &str| world_state(&refused(message)).floor;
+    let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world \
+    cannot be downgraded. Choose 1.21.11";
     assert_eq!(floor(&format!("{older}\nFormat of the worlds (DataVersion): 4671")), DataVersion(4671));
     // The agent of an older pod does not report the format.
     assert_eq!(floor(older), DataVersion(4557));
@@ -179,67 +180,70 @@ fn refused_world_format_comes_from_init_container() {
 
 #[test]
 fn restore_is_not_requested_without_stable_backup_volume() {
-    let world = look_at_world(&seen(false, &copy("a", "b", false)));
+    let world = world_state(&observed(false, &backup("a", "b", false)));
     assert_eq!(world.backup, None);
-    assert!(world.restore_ordered, "there is nothing to wait for");
+    assert!(world.restore_requested, "there is nothing to wait for");
 }
 
 #[test]
 fn restore_is_not_needed_for_revision_with_same_lock() {
-    let mut same = seen(true, &copy("a", "b", false));
-    same.pod_lock = same.settled_lock.clone();
-    assert_eq!(restore_order(&same), None);
-    assert!(look_at_world(&same).restore_ordered);
+    let mut same = observed(true, &backup("a", "b", false));
+    same.pod_lock = same.stable_lock.clone();
+    assert_eq!(world_restore_request(&same), None);
+    assert!(world_state(&same).restore_requested);
 }
 
 /// As [`seen`], for a set that saves plugin data. The running agent reports this plugin data.
-fn seen_with_data(plugin_data: &Value) -> Observed {
-    let mut seen = seen(true, &json!(null));
+fn observed_with_data(plugin_data: &Value) -> Observed {
+    let mut observed = observed(true, &json!(null));
     let template = json!({"spec": {"containers": [], "initContainers": [
         {"name": "prepare", "env": [{"name": "NIGHTSHIFT_KEEP_PLUGIN_DATA", "value": "1"}]},
     ]}});
     let template = serde_json::from_value(template).unwrap();
-    seen.settled = Some(Arc::new(SettledRecord { template, baseline: Baseline::default(), unproven: None }));
-    let report = seen.report.as_deref().unwrap();
+    observed.stable = Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None }));
+    let report = observed.report.as_deref().unwrap();
     let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
-    seen.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));
-    seen
+    observed.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));
+    observed
 }
 
-fn kept(before: &str, back: &Value) -> Value {
-    json!({"at": "2026-11-22T03:00:00Z", "lock": "a".repeat(64), "before": before.repeat(64), "kept": ["Demo"], "back": back})
+fn saved_data(before: &str, restored: &Value) -> Value {
+    json!({"at": "2026-11-22T03:00:00Z", "lock": "a".repeat(64), "before": before.repeat(64), "kept": ["Demo"], "back": restored})
 }
 
 #[test]
 fn plugin_data_restore_excludes_worlds() {
-    let mut seen = seen_with_data(&kept("b", &json!(null)));
-    assert!(!data_ordered(&seen));
-    let order = data_order(&seen).unwrap();
-    assert_eq!(order, RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false });
-    seen.orders.back = Some(order);
-    assert!(data_ordered(&seen));
+    let mut observed = observed_with_data(&saved_data("b", &json!(null)));
+    assert!(!is_plugin_data_restore_requested(&observed));
+    let request = plugin_data_restore_request(&observed).unwrap();
+    assert_eq!(
+        request,
+        RestoreRequest { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false }
+    );
+    observed.init_requests.rollback = Some(request);
+    assert!(is_plugin_data_restore_requested(&observed));
     // The same request does not include a restore of the worlds. A request for the worlds includes the plugin data.
-    seen.settled = super::tests::seen(true, &json!(null)).settled;
-    assert!(!look_at_world(&seen).restore_ordered);
-    let mut seen = seen_with_data(&kept("b", &json!(null)));
-    seen.orders.back =
-        Some(RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: true });
-    assert!(data_ordered(&seen));
+    observed.stable = super::tests::observed(true, &json!(null)).stable;
+    assert!(!world_state(&observed).restore_requested);
+    let mut observed = observed_with_data(&saved_data("b", &json!(null)));
+    observed.init_requests.rollback =
+        Some(RestoreRequest { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: true });
+    assert!(is_plugin_data_restore_requested(&observed));
 }
 
 #[test]
 fn plugin_data_restore_is_requested_if_data_may_exist() {
     for nothing in [
         json!(null),
-        kept("c", &json!(null)),
-        kept("b", &json!({"outcome": "somebodyPlayed", "at": "2026-11-22T03:00:00Z"})),
+        saved_data("c", &json!(null)),
+        saved_data("b", &json!({"outcome": "somebodyPlayed", "at": "2026-11-22T03:00:00Z"})),
     ] {
-        assert!(data_ordered(&seen_with_data(&nothing)), "{nothing}");
+        assert!(is_plugin_data_restore_requested(&observed_with_data(&nothing)), "{nothing}");
     }
-    let mut silent = seen_with_data(&json!(null));
+    let mut silent = observed_with_data(&json!(null));
     silent.report = None;
-    assert!(!data_ordered(&silent));
+    assert!(!is_plugin_data_restore_requested(&silent));
     // An older template does not support restore requests.
-    silent.settled = super::tests::seen(true, &json!(null)).settled;
-    assert!(data_ordered(&silent));
+    silent.stable = super::tests::observed(true, &json!(null)).stable;
+    assert!(is_plugin_data_restore_requested(&silent));
 }

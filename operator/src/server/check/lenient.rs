@@ -10,12 +10,12 @@ use super::{CheckedServer, check};
 /// invalid.
 ///
 /// All other fields are cleared, so that nothing can depend on them.
-pub(crate) fn check_on_trial(server: &PaperMCServer) -> Option<CheckedServer> {
-    let complaints = match check(server) {
+pub(crate) fn check_leniently(server: &PaperMCServer) -> Option<CheckedServer> {
+    let violations = match check(server) {
         Ok(checked) => return Some(checked),
-        Err(complaints) => complaints,
+        Err(violations) => violations,
     };
-    let is_wrong = |part: &str| complaints.iter().any(|complaint| complaint.path.starts_with(part));
+    let is_wrong = |part: &str| violations.iter().any(|violation| violation.path.starts_with(part));
     let mut server = server.clone();
     let spec = &mut server.spec;
     if is_wrong("spec.players") {
@@ -45,12 +45,12 @@ mod tests {
     fn read(spec: Value) -> CheckedServer {
         let server = server(spec);
         assert!(check(&server).is_err(), "{:?}", server.spec);
-        check_on_trial(&server).unwrap()
+        check_leniently(&server).unwrap()
     }
 
     /// One example of each violation.
-    fn mistakes() -> Vec<Value> {
-        let container = |what: &str, value: Value| json!({"name": "papermc", what: value});
+    fn violations() -> Vec<Value> {
+        let container = |field: &str, value: Value| json!({"name": "papermc", field: value});
         let pod = |spec: Value| json!({"podTemplate": {"spec": spec}});
         vec![
             json!({"updateSchedule": {"maintenanceWindow": {"cron": "61 4 * * 0"}}}),
@@ -74,15 +74,15 @@ mod tests {
 
     #[test]
     fn invalid_spec_does_not_stop_rollout_or_change_notice() {
-        for mistake in mistakes() {
+        for violation in violations() {
             let mut spec = json!({"players": {"notice": "9m", "text": "Down in {in}"}});
-            let is_about_players = mistake.get("players").is_some();
-            spec.as_object_mut().unwrap().extend(mistake.as_object().unwrap().clone());
+            let is_about_players = violation.get("players").is_some();
+            spec.as_object_mut().unwrap().extend(violation.as_object().unwrap().clone());
             let read = read(spec);
             let (notice, text) = if is_about_players { (5, "The server restarts") } else { (9, "Down in {in}") };
-            assert_eq!(read.notice, SignedDuration::from_mins(notice), "{mistake}");
-            assert!(read.announcement.text.starts_with(text), "{mistake}");
-            assert!(!read.show.is_empty() && read.stop_timeout > SignedDuration::ZERO, "{mistake}");
+            assert_eq!(read.notice, SignedDuration::from_mins(notice), "{violation}");
+            assert!(read.announcement.text.starts_with(text), "{violation}");
+            assert!(!read.show.is_empty() && read.stop_timeout > SignedDuration::ZERO, "{violation}");
         }
     }
 
@@ -92,6 +92,6 @@ mod tests {
             "jvm": {"heap": "lots"}, "restart": {"cron": "* * * * *"},
             "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}},
         }));
-        assert!(read.restart.is_none() && !read.changes_by_itself());
+        assert!(read.restart.is_none() && !read.updates_automatically());
     }
 }

@@ -4,22 +4,24 @@ use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume, VolumeMount};
 
-use super::super::render::pod::{AGENT_CONTAINER, OUR_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables};
-use super::Complaints;
+use super::super::render::pod::{
+    AGENT_CONTAINER, MANAGED_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables,
+};
+use super::Violations;
 
 /// Mount path of the server's directory.
 const DATA: &str = "/data";
 
 /// Reports the fields that a user's `podTemplate` must not set because the safety of the world depends on them. They are never silently
 /// dropped.
-pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Complaints) {
+pub(super) fn check_pod_template(template: &PodTemplateSpec, violations: &mut Violations) {
     const SPEC: &str = "spec.podTemplate.spec";
-    const WATCHED: &str = "Nightshift warns, saves and watches the server with it; remove the field";
-    const RELIED_ON: &str = "the image's own start and its variables are what Nightshift relies on; remove the field";
+    const WATCHED: &str = "Nightshift needs it to warn players, to save and to monitor the server: remove the field";
+    const RELIED_ON: &str = "Nightshift relies on the image's own start command and variables: remove the field";
     let Some(spec) = &template.spec else { return };
     for container in spec.containers.iter().filter(|container| container.name == SERVER_CONTAINER) {
         let path = format!("{SPEC}.containers[{SERVER_CONTAINER}]");
-        for (what, set, problem) in [
+        for (field, is_set, problem) in [
             ("lifecycle", container.lifecycle.is_some(), WATCHED),
             ("startupProbe", container.startup_probe.is_some(), WATCHED),
             ("readinessProbe", container.readiness_probe.is_some(), WATCHED),
@@ -29,53 +31,53 @@ pub(super) fn check_pod_template(template: &PodTemplateSpec, complaints: &mut Co
             ("args", container.args.is_some(), RELIED_ON),
             ("envFrom", container.env_from.is_some(), RELIED_ON),
         ] {
-            if set {
-                complaints.add(&format!("{path}.{what}"), problem);
+            if is_set {
+                violations.add(&format!("{path}.{field}"), problem);
             }
         }
         for variable in container.env.iter().flatten() {
             if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
-                complaints.add(&format!("{path}.env[{name}]"), format_args!("not yours to set: {fix}"));
+                violations.add(&format!("{path}.env[{name}]"), format_args!("cannot be set here: {fix}"));
             }
         }
         for mount in container.volume_mounts.iter().flatten() {
-            if let Some(problem) = problem_of(mount, spec) {
-                complaints.add(&format!("{path}.volumeMounts[{}]", mount.mount_path), problem);
+            if let Some(problem) = mount_problem(mount, spec) {
+                violations.add(&format!("{path}.volumeMounts[{}]", mount.mount_path), problem);
             }
         }
     }
     for container in spec.init_containers.iter().flatten() {
         if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
-            complaints.add(
+            violations.add(
                 &format!("{SPEC}.initContainers[{}]", container.name),
-                "Nightshift has a container of this name; choose another",
+                "Nightshift has a container of this name: choose another name",
             );
         }
     }
     for volume in spec.volumes.iter().flatten() {
-        if OUR_VOLUMES.contains(&volume.name.as_str()) {
-            complaints.add(
+        if MANAGED_VOLUMES.contains(&volume.name.as_str()) {
+            violations.add(
                 &format!("{SPEC}.volumes[{}]", volume.name),
-                "Nightshift has a volume of this name; choose another",
+                "Nightshift has a volume of this name: choose another name",
             );
         }
     }
     if spec.termination_grace_period_seconds.is_some() {
-        complaints.add(&format!("{SPEC}.terminationGracePeriodSeconds"), "set `spec.gracefulShutdown.timeout`");
+        violations.add(&format!("{SPEC}.terminationGracePeriodSeconds"), "set `spec.gracefulShutdown.timeout`");
     }
     if spec.host_network == Some(true) {
-        complaints.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback; remove the field");
+        violations.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback: remove the field");
     }
     if spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always") {
-        complaints.add(&format!("{SPEC}.restartPolicy"), "must be `Always`; remove the field");
+        violations.add(&format!("{SPEC}.restartPolicy"), "must be `Always`: remove the field");
     }
 }
 
 /// Why the server must not have this mount. The init container and the agent mount only the server's own volume below its directory. They
 /// would see no world on another volume. No backup would then precede a step that cannot be undone, and an upgrade of the world by a newer
 /// Minecraft would go unnoticed.
-fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
-    let at = plain(&mount.mount_path);
+fn mount_problem(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
+    let at = normalize(&mount.mount_path);
     if at == Path::new(DATA) || at == Path::new("/nightshift") {
         return Some("Nightshift mounts its own volume there");
     }
@@ -84,20 +86,20 @@ fn problem_of(mount: &VolumeMount, spec: &PodSpec) -> Option<&'static str> {
     }
     if mount.name == "data" {
         return Some(
-            "the server would find there what those who guard the worlds see in another place: move it to this place on the data \
-             volume, and remove the mount",
+            "the server and Nightshift's world checks would see these files at different paths: move the files to \
+            this path on the data volume, and remove the mount",
         );
     }
     let is_harmless =
-        || spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && holds_no_world(volume));
-    (!is_no_place_of_worlds(&at) && !is_harmless()).then_some(
-        "what lies there is seen by nobody who guards the worlds: it is not copied before a newer Minecraft opens it, and an older one \
-         would not be kept from it. Put it on the data volume, or outside of `/data`",
+        || spec.volumes.iter().flatten().any(|volume| volume.name == mount.name && is_read_only_or_ephemeral(volume));
+    (!is_unrelated_path(&at) && !is_harmless()).then_some(
+        "Nightshift does not protect worlds there: they are not backed up before a newer Minecraft opens them, and an \
+        older one may open them afterwards. Move them to the data volume, or out of `/data`",
     )
 }
 
 /// Whether the path holds neither worlds nor files of a lock. Maps and databases of plugins are often kept on another disk.
-fn is_no_place_of_worlds(at: &Path) -> bool {
+fn is_unrelated_path(at: &Path) -> bool {
     let below = at.strip_prefix(DATA).unwrap_or(at);
     let mut parts = below.iter().filter_map(|part| part.to_str());
     match (parts.next(), parts.next()) {
@@ -107,7 +109,7 @@ fn is_no_place_of_worlds(at: &Path) -> bool {
 }
 
 /// Whether the volume is read-only, or is deleted with the pod.
-fn holds_no_world(volume: &Volume) -> bool {
+fn is_read_only_or_ephemeral(volume: &Volume) -> bool {
     volume.config_map.is_some()
         || volume.secret.is_some()
         || volume.projected.is_some()
@@ -117,7 +119,7 @@ fn holds_no_world(volume: &Volume) -> bool {
 }
 
 /// The path as the container runtime normalises it: `/data//world/`, `data/world` and `/data/./world` are one path.
-fn plain(path: &str) -> PathBuf {
+fn normalize(path: &str) -> PathBuf {
     let mut plain = PathBuf::from("/");
     for part in Path::new(path).components() {
         match part {
@@ -138,7 +140,7 @@ mod tests {
     use super::super::check;
     use super::super::tests::server;
 
-    fn complaints(container: &str, mount: &Value, volumes: &Value) -> Vec<String> {
+    fn violations(container: &str, mount: &Value, volumes: &Value) -> Vec<String> {
         let spec = json!({"containers": [{"name": container, "volumeMounts": [mount]}], "volumes": volumes});
         let found = check(&server(json!({"podTemplate": {"spec": spec}}))).err().unwrap_or_default();
         found.iter().map(ToString::to_string).collect()
@@ -160,12 +162,13 @@ mod tests {
             for mount in
                 [json!({"name": "fast", "mountPath": at}), json!({"name": "fast", "mountPath": at, "subPath": "x"})]
             {
-                let found = complaints("papermc", &mount, &fast);
+                let found = violations("papermc", &mount, &fast);
                 assert_eq!(found.len(), 1, "{mount}");
-                let path =
-                    format!("spec.podTemplate.spec.containers[papermc].volumeMounts[{at}]: what lies there is seen by");
+                let path = format!(
+                    "spec.podTemplate.spec.containers[papermc].volumeMounts[{at}]: Nightshift does not protect"
+                );
                 assert!(found[0].starts_with(&path), "{}", found[0]);
-                assert!(found[0].ends_with("Put it on the data volume, or outside of `/data`"), "{}", found[0]);
+                assert!(found[0].ends_with("Move them to the data volume, or out of `/data`"), "{}", found[0]);
             }
         }
         for mut volume in [
@@ -175,12 +178,15 @@ mod tests {
         ] {
             volume["name"] = json!("fast");
             let mount = json!({"name": "fast", "mountPath": "/data/world"});
-            assert_eq!(complaints("papermc", &mount, &json!([volume])).len(), 1, "{volume}");
+            assert_eq!(violations("papermc", &mount, &json!([volume])).len(), 1, "{volume}");
         }
-        let own =
-            complaints("papermc", &json!({"name": "data", "mountPath": "/data/world", "subPath": "a"}), &json!([]));
-        assert!(own[0].ends_with("move it to this place on the data volume, and remove the mount"), "{own:?}");
-        let whole = complaints("papermc", &json!({"name": "fast", "mountPath": "/data/"}), &fast);
+        let user_command =
+            violations("papermc", &json!({"name": "data", "mountPath": "/data/world", "subPath": "a"}), &json!([]));
+        assert!(
+            user_command[0].ends_with("move the files to this path on the data volume, and remove the mount"),
+            "{user_command:?}"
+        );
+        let whole = violations("papermc", &json!({"name": "fast", "mountPath": "/data/"}), &fast);
         assert!(whole[0].ends_with("Nightshift mounts its own volume there"), "{whole:?}");
     }
 
@@ -196,7 +202,7 @@ mod tests {
         ] {
             volume["name"] = json!("small");
             let mount = json!({"name": "small", "mountPath": "/data/config/small", "subPath": "x"});
-            assert_eq!(complaints("papermc", &mount, &json!([volume])), [""; 0], "{volume}");
+            assert_eq!(violations("papermc", &mount, &json!([volume])), [""; 0], "{volume}");
         }
         let fast = json!([{"name": "fast", "persistentVolumeClaim": {"claimName": "fast"}}]);
         for (container, at) in [
@@ -207,7 +213,7 @@ mod tests {
             ("papermc", "/data-old/x"),
             ("map", "/data/world"),
         ] {
-            let found = complaints(container, &json!({"name": "fast", "mountPath": at}), &fast);
+            let found = violations(container, &json!({"name": "fast", "mountPath": at}), &fast);
             assert_eq!(found, [""; 0], "{container} {at}");
         }
     }

@@ -21,7 +21,7 @@ pub(crate) fn server(spec: Value) -> PaperMCServer {
 fn paths(spec: Value) -> Vec<String> {
     match check(&server(spec)) {
         Ok(_) => Vec::new(),
-        Err(complaints) => complaints.into_iter().map(|complaint| complaint.path).collect(),
+        Err(violations) => violations.into_iter().map(|violation| violation.path).collect(),
     }
 }
 
@@ -47,10 +47,10 @@ fn spec_check_reports_all_invalid_fields_at_once() {
 #[test]
 fn spec_rejects_software_other_than_paper() {
     for software in ["Purpur", "Folia", "Velocity"] {
-        let complaints = check(&server(json!({"software": software}))).unwrap_err();
-        let said = complaints.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
-        assert!(said.starts_with("spec.software: Nightshift runs Paper only"), "{said}");
-        assert!(said.contains(&format!("`resolver explain` answers for {software}")), "{said}");
+        let violations = check(&server(json!({"software": software}))).unwrap_err();
+        let message = violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ");
+        assert!(message.starts_with("spec.software: Nightshift runs Paper only"), "{message}");
+        assert!(message.contains(&format!("`resolver explain` also answers for {software}")), "{message}");
     }
     assert_eq!(paths(json!({"software": "Paper"})), [""; 0]);
 }
@@ -84,19 +84,19 @@ fn backup_schedule_is_parsed_and_errors_named() {
     let next = |schedule: Value| of(schedule).schedule.unwrap().next("2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
     assert_eq!(next(json!({"cron": "0 5 * * *"})).to_string(), "2026-11-22T04:00:00Z");
     assert_eq!(next(json!({"cron": "0 5 * * *", "timeZone": "UTC"})).to_string(), "2026-11-22T05:00:00Z");
-    assert_eq!(of(json!({"cron": "@daily"})).hot_contents, Contents::Everything);
-    assert_eq!(of(json!({"cron": "@daily", "contents": "Worlds"})).hot_contents, Contents::Worlds);
-    let asked_only = check(&server(backup(json!({})))).unwrap().backup.unwrap();
-    assert!(asked_only.schedule.is_none() && asked_only.hot_contents == Contents::Everything);
-    let beside = json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}});
-    assert_eq!(paths(backup(beside)), ["spec.backup.schedule"], "nobody knows which of the two is meant");
+    assert_eq!(of(json!({"cron": "@daily"})).online_contents, Contents::Everything);
+    assert_eq!(of(json!({"cron": "@daily", "contents": "Worlds"})).online_contents, Contents::Worlds);
+    let manual_only = check(&server(backup(json!({})))).unwrap().backup.unwrap();
+    assert!(manual_only.schedule.is_none() && manual_only.online_contents == Contents::Everything);
+    let disabled = json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}});
+    assert_eq!(paths(backup(disabled)), ["spec.backup.schedule"], "nobody knows which of the two is meant");
 }
 
 #[test]
 fn invalid_backup_schedule_leaves_rest_of_spec_valid() {
     for (wrong, why) in [
         (json!({"cron": "0 5 * *", "contents": "Worlds"}), "`0 5 * *` has 4 fields, a schedule has five"),
-        (json!({"cron": "0 0 30 2 *", "contents": "Worlds"}), "`0 0 30 2 *` never happens"),
+        (json!({"cron": "0 0 30 2 *", "contents": "Worlds"}), "`0 0 30 2 *` never occurs"),
         (
             json!({"cron": "@daily", "timeZone": "europe/berlin", "contents": "Worlds"}),
             "`europe/berlin` is not a time zone: write `Europe/Berlin`",
@@ -107,12 +107,12 @@ fn invalid_backup_schedule_leaves_rest_of_spec_valid() {
             "updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}},
         })));
         let checked = checked.unwrap();
-        assert!(checked.changes_by_itself() && checked.restart.is_some(), "{wrong}");
+        assert!(checked.updates_automatically() && checked.restart.is_some(), "{wrong}");
         let backup = checked.backup.unwrap();
         assert!(backup.schedule.is_none(), "{wrong}");
-        assert_eq!((backup.before_update, backup.hot_contents), (BeforeUpdate::Always, Contents::Worlds), "{wrong}");
-        let said = backup.schedule_problem.unwrap().to_string();
-        assert!(said.starts_with(&format!("spec.backup.schedule: {why}")), "{said}");
+        assert_eq!((backup.before_update, backup.online_contents), (BeforeUpdate::Always, Contents::Worlds), "{wrong}");
+        let message = backup.schedule_problem.unwrap().to_string();
+        assert!(message.starts_with(&format!("spec.backup.schedule: {why}")), "{message}");
     }
     let right = check(&server(json!({"backup": {"schedule": {"cron": "@daily"}}}))).unwrap().backup.unwrap();
     assert_eq!(right.schedule_problem, None);
@@ -130,23 +130,23 @@ fn backup_schedule_zone_overrides_invalid_server_zone() {
 
 #[test]
 fn stop_timeout_shorter_than_save_is_refused() {
-    let complaints = |timeout: &str| {
+    let violations = |timeout: &str| {
         let spec = json!({"gracefulShutdown": {"timeout": timeout}});
         check(&server(spec)).err().unwrap_or_default()
     };
-    for short in ["0s", "10s", "59s", "0d"] {
-        let found = complaints(short);
-        assert_eq!(found.len(), 1, "{short}");
+    for timeout in ["0s", "10s", "59s", "0d"] {
+        let found = violations(timeout);
+        assert_eq!(found.len(), 1, "{timeout}");
         assert_eq!(found[0].path, "spec.gracefulShutdown.timeout");
         let why = format!(
-            "`{short}` is too short: the server would be killed while it still writes the world, and one tick of a busy \
-             server may take a minute. Write 60s or more"
+            "`{timeout}` is too short: the server would be killed while it still writes the world, because one tick \
+            of a busy server may take a minute. Write 60s or more"
         );
         assert!(found[0].problem.starts_with(&why), "{}", found[0].problem);
     }
-    assert_eq!(complaints("soon").len(), 1, "one complaint for one field");
+    assert_eq!(violations("soon").len(), 1, "one complaint for one field");
     for enough in ["60s", "1m", "5m", "1d"] {
-        assert_eq!(complaints(enough).len(), 0, "{enough}");
+        assert_eq!(violations(enough).len(), 0, "{enough}");
     }
 }
 
@@ -225,12 +225,12 @@ fn blackouts_and_latest_starts_are_parsed_and_errors_named() {
 #[test]
 fn announcement_needs_short_text_and_display_target() {
     let checked = |players: Value| check(&server(json!({"players": players, "restart": {"cron": "@daily"}}))).unwrap();
-    let ours = checked(json!({}));
-    assert_eq!((ours.announcement.short.as_str(), ours.show), ("Restart in {in}", protocol::in_the_chat()));
+    let defaults = checked(json!({}));
+    assert_eq!((defaults.announcement.short.as_str(), defaults.show), ("Restart in {in}", protocol::in_the_chat()));
     let two = checked(json!({"text": "Restart in {in}.\nNeustart in {in}.\n", "show": ["Title", "Chat"]}));
     assert_eq!(two.announcement.short, "Restart in {in}.");
     assert_eq!(two.restart.unwrap().announcement, two.announcement);
-    assert_eq!(two.show, [protocol::Place::Chat, protocol::Place::Title].into());
+    assert_eq!(two.show, [protocol::AnnouncementTarget::Chat, protocol::AnnouncementTarget::Title].into());
     assert_eq!(paths(json!({"players": {"show": []}})), ["spec.players.show"]);
 }
 
@@ -240,10 +240,10 @@ fn announcement_in_unknown_language_is_refused() {
     let restart = json!({"cron": "@daily", "text": "{in:"});
     let wrong = json!({"players": text, "restart": restart});
     assert_eq!(paths(wrong.clone()), ["spec.players.text", "spec.restart.text"]);
-    let words = check(&server(wrong)).unwrap_err()[0].to_string();
+    let message = check(&server(wrong)).unwrap_err()[0].to_string();
     assert!(
-        words.starts_with("spec.players.text: `{in:ge}` names no language") && words.contains("da, de, el"),
-        "{words}"
+        message.starts_with("spec.players.text: `{in:ge}` names an unknown language") && message.contains("da, de, el"),
+        "{message}"
     );
     let good = json!({"players": {"text": "{in} {in:de} {in:zh-TW} {not a place}"}});
     assert_eq!(paths(good), Vec::<String>::new());

@@ -29,9 +29,12 @@ pub(crate) struct Announcement {
 
 impl Announcement {
     /// The user's text, whose first line is the short text, or `ours`.
-    pub(super) fn of(written: Option<&String>, ours: &str, ours_in_short: &str) -> Self {
+    pub(super) fn new(written: Option<&String>, default_text: &str, default_short: &str) -> Self {
         let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
-        Self { text: written.map_or(ours, String::as_str).to_owned(), short: first.unwrap_or(ours_in_short).to_owned() }
+        Self {
+            text: written.map_or(default_text, String::as_str).to_owned(),
+            short: first.unwrap_or(default_short).to_owned(),
+        }
     }
 }
 
@@ -43,15 +46,15 @@ pub(crate) struct Texts {
     /// Shown before a stop that was not announced.
     pub(crate) stop: Option<String>,
     /// Shown when an announced stop is cancelled.
-    pub(crate) called_off: Option<String>,
+    pub(crate) cancelled: Option<String>,
 }
 
 impl Texts {
-    pub(super) fn of(players: &PlayersPolicy) -> Self {
+    pub(super) fn from_policy(players: &PlayersPolicy) -> Self {
         Self {
             kick: players.kick_text.clone(),
             stop: players.stop_text.clone(),
-            called_off: players.called_off_text.clone(),
+            cancelled: players.called_off_text.clone(),
         }
     }
 }

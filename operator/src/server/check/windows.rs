@@ -9,37 +9,37 @@ use scheduler::maintenance::{BackupTimes, Blackout, Restarts, Window, WindowErro
 use scheduler::observation::PlayerPolicy;
 
 use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
-use super::{Announcement, CheckedRestart, Complaint, Complaints, policy_of};
+use super::{Announcement, CheckedRestart, Violation, Violations, player_policy};
 use crate::error_chain::ErrorChain;
 
 /// How late a restart may begin, on top of its countdown and of a wait for players. It is longer than another operator needs to take over,
 /// and short enough that players in the morning are not affected.
-const BEGUN_WITHIN: SignedDuration = SignedDuration::from_mins(30);
+const MAX_START_DELAY: SignedDuration = SignedDuration::from_mins(30);
 
 /// All windows and blackouts of a server. Without a window, updates are never applied automatically, because the spec does not say when.
-pub(super) fn check_windows(server: &PaperMCServer, complaints: &mut Complaints) -> Windows {
+pub(super) fn check_windows(server: &PaperMCServer, violations: &mut Violations) -> Windows {
     let schedule = &server.spec.update_schedule;
-    let mut desk = WindowViolations { of_server: &server.spec.time_zone, complaints };
+    let mut collector = WindowViolations { default_zone: &server.spec.time_zone, violations };
     let mut windows = Vec::new();
     if let Some(MaintenanceWindow { enabled: _, cron, duration, latest_start, time_zone }) = &schedule.maintenance_window
         // Only a disabled window may have an empty cron expression.
         && !cron.is_empty()
     {
         let written = RawWindow { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
-        windows.extend(desk.window("spec.updateSchedule.maintenanceWindow", &written));
+        windows.extend(collector.parse_window("spec.updateSchedule.maintenanceWindow", &written));
     }
-    windows.extend(desk.named("spec.updateSchedule.windows", &schedule.windows));
-    let blackouts = schedule.blackouts.iter().filter_map(|written| desk.blackout(written)).collect();
+    windows.extend(collector.named_windows("spec.updateSchedule.windows", &schedule.windows));
+    let blackouts = schedule.blackouts.iter().filter_map(|written| collector.parse_blackout(written)).collect();
     Windows { windows, enabled: true, blackouts }
 }
 
 /// The windows of a single Plugin on a server in this zone, and the violations of the others. Invalid windows are ignored, and the Plugin
 /// then waits for the windows of its servers.
-pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>, Vec<Complaint>) {
-    let mut complaints = Complaints::default();
-    let windows =
-        WindowViolations { of_server: zone, complaints: &mut complaints }.named("spec.windows", &plugin.spec.windows);
-    (windows, complaints.0)
+pub(crate) fn check_plugin_windows(plugin: &Plugin, zone: &str) -> (Vec<Window>, Vec<Violation>) {
+    let mut violations = Violations::default();
+    let windows = WindowViolations { default_zone: zone, violations: &mut violations }
+        .named_windows("spec.windows", &plugin.spec.windows);
+    (windows, violations.0)
 }
 
 /// Parses the scheduled restarts. `deadline` and `notice` are those of `players`.
@@ -47,29 +47,29 @@ pub(super) fn check_restart(
     server: &PaperMCServer,
     deadline: SignedDuration,
     notice: SignedDuration,
-    complaints: &mut Complaints,
+    violations: &mut Violations,
 ) -> Option<CheckedRestart> {
     let spec = &server.spec;
     let paper_mc_server::Restart { cron, time_zone, policy, only_if, text } = spec.restart.as_ref()?;
-    let policy = policy_of(policy.unwrap_or(spec.players.policy), deadline);
+    let policy = player_policy(policy.unwrap_or(spec.players.policy), deadline);
     let wait = match policy {
         PlayerPolicy::WaitForEmpty { deadline } => deadline,
         PlayerPolicy::Announce | PlayerPolicy::Ignore => SignedDuration::ZERO,
     };
     let RestartOnlyIf { uptime_at_least, empty } = only_if.clone().unwrap_or_default();
-    let uptime = uptime_at_least.map(|text| complaints.duration("spec.restart.onlyIf.uptimeAtLeast", &text));
-    let mut desk = WindowViolations { of_server: &spec.time_zone, complaints };
-    let served_within = BEGUN_WITHIN.saturating_add(notice).saturating_add(wait);
-    let restarts = Restarts::parse(cron, time_zone.as_deref().unwrap_or(desk.of_server), served_within);
-    let restarts = desk.kept("spec.restart", restarts.map_err(ErrorText))?;
+    let uptime = uptime_at_least.map(|text| violations.parse_duration("spec.restart.onlyIf.uptimeAtLeast", &text));
+    let mut collector = WindowViolations { default_zone: &spec.time_zone, violations };
+    let served_within = MAX_START_DELAY.saturating_add(notice).saturating_add(wait);
+    let restarts = Restarts::parse(cron, time_zone.as_deref().unwrap_or(collector.default_zone), served_within);
+    let restarts = collector.ok_or_report("spec.restart", restarts.map_err(ErrorText))?;
     Some(CheckedRestart {
         restarts: match uptime {
-            Some(least) => restarts.of_a_server_up_for(least),
+            Some(least) => restarts.with_least_uptime(least),
             None => restarts,
         },
         policy,
         only_empty: empty,
-        announcement: Announcement::of(
+        announcement: Announcement::new(
             text.as_ref().or(spec.players.text.as_ref()),
             RESTART_ANNOUNCEMENT,
             SHORT_ANNOUNCEMENT,
@@ -78,22 +78,22 @@ pub(super) fn check_restart(
 }
 
 /// Parses the schedule of online backups of a server in this zone. A violation of it is returned separately, because it must block nothing
-/// else. Only a violation of the server's own zone is added to `complaints`, because its windows use that zone, too.
-pub(super) fn check_copies(
+/// else. Only a violation of the server's own zone is added to `violations`, because its windows use that zone, too.
+pub(super) fn check_backup_schedule(
     written: &BackupSchedule,
     of_server: &str,
-    complaints: &mut Complaints,
-) -> (Option<BackupTimes>, Option<Complaint>) {
+    violations: &mut Violations,
+) -> (Option<BackupTimes>, Option<Violation>) {
     const PATH: &str = "spec.backup.schedule";
     let BackupSchedule { cron, time_zone, contents: _, only_if: _ } = written;
     match BackupTimes::parse(cron, time_zone.as_deref().unwrap_or(of_server)) {
-        Ok(copies) if written.only_played() => (Some(copies.of_a_server_that_was_played()), None),
-        Ok(copies) => (Some(copies), None),
+        Ok(times) if written.is_skipped_if_unplayed() => (Some(times.only_if_played()), None),
+        Ok(times) => (Some(times), None),
         Err(error) if time_zone.is_none() && error.part() == WindowField::Zone => {
-            complaints.add(PATH, ErrorText(error));
+            violations.add(PATH, ErrorText(error));
             (None, None)
         }
-        Err(error) => (None, Some(Complaint { path: PATH.to_owned(), problem: ErrorText(error).to_string() })),
+        Err(error) => (None, Some(Violation { path: PATH.to_owned(), problem: ErrorText(error).to_string() })),
     }
 }
 
@@ -106,61 +106,62 @@ struct RawWindow<'a> {
 }
 
 struct WindowViolations<'a> {
-    of_server: &'a str,
-    complaints: &'a mut Complaints,
+    default_zone: &'a str,
+    violations: &'a mut Violations,
 }
 
 impl WindowViolations<'_> {
-    fn named(&mut self, path: &str, windows: &[NamedWindow]) -> Vec<Window> {
+    fn named_windows(&mut self, path: &str, windows: &[NamedWindow]) -> Vec<Window> {
         let window = |NamedWindow { name, cron, duration, latest_start, time_zone }: &NamedWindow| {
             let written =
                 RawWindow { cron, duration, latest_start: latest_start.as_deref(), zone: time_zone.as_deref() };
-            self.window(&format!("{path}[{name}]"), &written)
+            self.parse_window(&format!("{path}[{name}]"), &written)
         };
         windows.iter().filter_map(window).collect()
     }
 
-    fn window(&mut self, path: &str, written: &RawWindow<'_>) -> Option<Window> {
-        let length = self.complaints.duration(&format!("{path}.duration"), written.duration);
-        let window = Window::parse(written.cron, written.zone.unwrap_or(self.of_server), length);
-        let window = self.kept(path, window.map_err(ErrorText))?;
+    fn parse_window(&mut self, path: &str, written: &RawWindow<'_>) -> Option<Window> {
+        let length = self.violations.parse_duration(&format!("{path}.duration"), written.duration);
+        let window = Window::parse(written.cron, written.zone.unwrap_or(self.default_zone), length);
+        let window = self.ok_or_report(path, window.map_err(ErrorText))?;
         let Some(text) = written.latest_start else { return Some(window) };
         let path = format!("{path}.latestStart");
-        let last_part = self.complaints.duration(&path, text);
-        self.kept(&path, window.closed_before_its_end(last_part).map_err(ErrorText))
+        let last_part = self.violations.parse_duration(&path, text);
+        self.ok_or_report(&path, window.with_last_part(last_part).map_err(ErrorText))
     }
 
-    fn blackout(&mut self, written: &paper_mc_server::Blackout) -> Option<Blackout> {
+    fn parse_blackout(&mut self, written: &paper_mc_server::Blackout) -> Option<Blackout> {
         let paper_mc_server::Blackout { name, from, to, cron, duration, time_zone } = written;
         let path = format!("spec.updateSchedule.blackouts[{name}]");
         match (from, to, cron, duration) {
             (Some(from), Some(to), None, None) if time_zone.is_none() => {
-                let (from, to) = (self.instant(&format!("{path}.from"), from), self.instant(&format!("{path}.to"), to));
-                self.kept(&path, Blackout::once(name, from?, to?))
+                let (from, to) =
+                    (self.parse_instant(&format!("{path}.from"), from), self.parse_instant(&format!("{path}.to"), to));
+                self.ok_or_report(&path, Blackout::once(name, from?, to?))
             }
             (None, None, Some(cron), Some(duration)) => {
-                let length = self.complaints.duration(&format!("{path}.duration"), duration);
-                let zone = time_zone.as_deref().unwrap_or(self.of_server);
-                self.kept(&path, Blackout::again(name, cron, zone, length).map_err(ErrorText))
+                let length = self.violations.parse_duration(&format!("{path}.duration"), duration);
+                let zone = time_zone.as_deref().unwrap_or(self.default_zone);
+                self.ok_or_report(&path, Blackout::recurring(name, cron, zone, length).map_err(ErrorText))
             }
             _ => {
-                self.complaints.add(&path, "write `from` and `to`, or `cron` and `duration` (and `timeZone`)");
+                self.violations.add(&path, "write `from` and `to`, or `cron` and `duration` (and `timeZone`)");
                 None
             }
         }
     }
 
-    fn instant(&mut self, path: &str, text: &str) -> Option<Timestamp> {
+    fn parse_instant(&mut self, path: &str, text: &str) -> Option<Timestamp> {
         let read = text.parse();
         if read.is_err() {
-            let problem = "is no instant: write it with its offset, such as `2026-12-20T00:00:00+01:00`";
-            self.complaints.add(path, format_args!("`{text}` {problem}"));
+            let problem = "is not a time: write it with its offset, such as `2026-12-20T00:00:00+01:00`";
+            self.violations.add(path, format_args!("`{text}` {problem}"));
         }
         read.ok()
     }
 
-    fn kept<T>(&mut self, path: &str, read: Result<T, impl fmt::Display>) -> Option<T> {
-        read.map_err(|error| self.complaints.add(path, error)).ok()
+    fn ok_or_report<T>(&mut self, path: &str, read: Result<T, impl fmt::Display>) -> Option<T> {
+        read.map_err(|error| self.violations.add(path, error)).ok()
     }
 }
 

@@ -4,55 +4,60 @@
 //! user's request ends the stop. It does not end with time, nor because of the scale to 0 itself, which deletes the pod.
 
 use crds::annotations::{APPLY, RESTORE_FROM, ROLLBACK_TO};
-use crds::paper_mc_server::{CrashStatus, OnCrashLoop, StoppedByCrashes};
+use crds::paper_mc_server::{CrashLoopStop, CrashStatus, OnCrashLoop};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
 use scheduler::protocol::{AgentReport, Server};
-use scheduler::rollout::{Step, WaitingOn, is_under_way};
+use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
-use super::{crash_of, end_in_words, times_in_words};
+use super::{format_exit, format_times, last_crash};
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
-use crate::server::approval::whole_second;
+use crate::server::approval::truncate_to_second;
 use crate::server::check::CheckedServer;
-use crate::server::observe::{Observed, server_of};
+use crate::server::observe::{Observed, server_status};
 use crate::server::plan::Plan;
 
 /// The annotations by which a user requests something that needs a running server.
 const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
 /// Maximum length of a request in the status.
-const LONGEST_REQUEST: usize = 128;
+const MAX_REQUEST_LENGTH: usize = 128;
 
 /// The crash status of a stopped server. If it has not been scaled down yet, the stop is valid only as long as nothing has changed since.
 /// The operator may have died before it deleted the pod, and the server may have run for days. A user may also have scaled the
 /// `StatefulSet`. In these cases crashes are counted as usual.
-pub(crate) fn still_stopped(before: &PaperMCServerStatus, seen: &Observed) -> Option<CrashStatus> {
+pub(crate) fn active_stop(before: &PaperMCServerStatus, observed: &Observed) -> Option<CrashStatus> {
     let crashes = before.crashes.clone().filter(|crashes| crashes.stopped.is_some())?;
     // A `StatefulSet` that has to be recreated is created without a pod.
-    let is_scaled = seen.shape.map_or(seen.pod.is_none(), |set| set.asleep);
-    let is_as_it_was = || seen.pod.as_ref().is_some_and(|pod| waits_since(pod, &crashes));
-    (is_scaled || is_as_it_was()).then_some(crashes)
+    let is_scaled =
+        observed.stateful_set_view.map_or(observed.pod.is_none(), |stateful_set| stateful_set.scaled_to_zero);
+    let is_unchanged = || observed.pod.as_ref().is_some_and(|pod| is_waiting_since(pod, &crashes));
+    (is_scaled || is_unchanged()).then_some(crashes)
 }
 
 /// Whether this is the pod of these crashes and has not been started since the last of them.
-fn waits_since(pod: &Pod, crashes: &CrashStatus) -> bool {
-    let ended = waits_after(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
+fn is_waiting_since(pod: &Pod, crashes: &CrashStatus) -> bool {
+    let ended = unrestarted_crash(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
     pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
 }
 
 /// The server with 0 replicas while it is stopped.
-pub(crate) fn as_it_stands(server: CheckedServer, before: &PaperMCServerStatus, seen: &Observed) -> CheckedServer {
-    if still_stopped(before, seen).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
+pub(crate) fn scaled_down_if_stopped(
+    server: CheckedServer,
+    before: &PaperMCServerStatus,
+    observed: &Observed,
+) -> CheckedServer {
+    if active_stop(before, observed).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
 }
 
 /// Whether a user has started the server since the stop: by a changed spec, or by a request that was not there before. The clocks of users
 /// and operator do not matter for that.
-pub(crate) fn starts_again(server: &PaperMCServer, before: &PaperMCServerStatus) -> bool {
+pub(crate) fn is_restart_requested(server: &PaperMCServer, before: &PaperMCServerStatus) -> bool {
     let Some(stopped) = before.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()) else { return false };
     let is_new = |request: &String| !stopped.requests.contains(request);
-    generation_of(server) != stopped.generation || requests_of(server).iter().any(is_new)
+    generation_of(server) != stopped.generation || user_requests(server).iter().any(is_new)
 }
 
 fn generation_of(server: &PaperMCServer) -> i64 {
@@ -60,19 +65,19 @@ fn generation_of(server: &PaperMCServer) -> i64 {
 }
 
 /// The requests as written, without empty ones.
-fn requests_of(server: &PaperMCServer) -> Vec<String> {
+fn user_requests(server: &PaperMCServer) -> Vec<String> {
     let written = |name: &&str| {
         let value = server.annotations().get(*name)?.trim();
-        (!value.is_empty()).then(|| cut(&format!("{name}={value}"), LONGEST_REQUEST))
+        (!value.is_empty()).then(|| cut(&format!("{name}={value}"), MAX_REQUEST_LENGTH))
     };
     REQUESTS.iter().filter_map(written).collect()
 }
 
 /// How the process exited, if it crashed and the kubelet has not restarted it yet. No player can be online.
-fn waits_after(pod: &Pod) -> Option<&ContainerStateTerminated> {
-    let state = server_of(pod)?.state.as_ref()?;
+fn unrestarted_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
+    let state = server_status(pod)?.state.as_ref()?;
     let is_down = state.running.is_none() && (state.waiting.is_some() || state.terminated.is_some());
-    crash_of(pod).filter(|_| is_down)
+    last_crash(pod).filter(|_| is_down)
 }
 
 /// Whether the agent has seen the server answer after this exit. Both instants are from the clock of one node.
@@ -83,13 +88,13 @@ fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
 
 /// Whether nothing is in progress that the stop would interrupt. A user's request and an urgent update go first, because they may be the
 /// fix. The kubelet knows before the agent that the process has exited, so a server that is at rest according to the agent counts, too.
-fn rests(step: Step) -> bool {
+fn allows_stop(step: Step) -> bool {
     matches!(
         step,
-        Step::Settled
+        Step::UpToDate
             | Step::Wait(
                 WaitingOn::Window { .. }
-                    | WaitingOn::Held { .. }
+                    | WaitingOn::Blocked { .. }
                     | WaitingOn::BelowFloor { .. }
                     | WaitingOn::NoImage
                     | WaitingOn::ServerDown
@@ -98,15 +103,15 @@ fn rests(step: Step) -> bool {
 }
 
 /// The message: since when and why the server is stopped, and how to start it again. `None` if it is not stopped.
-pub(crate) fn stopped_in_words(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
-    let StoppedByCrashes { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
+pub(crate) fn stopped_message(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
+    let CrashLoopStop { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
     let CheckedServer { namespace, name, .. } = server;
-    let times = times_in_words(crashes);
+    let times = format_times(crashes);
     Some(format!(
-        "the server's process has ended {times} within an hour, last with {last}; it is stopped since {at} \
-         (`spec.onCrashLoop: Stop`). Nothing on its volume was touched; see `logs` and `crash-reports` there. It starts \
-         again when its spec changes, also by `kubectl scale` to 0 and to 1; or by `kubectl -n {namespace} annotate papermcserver \
-         {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"`, which applies an update that waits, too"
+        "The server's process exited {times} within an hour, last with {last}. It has been stopped since {at} \
+        (`spec.onCrashLoop: Stop`). Its volume is unchanged: see `logs` and `crash-reports` there. It starts again \
+        when its spec changes, also by `kubectl scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver \
+        {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"` starts it with the update that waits."
     ))
 }
 
@@ -126,26 +131,26 @@ impl Plan {
         &self,
         server: &PaperMCServer,
         checked: &CheckedServer,
-        seen: &Observed,
+        observed: &Observed,
         step: Step,
         now: Timestamp,
     ) -> Option<CrashStatus> {
         let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
-        let crashes = self.crashes.clone().filter(|_| is_wanted && self.seen.crash_loop)?;
-        let ended = seen.pod.as_ref().and_then(waits_after)?;
+        let crashes = self.crashes.clone().filter(|_| is_wanted && self.observation.crash_loop)?;
+        let ended = observed.pod.as_ref().and_then(unrestarted_crash)?;
         // The kubelet may have restarted the process and not reported it yet.
-        let is_back = seen.report.as_deref().is_some_and(|report| is_up_since(report, ended));
-        let goes_first = is_back
-            || is_under_way(&self.goal, &self.seen, self.gate)
-            || self.copies.is_running
+        let is_back = observed.report.as_deref().is_some_and(|report| is_up_since(report, ended));
+        let takes_precedence = is_back
+            || is_in_progress(&self.goal, &self.observation, self.gate)
+            || self.backups.is_running
             || self.restores.is_open();
-        let stopped = StoppedByCrashes {
-            at: whole_second(now),
+        let stopped = CrashLoopStop {
+            at: truncate_to_second(now),
             generation: generation_of(server),
-            last: cut(&end_in_words(ended), 64),
-            requests: requests_of(server),
+            last: cut(&format_exit(ended), 64),
+            requests: user_requests(server),
         };
-        (rests(step) && !goes_first).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
+        (allows_stop(step) && !takes_precedence).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
     }
 }
 

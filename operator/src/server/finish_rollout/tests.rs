@@ -9,16 +9,16 @@ use serde_json::json;
 
 use super::*;
 use crate::server::check::tests::server;
-use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
+use crate::server::requested_restore::tests::after_failed_update::{FAILED, STABLE, rolling_out};
 
-const PACE: StartTimeout = StartTimeout {
+const START_TIMEOUT: StartTimeout = StartTimeout {
     settle: SignedDuration::from_secs(60),
     start: SignedDuration::from_mins(10),
     first_start: SignedDuration::from_mins(40),
 };
 
 /// A spec with a window that is always open and a restart that is always due. Both are ignored.
-fn wrong_spec() -> PaperMCServer {
+fn invalid_spec() -> PaperMCServer {
     server(json!({
         "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}}, "restart": {"cron": "* * * * *"},
         "players": {"policy": "Ignore"}, "jvm": {"heap": "lots"},
@@ -30,51 +30,55 @@ fn now() -> Timestamp {
 }
 
 /// A rollout in progress whose agent answers.
-fn trial() -> Observed {
-    let mut seen = on_trial(&json!(null));
-    let set = json!({"metadata": {"name": "lobby"}, "spec": {
+fn rollout_in_progress() -> Observed {
+    let mut observed = rolling_out(&json!(null));
+    let stateful_set = json!({"metadata": {"name": "lobby"}, "spec": {
         "selector": {}, "serviceName": "lobby", "template": {"spec": {"containers": [{"name": "papermc"}]}},
     }});
-    seen.set = Some(serde_json::from_value(set).unwrap());
-    seen.pod_revision = Some(FAILED);
-    seen
+    observed.stateful_set = Some(serde_json::from_value(stateful_set).unwrap());
+    observed.pod_revision = Some(FAILED);
+    observed
 }
 
 /// The step of a server with an invalid spec, after `of` has changed the plan.
-fn step(seen: &Observed, of: impl Fn(&mut Plan)) -> Step {
-    let checked = check_on_trial(&wrong_spec()).unwrap();
-    let mut plan = build_plan(&checked, seen, PACE, now()).unwrap();
+fn step(observed: &Observed, of: impl Fn(&mut Plan)) -> Step {
+    let checked = check_leniently(&invalid_spec()).unwrap();
+    let mut plan = build_plan(&checked, observed, START_TIMEOUT, now()).unwrap();
     of(&mut plan);
-    next_step(&plan.goal, &plan.seen, plan.gate, now())
+    next_step(&plan.goal, &plan.observation, plan.gate, now())
 }
 
-fn with(verdict: Verification) -> impl Fn(&mut Plan) {
+fn with_result(result: Verification) -> impl Fn(&mut Plan) {
     move |plan| {
-        plan.seen.verdict = verdict;
-        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::observation::PodView { life: PodPhase::Up, ..pod });
-        plan.seen.world.whole = true;
+        plan.observation.verification = result;
+        plan.observation.pod =
+            plan.observation.pod.map(|pod| scheduler::observation::PodView { phase: PodPhase::Up, ..pod });
+        plan.observation.world.whole = true;
     }
 }
 
-fn shaped(seen: Observed, of: impl Fn(StatefulSetView) -> StatefulSetView) -> Observed {
-    Observed { shape: seen.shape.map(of), ..seen }
+fn with_view(observed: Observed, of: impl Fn(StatefulSetView) -> StatefulSetView) -> Observed {
+    Observed { stateful_set_view: observed.stateful_set_view.map(of), ..observed }
 }
 
 #[test]
 fn rollout_is_marked_stable_while_spec_is_invalid() {
     let until = now() + SignedDuration::from_secs(9);
-    assert_eq!(step(&trial(), with(Verification::Pending { until })), Step::Wait(WaitingOn::Proof { until }));
-    let seen = shaped(trial(), |set| StatefulSetView { current: FAILED, ..set });
-    for verdict in [Verification::Passed, Verification::Unproven] {
-        assert_eq!(step(&seen, with(verdict)), Step::MarkStable { settled: FAILED });
+    assert_eq!(
+        step(&rollout_in_progress(), with_result(Verification::Pending { until })),
+        Step::Wait(WaitingOn::Verification { until })
+    );
+    let observed = with_view(rollout_in_progress(), |stateful_set| StatefulSetView { current: FAILED, ..stateful_set });
+    for result in [Verification::Passed, Verification::Inconclusive] {
+        assert_eq!(step(&observed, with_result(result)), Step::MarkStable { revision: FAILED });
     }
 }
 
 #[test]
 fn rollout_with_changed_pod_image_stays_unverified() {
     let containers = |image: &str| json!({"containers": [{"name": "papermc", "image": image}]});
-    let mut said = on_trial(&json!({})).report.unwrap();
-    let agent = Arc::make_mut(&mut said);
+    let mut report = rolling_out(&json!({})).report.unwrap();
+    let agent = Arc::make_mut(&mut report);
     agent.lock = Some("b".repeat(64));
     agent.server = Server::Up {
         since: now() - SignedDuration::from_mins(5),
@@ -83,112 +87,122 @@ fn rollout_with_changed_pod_image_stays_unverified() {
         build: Some(129),
         plugins: Some(BTreeMap::new()),
     };
-    let proof = |image: &str| {
-        let mut seen = Observed { report: Some(said.clone()), ..trial() };
-        let set = seen.set.as_mut().and_then(|set| set.spec.as_mut()).unwrap();
-        set.template.spec = Some(serde_json::from_value(containers("game:1")).unwrap());
+    let verification = |image: &str| {
+        let mut observed = Observed { report: Some(report.clone()), ..rollout_in_progress() };
+        let stateful_set = observed.stateful_set.as_mut().and_then(|stateful_set| stateful_set.spec.as_mut()).unwrap();
+        stateful_set.template.spec = Some(serde_json::from_value(containers("game:1")).unwrap());
         let pod = json!({"metadata": {"name": "lobby-0"}, "spec": containers(image)});
-        seen.pod = Some(serde_json::from_value(pod).unwrap());
-        build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof
+        observed.pod = Some(serde_json::from_value(pod).unwrap());
+        build_plan(&check_leniently(&invalid_spec()).unwrap(), &observed, START_TIMEOUT, now()).unwrap().verification
     };
-    assert_eq!(proof("game:1").verdict, Verification::Passed);
-    let other = proof("game:2");
+    assert_eq!(verification("game:1").result, Verification::Passed);
+    let other = verification("game:2");
     let why = "the pod runs image `game:2`, not `game:1`";
-    assert_eq!((other.verdict, other.problem.as_str()), (Verification::Unproven, why));
+    assert_eq!((other.result, other.problem.as_str()), (Verification::Inconclusive, why));
 }
 
 #[test]
 fn verification_is_not_shortened_by_slow_node_clock() {
     let behind = SignedDuration::from_mins(20);
-    let mut said = on_trial(&json!({})).report.unwrap();
-    Arc::make_mut(&mut said).at = now() - behind;
+    let mut report = rolling_out(&json!({})).report.unwrap();
+    Arc::make_mut(&mut report).at = now() - behind;
     // By the operator's clock the pod is one minute old.
     let started = now() - behind - SignedDuration::from_mins(1);
-    let verdict = |heard| {
-        let mut seen = Observed { report: None, heard, silent_since: now(), ..trial() };
+    let result = |cached_report| {
+        let mut observed = Observed { report: None, cached_report, silent_since: now(), ..rollout_in_progress() };
         let pod = json!({"metadata": {"name": "lobby-0"}, "status": {"startTime": started.to_string()}});
-        seen.pod = Some(serde_json::from_value(pod).unwrap());
-        build_plan(&check_on_trial(&wrong_spec()).unwrap(), &seen, PACE, now()).unwrap().proof.verdict
+        observed.pod = Some(serde_json::from_value(pod).unwrap());
+        build_plan(&check_leniently(&invalid_spec()).unwrap(), &observed, START_TIMEOUT, now())
+            .unwrap()
+            .verification
+            .result
     };
     let until = now() + SignedDuration::from_mins(14);
-    assert_eq!(verdict(Some(said)), Verification::Pending { until });
-    assert_eq!(verdict(None), Verification::Unproven, "nobody knows which clock is wrong");
+    assert_eq!(result(Some(report)), Verification::Pending { until });
+    assert_eq!(result(None), Verification::Inconclusive, "nobody knows which clock is wrong");
 }
 
 #[test]
 fn failed_rollout_rolls_back_while_spec_is_invalid() {
-    assert_eq!(step(&trial(), with(Verification::Failed)), Step::MarkFailed { revision: FAILED });
-    let mut seen = trial();
-    seen.facts.mark_failed(FAILED, None);
-    let back = step(&seen, |plan| {
-        with(Verification::Failed)(plan);
-        plan.seen.world.restore_ordered = true;
-        (plan.seen.world.backup, plan.seen.world.played_since) = (Some(plan.seen.world.floor), false);
-        plan.seen.data_ordered = true;
+    assert_eq!(step(&rollout_in_progress(), with_result(Verification::Failed)), Step::MarkFailed { revision: FAILED });
+    let mut observed = rollout_in_progress();
+    observed.facts.mark_failed(FAILED, None);
+    let rollback = step(&observed, |plan| {
+        with_result(Verification::Failed)(plan);
+        plan.observation.world.restore_requested = true;
+        (plan.observation.world.backup, plan.observation.world.played_since) =
+            (Some(plan.observation.world.floor), false);
+        plan.observation.data_restore_requested = true;
     });
-    assert!(matches!(back, Step::RollBack { to: SETTLED, asked: false, unasked: false, .. }), "{back:?}");
-    let late = step(&trial(), |plan| {
-        let life = PodPhase::Starting { gives_up_at: now() };
-        plan.seen.pod = plan.seen.pod.map(|pod| scheduler::observation::PodView { life, ..pod });
+    assert!(
+        matches!(rollback, Step::RollBack { to: STABLE, requested_by_user: false, agent_unreachable: false, .. }),
+        "{rollback:?}"
+    );
+    let late = step(&rollout_in_progress(), |plan| {
+        let phase = PodPhase::Starting { deadline: now() };
+        plan.observation.pod = plan.observation.pod.map(|pod| scheduler::observation::PodView { phase, ..pod });
     });
     assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the deadlines of a start hold too");
 }
 
 #[test]
 fn first_start_of_newer_minecraft_uses_its_own_deadline() {
-    let minutes = |seen: &Observed| {
-        let checked = check_on_trial(&wrong_spec()).unwrap();
-        let life = build_plan(&checked, seen, PACE, now()).unwrap().seen.pod.unwrap().life;
-        let PodPhase::Starting { gives_up_at } = life else { panic!("it starts: {life:?}") };
+    let minutes = |observed: &Observed| {
+        let checked = check_leniently(&invalid_spec()).unwrap();
+        let phase = build_plan(&checked, observed, START_TIMEOUT, now()).unwrap().observation.pod.unwrap().phase;
+        let PodPhase::Starting { deadline: gives_up_at } = phase else { panic!("it starts: {phase:?}") };
         gives_up_at.duration_since(now()).as_mins()
     };
-    let mut seen = trial();
+    let mut observed = rollout_in_progress();
     let metadata =
         json!({"name": "lobby-0", "uid": "00000000-0000-0000-0000-000000000008", "creationTimestamp": now()});
-    seen.pod = Some(serde_json::from_value(json!({"metadata": metadata})).unwrap());
+    observed.pod = Some(serde_json::from_value(json!({"metadata": metadata})).unwrap());
     // The 20 minutes for files and an image come first.
-    assert_eq!(minutes(&seen), 20 + 40);
-    seen.pod_lock = seen.settled_lock.clone();
-    assert_eq!(minutes(&seen), 20 + 10, "of the same Minecraft");
+    assert_eq!(minutes(&observed), 20 + 40);
+    observed.pod_lock = observed.stable_lock.clone();
+    assert_eq!(minutes(&observed), 20 + 10, "of the same Minecraft");
 }
 
 #[test]
 fn commit_without_effect_is_reverted_first() {
-    let mut seen = trial();
-    (seen.pod_revision, seen.pod_lock) = (Some(SETTLED), seen.settled_lock.clone());
-    assert_eq!(step(&seen, |_| {}), Step::Restore { revision: SETTLED, door: Partition::Closed });
+    let mut observed = rollout_in_progress();
+    (observed.pod_revision, observed.pod_lock) = (Some(STABLE), observed.stable_lock.clone());
+    assert_eq!(step(&observed, |_| {}), Step::Restore { revision: STABLE, partition: Partition::Closed });
 
     // The revision is stable: no further step is taken here, whatever is due.
-    let set = |set: StatefulSetView| StatefulSetView {
-        template: SETTLED,
-        current: SETTLED,
-        update: SETTLED,
-        door: Partition::Closed,
-        ..set
+    let stateful_set = |stateful_set: StatefulSetView| StatefulSetView {
+        template: STABLE,
+        current: STABLE,
+        update: STABLE,
+        partition: Partition::Closed,
+        ..stateful_set
     };
-    let seen = shaped(seen, set);
-    assert_eq!(step(&seen, with(Verification::Passed)), Step::Settled);
+    let observed = with_view(observed, stateful_set);
+    assert_eq!(step(&observed, with_result(Verification::Passed)), Step::UpToDate);
 }
 
 #[test]
 fn rollout_is_in_progress_until_its_end_is_reported() {
-    let told = |settled: Revision| -> PaperMCServerStatus {
-        serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}})).unwrap()
+    let status_with = |stable: Revision| -> PaperMCServerStatus {
+        serde_json::from_value(json!({"rollout": {"settled": stable.to_string()}})).unwrap()
     };
-    assert!(is_under_way(&trial(), &told(SETTLED)));
-    let mut seen = shaped(trial(), |set| StatefulSetView { door: Partition::Closed, ..set });
-    seen.pod_revision = Some(SETTLED);
-    assert!(!is_under_way(&seen, &told(SETTLED)));
-    assert!(is_under_way(&seen, &told(FAILED)), "another one was told of last");
-    assert!(!is_under_way(&seen, &PaperMCServerStatus::default()));
-    let says = |status: &str| -> PaperMCServerStatus {
+    assert!(has_unfinished_rollout(&rollout_in_progress(), &status_with(STABLE)));
+    let mut observed = with_view(rollout_in_progress(), |stateful_set| StatefulSetView {
+        partition: Partition::Closed,
+        ..stateful_set
+    });
+    observed.pod_revision = Some(STABLE);
+    assert!(!has_unfinished_rollout(&observed, &status_with(STABLE)));
+    assert!(has_unfinished_rollout(&observed, &status_with(FAILED)), "another one was told of last");
+    assert!(!has_unfinished_rollout(&observed, &PaperMCServerStatus::default()));
+    let status_updating = |status: &str| -> PaperMCServerStatus {
         let updating = json!({"type": "Updating", "status": status, "reason": "StepExecuted", "message": "", "lastTransitionTime": now()});
         serde_json::from_value(json!({"conditions": [updating]})).unwrap()
     };
-    assert!(is_under_way(&seen, &says("True")), "what it went back to runs, and nobody knows");
-    assert!(!is_under_way(&seen, &says("False")));
-    seen.facts.settled = None;
-    assert!(!is_under_way(&seen, &says("True")), "a first start");
+    assert!(has_unfinished_rollout(&observed, &status_updating("True")), "what it went back to runs, and nobody knows");
+    assert!(!has_unfinished_rollout(&observed, &status_updating("False")));
+    observed.facts.settled = None;
+    assert!(!has_unfinished_rollout(&observed, &status_updating("True")), "a first start");
 }
 
 #[test]
@@ -196,32 +210,33 @@ fn transient_failure_keeps_countdown_and_pending_rollout_end() {
     use scheduler::observation::{Announced, Disruption, PodUid};
 
     let none = PaperMCServerStatus::default();
-    assert!(has_to_end(&trial(), &none), "another set runs");
-    let mut committed = trial();
-    committed.pod_revision = Some(SETTLED);
-    assert!(!has_to_end(&committed, &none), "the pod is still to be stopped");
-    let back = shaped(committed, |set| StatefulSetView { template: SETTLED, ..set });
-    assert!(has_to_end(&back, &none), "it comes back, and is to be proven");
+    assert!(has_to_continue(&rollout_in_progress(), &none), "another set runs");
+    let mut committed = rollout_in_progress();
+    committed.pod_revision = Some(STABLE);
+    assert!(!has_to_continue(&committed, &none), "the pod is still to be stopped");
+    let rollback = with_view(committed, |stateful_set| StatefulSetView { template: STABLE, ..stateful_set });
+    assert!(has_to_continue(&rollback, &none), "it comes back, and is to be proven");
 
-    let told = |settled: Revision, updating: &str| -> PaperMCServerStatus {
+    let status_with = |stable: Revision, updating: &str| -> PaperMCServerStatus {
         let updating =
             json!({"type": "Updating", "status": updating, "reason": "", "message": "", "lastTransitionTime": now()});
-        serde_json::from_value(json!({"rollout": {"settled": settled.to_string()}, "conditions": [updating]})).unwrap()
+        serde_json::from_value(json!({"rollout": {"settled": stable.to_string()}, "conditions": [updating]})).unwrap()
     };
-    let mut ended = shaped(back, |set| StatefulSetView { door: Partition::Closed, ..set });
-    assert!(has_to_end(&ended, &told(FAILED, "False")), "what has settled is news");
-    assert!(has_to_end(&ended, &told(SETTLED, "True")), "so is that it runs again");
-    assert!(!has_to_end(&ended, &told(SETTLED, "False")), "all is told");
-    let act = Disruption::Update { goal: FAILED, window_opened_at: now() };
-    ended.facts.announced = Some(Announced { act, pod: PodUid(7), ends: now() });
-    assert!(!has_to_end(&ended, &told(SETTLED, "True")), "a countdown");
+    let mut ended =
+        with_view(rollback, |stateful_set| StatefulSetView { partition: Partition::Closed, ..stateful_set });
+    assert!(has_to_continue(&ended, &status_with(FAILED, "False")), "what has settled is news");
+    assert!(has_to_continue(&ended, &status_with(STABLE, "True")), "so is that it runs again");
+    assert!(!has_to_continue(&ended, &status_with(STABLE, "False")), "all is told");
+    let disruption = Disruption::Update { goal: FAILED, window_opened_at: now() };
+    ended.facts.announced = Some(Announced { act: disruption, pod: PodUid(7), ends: now() });
+    assert!(!has_to_continue(&ended, &status_with(STABLE, "True")), "a countdown");
 }
 
 #[test]
 fn rollout_needs_eula_even_with_invalid_spec() {
-    let mut server = wrong_spec();
+    let mut server = invalid_spec();
     server.spec.eula = Some(crds::paper_mc_server::Eula::Accepted);
-    assert!(read_with_consent(&server).is_some());
+    assert!(check_with_eula(&server).is_some());
     server.spec.eula = None;
-    assert!(read_with_consent(&server).is_none());
+    assert!(check_with_eula(&server).is_none());
 }

@@ -15,48 +15,52 @@ use crate::server::render::lock_config_map::lock_map_name;
 use crate::server::report::status_before;
 
 /// The followed server and its state according to its status. `None` if the server follows no other.
-pub(crate) async fn look(
+pub(crate) async fn observe(
     ctx: &Context,
     server: &CheckedServer,
     now: Timestamp,
 ) -> Result<Option<FollowState>, RecordError> {
-    let Some(wish) = &server.follows else { return Ok(None) };
-    let all: Vec<Arc<PaperMCServer>> = of_namespace(ctx, &server.namespace).collect();
-    let (state, went_back, sets) = match all.iter().find(|other| other.name_any() == wish.server) {
+    let Some(spec) = &server.follows else { return Ok(None) };
+    let all: Vec<Arc<PaperMCServer>> = servers_in_namespace(ctx, &server.namespace).collect();
+    let (state, was_rolled_back, history) = match all.iter().find(|other| other.name_any() == spec.server) {
         None => (LeaderState::Missing, false, Vec::new()),
         Some(followed) => {
             let status = status_before(ctx, followed);
-            let circle = circle_of(&server.name, &wish.server, |name| follows(&all, name)).map(LeaderState::Circle);
-            let sets = sets_of(ctx, followed, &status, wish, now).await?;
-            let went_back = status.last_update.as_ref().is_some_and(|last| !last.successful);
-            (circle.unwrap_or_else(|| state_of(followed, &status)), went_back, sets)
+            let circle = find_cycle(&server.name, &spec.server, |name| leader_of(&all, name)).map(LeaderState::Cycle);
+            let history = leader_history(ctx, followed, &status, spec, now).await?;
+            let was_rolled_back = status.last_update.as_ref().is_some_and(|last| !last.successful);
+            (circle.unwrap_or_else(|| leader_state(followed, &status)), was_rolled_back, history)
         }
     };
-    Ok(Some(FollowState { wish: wish.clone(), state, went_back, sets }))
+    Ok(Some(FollowState { spec: spec.clone(), state, was_rolled_back, history }))
 }
 
 /// Requeues the servers that follow this one, because it was created, deleted or changed.
-pub(crate) fn tell_followers(ctx: &Context, namespace: &str, server: &str) {
-    let follows = |other: &PaperMCServer| other.spec.follows.as_ref().is_some_and(|wish| wish.server == server);
-    for follower in of_namespace(ctx, namespace).filter(|other| follows(other)) {
-        ctx.look_again(namespace, &follower.name_any());
+pub(crate) fn requeue_followers(ctx: &Context, namespace: &str, server: &str) {
+    let follows = |other: &PaperMCServer| other.spec.follows.as_ref().is_some_and(|spec| spec.server == server);
+    for follower in servers_in_namespace(ctx, namespace).filter(|other| follows(other)) {
+        ctx.requeue(namespace, &follower.name_any());
     }
 }
 
-fn of_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = Arc<PaperMCServer>> {
-    let is_here = move |server: &Arc<PaperMCServer>| {
+fn servers_in_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = Arc<PaperMCServer>> {
+    let is_in_namespace = move |server: &Arc<PaperMCServer>| {
         server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
     };
-    ctx.servers.state().into_iter().filter(is_here)
+    ctx.servers.state().into_iter().filter(is_in_namespace)
 }
 
-fn follows(all: &[Arc<PaperMCServer>], name: &str) -> Option<String> {
+fn leader_of(all: &[Arc<PaperMCServer>], name: &str) -> Option<String> {
     let server = all.iter().find(|server| server.name_any() == name)?;
-    server.spec.follows.as_ref().map(|wish| wish.server.clone())
+    server.spec.follows.as_ref().map(|spec| spec.server.clone())
 }
 
 /// The path from a server through the servers it follows back to itself. A circle without this server is reported on its own members.
-pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> Option<String>) -> Option<Vec<String>> {
+pub(super) fn find_cycle(
+    server: &str,
+    followed: &str,
+    follows: impl Fn(&str) -> Option<String>,
+) -> Option<Vec<String>> {
     let (mut path, mut seen) = (vec![server.to_owned()], BTreeSet::new());
     let mut next = Some(followed.to_owned());
     while let Some(name) = next.filter(|name| seen.insert(name.clone())) {
@@ -70,39 +74,39 @@ pub(super) fn circle_of(server: &str, followed: &str, follows: impl Fn(&str) -> 
 }
 
 /// The state of the server according to its status.
-pub(super) fn state_of(server: &PaperMCServer, status: &PaperMCServerStatus) -> LeaderState {
+pub(super) fn leader_state(server: &PaperMCServer, status: &PaperMCServerStatus) -> LeaderState {
     let ready = status.conditions.iter().find(|condition| condition.type_ == "Ready");
     if server.spec.suspend {
         LeaderState::Suspended
     } else if server.spec.replicas == 0 {
-        LeaderState::Asleep
+        LeaderState::ScaledToZero
     } else if let Some(ready) = ready.filter(|ready| ready.status != "True") {
         LeaderState::Down(ready.reason.clone())
     } else if status.lock != status.history.first().map(|newest| newest.lock.clone()) {
-        LeaderState::OnTrial
+        LeaderState::RolloutInProgress
     } else {
-        LeaderState::Well
+        LeaderState::Stable
     }
 }
 
 /// The sets in its history, back to a verified one that ran when the soak time would have had to begin.
-async fn sets_of(
+async fn leader_history(
     ctx: &Context,
     server: &PaperMCServer,
     status: &PaperMCServerStatus,
-    wish: &CheckedFollows,
+    spec: &CheckedFollows,
     now: Timestamp,
 ) -> Result<Vec<RanSet>, RecordError> {
     let namespace = server.namespace().unwrap_or_default();
-    let mut sets = Vec::new();
+    let mut history = Vec::new();
     for past in &status.history {
         // A gap in the history: the sets before it did not run directly before the later ones.
-        let name = lock_map_name(&wish.server, &past.lock);
-        let Some(record) = read_lock(&ctx.client, &ctx.memory, &namespace, &name).await? else { break };
-        sets.push(RanSet { since: past.settled_at, unproven: past.unproven, record });
-        if !past.unproven && past.settled_at.checked_add(wish.soak).is_ok_and(|soaked| soaked <= now) {
+        let name = lock_map_name(&spec.server, &past.lock);
+        let Some(record) = read_lock(&ctx.client, &ctx.caches, &namespace, &name).await? else { break };
+        history.push(RanSet { since: past.settled_at, unverified: past.unproven, record });
+        if !past.unproven && past.settled_at.checked_add(spec.soak).is_ok_and(|soaked| soaked <= now) {
             break;
         }
     }
-    Ok(sets)
+    Ok(history)
 }

@@ -3,7 +3,7 @@ use jiff::SignedDuration;
 use scheduler::observation::{Announced, Disruption, PodUid, RecordedFacts, Revision, StatefulSetView};
 use serde_json::{Value, json};
 
-use super::followed_server::{circle_of, state_of};
+use super::followed_server::{find_cycle, leader_state};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
@@ -40,145 +40,154 @@ fn record(lock: Lock) -> Arc<LockRecord> {
 }
 
 /// A staging server with a soak time of 48 hours. It has run these sets since these hours, the running one first.
-fn staging(state: LeaderState, sets: Vec<(i64, Lock)>) -> FollowState {
-    let wish = CheckedFollows { server: "staging".to_owned(), soak: SignedDuration::from_hours(48) };
-    let ran = |(since, lock)| RanSet { since: at(since), unproven: false, record: record(lock) };
-    let sets = sets.into_iter().map(ran).collect();
-    FollowState { wish, state, went_back: false, sets }
+fn staging(state: LeaderState, history: Vec<(i64, Lock)>) -> FollowState {
+    let spec = CheckedFollows { server: "staging".to_owned(), soak: SignedDuration::from_hours(48) };
+    let ran = |(since, lock)| RanSet { since: at(since), unverified: false, record: record(lock) };
+    let history = history.into_iter().map(ran).collect();
+    FollowState { spec, state, was_rolled_back: false, history }
 }
 
-fn well(sets: Vec<(i64, Lock)>) -> FollowState {
-    staging(LeaderState::Well, sets)
+fn stable(history: Vec<(i64, Lock)>) -> FollowState {
+    staging(LeaderState::Stable, history)
 }
 
 /// The message in hour 100 about an update from Paper 1 with Via 1 and Chat 1 to this set.
-fn said(follows: &FollowState, to: &Lock) -> Option<String> {
-    let waits = follows.waits(&lock(1, &["Via 1", "Chat 1"]), to, at(100))?;
-    Some(waits.in_words(|at| format!("hour {}", at.as_second() / HOUR)))
+fn wait_message(follows: &FollowState, to: &Lock) -> Option<String> {
+    let waits = follows.wait_for_update(&lock(1, &["Via 1", "Chat 1"]), to, at(100))?;
+    Some(waits.message(|at| format!("hour {}", at.as_second() / HOUR)))
 }
 
 #[test]
 fn follower_waits_until_followed_server_has_soaked_update() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let since = |hour| well(vec![(hour, lock(1, &["Via 2", "Chat 1"]))]);
-    let words = "waits for staging, which has run Via 2 since hour 53 and has to until hour 101 (48 hours)";
-    assert_eq!(said(&since(53), &to).as_deref(), Some(words));
-    assert_eq!(said(&since(52), &to), None, "to the second");
-    let waits = since(53).waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
-    assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (Some(at(101)), "Soaking", false));
-    let at_once = FollowState { wish: CheckedFollows { soak: SignedDuration::ZERO, ..since(0).wish }, ..since(100) };
-    assert_eq!(said(&at_once, &to), None);
+    let since = |hour| stable(vec![(hour, lock(1, &["Via 2", "Chat 1"]))]);
+    let expected = "This server waits for staging, which has run Via 2 since hour 53 and must run it until hour 101 \
+    (48 hours).";
+    assert_eq!(wait_message(&since(53), &to).as_deref(), Some(expected));
+    assert_eq!(wait_message(&since(52), &to), None, "to the second");
+    let waits = since(53).wait_for_update(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
+    assert_eq!((waits.until(), waits.reason(), waits.is_spec_error()), (Some(at(101)), "Soaking", false));
+    let at_once = FollowState { spec: CheckedFollows { soak: SignedDuration::ZERO, ..since(0).spec }, ..since(100) };
+    assert_eq!(wait_message(&at_once, &to), None);
 }
 
 #[test]
 fn soak_continues_across_unrelated_updates() {
     let to = lock(1, &["Via 2", "Chat 1"]);
     let nightly = |middle: &[&str]| {
-        well(vec![
+        stable(vec![
             (90, lock(3, &["Via 2"])),
             (60, lock(2, middle)),
             (40, lock(1, &["Via 2"])),
             (9, lock(1, &["Via 1"])),
         ])
     };
-    assert_eq!(said(&nightly(&["Via 2"]), &to), None, "since hour 40");
-    let came_back = said(&nightly(&["Via 1"]), &to).unwrap();
-    assert!(came_back.contains("since hour 90"), "{came_back}");
+    assert_eq!(wait_message(&nightly(&["Via 2"]), &to), None, "since hour 40");
+    let message = wait_message(&nightly(&["Via 1"]), &to).unwrap();
+    assert!(message.contains("since hour 90"), "{message}");
     let both = lock(3, &["Via 2", "Chat 1"]);
-    let youngest = said(&nightly(&["Via 2"]), &both).unwrap();
+    let youngest = wait_message(&nightly(&["Via 2"]), &both).unwrap();
     assert!(youngest.contains("Paper 1.21.10-3 since hour 90"), "{youngest}");
 }
 
 #[test]
 fn unverified_lock_does_not_soak_or_reset_soak() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let ran = |sets: Vec<(i64, bool, Lock)>| FollowState {
-        sets: sets
+    let ran = |history: Vec<(i64, bool, Lock)>| FollowState {
+        history: history
             .into_iter()
-            .map(|(since, unproven, lock)| RanSet { since: at(since), unproven, record: record(lock) })
+            .map(|(since, unverified, lock)| RanSet { since: at(since), unverified, record: record(lock) })
             .collect(),
-        ..well(Vec::new())
+        ..stable(Vec::new())
     };
     let via = |build| lock(build, &["Via 2"]);
-    let never = ran(vec![(0, true, via(1)), (0, false, lock(1, &["Via 1"]))]);
-    let words =
-        "waits for staging, which runs Via 2, kept although it could not be proven: see its `status.lastUpdate`";
-    assert_eq!(said(&never, &to).as_deref(), Some(words));
-    let waits = never.waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
-    assert_eq!((waits.until(), waits.reason(), waits.is_a_mistake()), (None, "NotVerified", false));
-    let proven_before = ran(vec![(90, true, via(2)), (40, false, via(1))]);
-    assert_eq!(said(&proven_before, &to), None, "since hour 40, and what came then was another plugin's");
-    let proven_after = ran(vec![(90, false, via(2)), (40, true, via(1))]);
-    assert!(said(&proven_after, &to).unwrap().contains("since hour 90"));
+    let never_verified = ran(vec![(0, true, via(1)), (0, false, lock(1, &["Via 1"]))]);
+    let expected = "This server waits for staging, which runs Via 2 without verification. See its `status.lastUpdate`.";
+    assert_eq!(wait_message(&never_verified, &to).as_deref(), Some(expected));
+    let waits = never_verified.wait_for_update(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
+    assert_eq!((waits.until(), waits.reason(), waits.is_spec_error()), (None, "NotVerified", false));
+    let verified_before = ran(vec![(90, true, via(2)), (40, false, via(1))]);
+    assert_eq!(wait_message(&verified_before, &to), None, "since hour 40, and what came then was another plugin's");
+    let verified_after = ran(vec![(90, false, via(2)), (40, true, via(1))]);
+    assert!(wait_message(&verified_after, &to).unwrap().contains("since hour 90"));
 }
 
 #[test]
 fn follower_names_release_of_followed_server() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let runs = |build, plugins: &[&str]| well(vec![(0, lock(build, plugins))]);
+    let runs = |build, plugins: &[&str]| stable(vec![(0, lock(build, plugins))]);
     let still = runs(1, &["Via 1"]);
-    assert_eq!(said(&still, &to).as_deref(), Some("waits for staging, which runs Via 1 still"));
-    let back = FollowState { went_back: true, ..still };
-    let words = "waits for staging, which runs Via 1 still; its last update was taken back";
-    assert_eq!(said(&back, &to).as_deref(), Some(words));
-    let other = said(&runs(1, &["Via 3"]), &to);
-    assert_eq!(other.as_deref(), Some("waits for staging, which runs Via 3 and not 2"));
+    assert_eq!(wait_message(&still, &to).as_deref(), Some("This server waits for staging, which runs Via 1 still."));
+    let rolled_back = FollowState { was_rolled_back: true, ..still };
+    let expected = "This server waits for staging, which runs Via 1 still. Its last update was rolled back.";
+    assert_eq!(wait_message(&rolled_back, &to).as_deref(), Some(expected));
+    let other = wait_message(&runs(1, &["Via 3"]), &to);
+    assert_eq!(other.as_deref(), Some("This server waits for staging, which runs Via 3 and not 2."));
     let mut files = lock(1, &["Via 2"]);
     files.plugins[0].file.hash = "sha256:other".to_owned();
-    let files = said(&well(vec![(0, files)]), &to);
-    assert_eq!(files.as_deref(), Some("waits for staging, which runs other files of Via 2"));
-    let paper = said(&runs(1, &["Via 2"]), &lock(2, &["Via 2", "Chat 1"]));
-    assert_eq!(paper.as_deref(), Some("waits for staging, which runs Paper 1.21.10-1 still"));
-    let waits = runs(1, &["Via 1"]).waits(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
+    let files = wait_message(&stable(vec![(0, files)]), &to);
+    assert_eq!(files.as_deref(), Some("This server waits for staging, which runs other files of Via 2."));
+    let paper = wait_message(&runs(1, &["Via 2"]), &lock(2, &["Via 2", "Chat 1"]));
+    assert_eq!(paper.as_deref(), Some("This server waits for staging, which runs Paper 1.21.10-1 still."));
+    let waits = runs(1, &["Via 1"]).wait_for_update(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
     assert_eq!((waits.until(), waits.reason()), (None, "OtherRelease"));
 }
 
 #[test]
 fn follower_waits_only_for_shared_changed_plugins() {
-    let staging = well(vec![(99, lock(9, &["Via 9"]))]);
-    for (plugins, what) in [
+    let staging = stable(vec![(99, lock(9, &["Via 9"]))]);
+    for (plugins, case) in [
         (["Via 1", "Chat 2"].as_slice(), "a plugin that staging does not have"),
         (&["Via 1", "Chat 1", "Map 1"], "the same, new here"),
         (&["Chat 1"], "one that goes away"),
         (&["Via 1", "Chat 1"], "settings of the pod"),
     ] {
-        assert_eq!(said(&staging, &lock(1, plugins)), None, "{what}");
+        assert_eq!(wait_message(&staging, &lock(1, plugins)), None, "{case}");
     }
-    let new_here = well(vec![(0, lock(1, &["Map 1"]))]);
-    assert_eq!(said(&new_here, &lock(1, &["Via 1", "Chat 1", "Map 1"])), None);
-    assert!(said(&new_here, &lock(1, &["Via 1", "Chat 1", "Map 2"])).unwrap().contains("Map 1 and not 2"));
+    let other_plugins = stable(vec![(0, lock(1, &["Map 1"]))]);
+    assert_eq!(wait_message(&other_plugins, &lock(1, &["Via 1", "Chat 1", "Map 1"])), None);
+    assert!(wait_message(&other_plugins, &lock(1, &["Via 1", "Chat 1", "Map 2"])).unwrap().contains("Map 1 and not 2"));
 }
 
 #[test]
 fn follower_waits_while_followed_server_is_unhealthy() {
     let to = lock(1, &["Via 2", "Chat 1"]);
-    let circle = LeaderState::Circle(vec!["lobby".to_owned(), "staging".to_owned(), "lobby".to_owned()]);
-    for (state, reason, words) in [
-        (LeaderState::Suspended, "Suspended", "is suspended: take its `spec.suspend` away"),
-        (LeaderState::Asleep, "NotRunning", "`spec.replicas` is 0"),
+    let circle = LeaderState::Cycle(vec!["lobby".to_owned(), "staging".to_owned(), "lobby".to_owned()]);
+    for (state, reason, expected) in [
+        (LeaderState::Suspended, "Suspended", "is suspended. Remove its `spec.suspend`"),
+        (LeaderState::ScaledToZero, "NotRunning", "`spec.replicas` is 0"),
         (LeaderState::Down("Down".to_owned()), "NotRunning", "its condition `Ready` says Down"),
-        (LeaderState::OnTrial, "BeingUpdated", "is being updated, or goes back"),
-        (LeaderState::Missing, "NoSuchServer", "make it, or correct `spec.follows.server`"),
-        (circle, "Circle", "in a circle (lobby -> staging -> lobby): take `spec.follows` of one of them away"),
+        (LeaderState::RolloutInProgress, "BeingUpdated", "is being updated or rolled back"),
+        (LeaderState::Missing, "NoSuchServer", "Create it, or correct `spec.follows.server`"),
+        (circle, "Circle", "in a circle (lobby -> staging -> lobby). Remove `spec.follows` of one of them"),
     ] {
         let staging = staging(state.clone(), vec![(0, lock(1, &["Via 2"]))]);
-        let waits = staging.waits(&lock(1, &["Via 1", "Chat 1"]), &to, at(100)).unwrap();
-        let said = waits.in_words(|at| at.to_string());
-        assert!(said.starts_with("waits for staging, which ") && said.contains(words), "{said}");
+        let waits = staging.wait_for_update(&lock(1, &["Via 1", "Chat 1"]), &to, at(100)).unwrap();
+        let message = waits.message(|at| at.to_string());
+        assert!(
+            message.starts_with("This server waits for staging, which ") && message.contains(expected),
+            "{message}"
+        );
         assert_eq!((waits.reason(), waits.until()), (reason, None));
-        assert!(waits.holds);
-        let nothing_to_come = said_of_nothing(&staging);
-        let is_a_mistake = matches!(state, LeaderState::Missing | LeaderState::Circle(_));
-        assert_eq!((waits.is_a_mistake(), nothing_to_come), (is_a_mistake, is_a_mistake), "{state:?}");
+        assert!(waits.blocks_update);
+        let nothing_to_come = has_no_message(&staging);
+        let is_spec_error = matches!(state, LeaderState::Missing | LeaderState::Cycle(_));
+        assert_eq!((waits.is_spec_error(), nothing_to_come), (is_spec_error, is_spec_error), "{state:?}");
     }
-    let unproven = staging(LeaderState::Well, Vec::new());
-    assert_eq!(said(&unproven, &to).as_deref(), Some("waits for staging, where no set is proven yet"));
-    assert!(!said_of_nothing(&unproven));
+    let unverified = staging(LeaderState::Stable, Vec::new());
+    assert_eq!(
+        wait_message(&unverified, &to).as_deref(),
+        Some(
+            "This server waits for staging, which has no verified \
+    version set yet."
+        )
+    );
+    assert!(!has_no_message(&unverified));
 }
 
-fn said_of_nothing(follows: &FollowState) -> bool {
-    let set = lock(1, &["Via 1", "Chat 1"]);
-    follows.waits(&set, &set, at(100)).is_some_and(|waits| !waits.holds)
+fn has_no_message(follows: &FollowState) -> bool {
+    let running_lock = lock(1, &["Via 1", "Chat 1"]);
+    follows.wait_for_update(&running_lock, &running_lock, at(100)).is_some_and(|waits| !waits.blocks_update)
 }
 
 #[test]
@@ -187,35 +196,35 @@ fn follow_cycle_is_reported_only_to_its_members() {
         let of = [("a", "b"), ("b", "c"), ("c", "a"), ("x", "a"), ("p", "q")];
         of.iter().find(|(from, _)| *from == name).map(|(_, to)| (*to).to_owned())
     };
-    assert_eq!(circle_of("a", "b", follows).unwrap(), ["a", "b", "c", "a"]);
-    assert_eq!(circle_of("x", "a", follows), None, "it only looks into one");
-    assert_eq!(circle_of("p", "q", follows), None);
+    assert_eq!(find_cycle("a", "b", follows).unwrap(), ["a", "b", "c", "a"]);
+    assert_eq!(find_cycle("x", "a", follows), None, "it only looks into one");
+    assert_eq!(find_cycle("p", "q", follows), None);
 }
 
 #[test]
 fn followed_server_state_comes_from_its_own_status() {
-    let state = |spec: Value, ready: &str, runs: &str, settled: &Value| {
+    let state = |spec: Value, ready: &str, runs: &str, history: &Value| {
         let server: PaperMCServer = server(spec);
         let condition = json!({
             "type": "Ready", "status": ready, "reason": "Why", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z",
         });
         let status: PaperMCServerStatus =
-            serde_json::from_value(json!({"conditions": [condition], "lock": runs, "history": settled})).unwrap();
-        state_of(&server, &status)
+            serde_json::from_value(json!({"conditions": [condition], "lock": runs, "history": history})).unwrap();
+        leader_state(&server, &status)
     };
-    let settled = json!([{"lock": "1", "version": "1.21.10-1", "settledAt": "2026-01-01T00:00:00Z"}]);
-    assert_eq!(state(json!({}), "True", "1", &settled), LeaderState::Well);
-    assert_eq!(state(json!({}), "True", "2", &settled), LeaderState::OnTrial);
-    assert_eq!(state(json!({}), "False", "1", &settled), LeaderState::Down("Why".to_owned()));
-    assert_eq!(state(json!({"replicas": 0}), "False", "1", &settled), LeaderState::Asleep);
-    assert_eq!(state(json!({"suspend": true}), "True", "1", &settled), LeaderState::Suspended);
+    let history = json!([{"lock": "1", "version": "1.21.10-1", "settledAt": "2026-01-01T00:00:00Z"}]);
+    assert_eq!(state(json!({}), "True", "1", &history), LeaderState::Stable);
+    assert_eq!(state(json!({}), "True", "2", &history), LeaderState::RolloutInProgress);
+    assert_eq!(state(json!({}), "False", "1", &history), LeaderState::Down("Why".to_owned()));
+    assert_eq!(state(json!({"replicas": 0}), "False", "1", &history), LeaderState::ScaledToZero);
+    assert_eq!(state(json!({"suspend": true}), "True", "1", &history), LeaderState::Suspended);
 }
 
 #[test]
 fn spec_rejects_following_itself_or_negative_soak() {
     let paths = |follows: Value| {
-        let complaints = check(&server(json!({"follows": follows}))).err().unwrap_or_default();
-        complaints.into_iter().map(|complaint| complaint.path).collect::<Vec<_>>()
+        let violations = check(&server(json!({"follows": follows}))).err().unwrap_or_default();
+        violations.into_iter().map(|violation| violation.path).collect::<Vec<_>>()
     };
     assert_eq!(paths(json!({"server": "lobby"})), ["spec.follows.server"]);
     assert_eq!(paths(json!({"server": "staging", "soak": "-48h"})), ["spec.follows.soak"]);
@@ -225,27 +234,29 @@ fn spec_rejects_following_itself_or_negative_soak() {
 
 #[test]
 fn follower_does_not_wait_after_announcement_or_start() {
-    let (goal, seen, _) = at_rest();
+    let (goal, observation, _) = at_rest();
     let goal = Goal { revision: Revision(2), ..goal };
     let open = Gate::Open { opened_at: at(0), until: at(9) };
-    let waits = |state| FollowWait { server: "staging".to_owned(), why: FollowBlocker::State(state), holds: true };
-    let may_wait =
-        |goal: &Goal, seen: &Observation, gate| unless_begun(waits(LeaderState::Asleep), goal, seen, gate).is_some();
-    assert!(may_wait(&goal, &seen, open));
-    let told = |window_opened_at| {
-        let act = Disruption::Update { goal: goal.revision, window_opened_at };
-        let announced = Some(Announced { act, pod: PodUid(7), ends: at(1) });
-        Observation { facts: RecordedFacts { announced, ..seen.facts.clone() }, ..seen.clone() }
+    let waits =
+        |state| FollowWait { server: "staging".to_owned(), why: FollowBlocker::State(state), blocks_update: true };
+    let may_wait = |goal: &Goal, observation: &Observation, gate| {
+        remaining_wait(waits(LeaderState::ScaledToZero), goal, observation, gate).is_some()
     };
-    assert!(!may_wait(&goal, &told(at(0)), open));
-    let told_on = unless_begun(waits(LeaderState::Missing), &goal, &told(at(0)), open).unwrap();
-    assert!(!told_on.holds, "a mistake is told, and holds nothing that has begun");
-    assert!(may_wait(&goal, &told(at(-9)), open), "that was another opening");
-    let written = StatefulSetView { template: goal.revision, ..seen.set.unwrap() };
-    assert!(!may_wait(&goal, &Observation { set: Some(written), ..seen.clone() }, open));
-    let by_hand = StatefulSetView { template: Revision(9), ..written };
+    assert!(may_wait(&goal, &observation, open));
+    let announced = |window_opened_at| {
+        let disruption = Disruption::Update { goal: goal.revision, window_opened_at };
+        let announced = Some(Announced { act: disruption, pod: PodUid(7), ends: at(1) });
+        Observation { facts: RecordedFacts { announced, ..observation.facts.clone() }, ..observation.clone() }
+    };
+    assert!(!may_wait(&goal, &announced(at(0)), open));
+    let remaining = remaining_wait(waits(LeaderState::Missing), &goal, &announced(at(0)), open).unwrap();
+    assert!(!remaining.blocks_update, "a mistake is told, and holds nothing that has begun");
+    assert!(may_wait(&goal, &announced(at(-9)), open), "that was another opening");
+    let written = StatefulSetView { template: goal.revision, ..observation.stateful_set.unwrap() };
+    assert!(!may_wait(&goal, &Observation { stateful_set: Some(written), ..observation.clone() }, open));
+    let manual = StatefulSetView { template: Revision(9), ..written };
     assert!(
-        may_wait(&goal, &Observation { set: Some(by_hand), ..seen.clone() }, open),
+        may_wait(&goal, &Observation { stateful_set: Some(manual), ..observation.clone() }, open),
         "what a person wrote is another thing"
     );
 }

@@ -6,7 +6,7 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 
 /// Reasons of a waiting container whose image the kubelet could not get (`pkg/kubelet/images/types.go`).
-const NOT_PULLED: [&str; 7] = [
+const PULL_FAILURE_REASONS: [&str; 7] = [
     "ErrImagePull",
     "ImagePullBackOff",
     "InvalidImageName",
@@ -17,7 +17,7 @@ const NOT_PULLED: [&str; 7] = [
 ];
 
 /// Reasons of a waiting container that could not be created or started although its image is present (`pkg/kubelet/kuberuntime`).
-const PULLED: [&str; 5] = [
+const PULLED_REASONS: [&str; 5] = [
     "CreateContainerConfigError",
     "CreateContainerError",
     "PreStartHookError",
@@ -27,19 +27,19 @@ const PULLED: [&str; 5] = [
 
 /// Prefixes of the reasons with which a kubelet rejects a pod for lack of resources, whatever its images are (`pkg/kubelet/lifecycle`,
 /// `pkg/kubelet/cm/topologymanager`). Rejections because of a full disk are not among them, because an image would not fit either.
-const NO_ROOM: [&str; 2] = ["OutOf", "TopologyAffinityError"];
+const NO_CAPACITY_PREFIXES: [&str; 2] = ["OutOf", "TopologyAffinityError"];
 
 /// The state of the images of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum PullStatus {
     /// All of them are on its node.
-    Here,
+    Pulled,
     /// The result is not known yet.
     Pending,
     /// The result is not known yet, and no kubelet has noticed the pod.
-    Untaken,
+    Unnoticed,
     /// The node rejects such a pod, whatever its images are. Holds the kubelet's message.
-    NoRoom(String),
+    NoCapacity(String),
     /// This image could not be pulled.
     Failed {
         /// `None` if the pod failed as a whole.
@@ -50,10 +50,10 @@ pub(crate) enum PullStatus {
 }
 
 /// The kubelet's message if it could not get the image of this container.
-pub(crate) fn not_pulled(container: &ContainerStatus) -> Option<String> {
+pub(crate) fn pull_failure(container: &ContainerStatus) -> Option<String> {
     let waiting = container.state.as_ref()?.waiting.as_ref()?;
-    let reason = waiting.reason.as_deref().filter(|reason| NOT_PULLED.contains(reason))?;
-    Some(in_words(reason, waiting.message.as_deref()))
+    let reason = waiting.reason.as_deref().filter(|reason| PULL_FAILURE_REASONS.contains(reason))?;
+    Some(format_failure(reason, waiting.message.as_deref()))
 }
 
 /// Whether the image is present. The state `terminated` alone proves nothing: a pod that failed before it created a container has it, too.
@@ -63,43 +63,43 @@ fn is_pulled(container: &ContainerStatus) -> bool {
     !container.image_id.is_empty()
         || container.container_id.as_ref().is_some_and(|id| !id.is_empty())
         || state.is_some_and(|state| state.running.is_some())
-        || reason.is_some_and(|reason| PULLED.contains(&reason))
+        || reason.is_some_and(|reason| PULLED_REASONS.contains(&reason))
 }
 
 /// The state of the images of a pull pod.
-pub(crate) fn answer(pod: &Pod) -> PullStatus {
+pub(crate) fn pull_status(pod: &Pod) -> PullStatus {
     let status = pod.status.as_ref();
     let statuses = status.and_then(|status| status.container_statuses.as_deref()).unwrap_or_default();
     let containers = pod.spec.as_ref().map_or(&[][..], |spec| spec.containers.as_slice());
     let of = |name: &str| statuses.iter().find(|status| status.name == name);
     let failed = containers.iter().find_map(|container| {
-        let why = not_pulled(of(&container.name)?)?;
+        let why = pull_failure(of(&container.name)?)?;
         Some(PullStatus::Failed { image: container.image.clone(), why })
     });
     if let Some(failed) = failed {
         return failed;
     }
     if !containers.is_empty() && containers.iter().all(|container| of(&container.name).is_some_and(is_pulled)) {
-        return PullStatus::Here;
+        return PullStatus::Pulled;
     }
     match status {
         // Rejected by the kubelet, or past its deadline.
         Some(status) if matches!(status.phase.as_deref(), Some("Failed" | "Succeeded")) => {
             let reason = status.reason.as_deref().unwrap_or("the pod has ended");
-            let why = in_words(reason, status.message.as_deref());
-            if NO_ROOM.iter().any(|word| reason.starts_with(word)) {
-                PullStatus::NoRoom(why)
+            let why = format_failure(reason, status.message.as_deref());
+            if NO_CAPACITY_PREFIXES.iter().any(|prefix| reason.starts_with(prefix)) {
+                PullStatus::NoCapacity(why)
             } else {
                 PullStatus::Failed { image: None, why }
             }
         }
         // The start time is the first field that a kubelet writes.
         Some(status) if status.start_time.is_some() || !statuses.is_empty() => PullStatus::Pending,
-        Some(_) | None => PullStatus::Untaken,
+        Some(_) | None => PullStatus::Unnoticed,
     }
 }
 
-fn in_words(reason: &str, message: Option<&str>) -> String {
+fn format_failure(reason: &str, message: Option<&str>) -> String {
     match message.map(str::trim).filter(|message| !message.is_empty()) {
         Some(message) => format!("{reason}: {message}"),
         None => reason.to_owned(),
@@ -112,16 +112,16 @@ mod tests {
 
     use super::*;
 
-    fn said(phase: &str, of_each: &[Value]) -> PullStatus {
+    fn status_of(phase: &str, of_each: &[Value]) -> PullStatus {
         let of = |name: usize| format!("image-{name}");
         let containers: Vec<_> = (0..2).map(|at| json!({"name": of(at), "image": format!("game:{at}")})).collect();
         let statuses = of_each.iter().enumerate().map(|(at, state)| {
-            let mut said = json!({"name": of(at), "image": "", "imageID": "", "ready": false, "restartCount": 0});
-            said.as_object_mut().unwrap().append(state.clone().as_object_mut().unwrap());
-            said
+            let mut status = json!({"name": of(at), "image": "", "imageID": "", "ready": false, "restartCount": 0});
+            status.as_object_mut().unwrap().append(state.clone().as_object_mut().unwrap());
+            status
         });
         let whole = json!({"phase": phase, "containerStatuses": statuses.collect::<Vec<_>>()});
-        answer(&serde_json::from_value(json!({"spec": {"containers": containers}, "status": whole})).unwrap())
+        pull_status(&serde_json::from_value(json!({"spec": {"containers": containers}, "status": whole})).unwrap())
     }
 
     fn waiting(reason: &str, message: &str) -> Value {
@@ -145,59 +145,59 @@ mod tests {
             waiting("CreateContainerError", "no such file"),
             waiting("CreateContainerConfigError", "runs as root"),
         ] {
-            assert_eq!(said("Pending", &[done.clone(), ended("Completed")]), PullStatus::Here, "{done}");
-            assert_eq!(said("Pending", &[done.clone(), creating()]), PullStatus::Pending, "{done}");
-            assert_eq!(said("Running", &[done]), PullStatus::Pending, "nothing is said of the second one");
+            assert_eq!(status_of("Pending", &[done.clone(), ended("Completed")]), PullStatus::Pulled, "{done}");
+            assert_eq!(status_of("Pending", &[done.clone(), creating()]), PullStatus::Pending, "{done}");
+            assert_eq!(status_of("Running", &[done]), PullStatus::Pending, "nothing is said of the second one");
         }
-        assert_eq!(said("Pending", &[]), PullStatus::Untaken);
+        assert_eq!(status_of("Pending", &[]), PullStatus::Unnoticed);
         assert_eq!(
-            said("Failed", &[ended("StartError"), ended("StartError")]),
-            PullStatus::Here,
+            status_of("Failed", &[ended("StartError"), ended("StartError")]),
+            PullStatus::Pulled,
             "neither has the command"
         );
     }
 
     #[test]
     fn image_pull_failure_keeps_kubelet_message() {
-        for reason in NOT_PULLED {
+        for reason in PULL_FAILURE_REASONS {
             let failed = PullStatus::Failed { image: Some("game:1".to_owned()), why: format!("{reason}: not found") };
-            assert_eq!(said("Pending", &[ended("Completed"), waiting(reason, "not found")]), failed);
+            assert_eq!(status_of("Pending", &[ended("Completed"), waiting(reason, "not found")]), failed);
         }
         let silent = PullStatus::Failed { image: Some("game:0".to_owned()), why: "ErrImagePull".to_owned() };
-        assert_eq!(said("Pending", &[waiting("ErrImagePull", ""), waiting("ContainerCreating", "")]), silent);
+        assert_eq!(status_of("Pending", &[waiting("ErrImagePull", ""), waiting("ContainerCreating", "")]), silent);
     }
 
     #[test]
     fn pod_that_ended_without_container_counts_as_failure() {
         let unknown = || json!({"state": {"terminated": {"reason": "ContainerStatusUnknown", "exitCode": 137}}});
         let failed = |why: &str| PullStatus::Failed { image: None, why: why.to_owned() };
-        assert_eq!(said("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
+        assert_eq!(status_of("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
         let disk = "Pod was rejected: The node had condition: [DiskPressure]";
-        assert_eq!(refused("Evicted", disk), failed(&format!("Evicted: {disk}")), "nor would the image find room");
+        assert_eq!(rejected("Evicted", disk), failed(&format!("Evicted: {disk}")), "nor would the image find room");
     }
 
-    fn refused(reason: &str, message: &str) -> PullStatus {
+    fn rejected(reason: &str, message: &str) -> PullStatus {
         let status = json!({"phase": "Failed", "reason": reason, "message": message});
         let pod = json!({"status": status, "spec": {"containers": [{"name": "image-0"}]}});
-        answer(&serde_json::from_value(pod).unwrap())
+        pull_status(&serde_json::from_value(pod).unwrap())
     }
 
     #[test]
     fn pod_rejected_for_capacity_is_inconclusive() {
         for reason in ["OutOfpods", "OutOfcpu", "OutOfmemory", "OutOfephemeral-storage", "TopologyAffinityError"] {
-            assert_eq!(refused(reason, "no room"), PullStatus::NoRoom(format!("{reason}: no room")));
+            assert_eq!(rejected(reason, "no room"), PullStatus::NoCapacity(format!("{reason}: no room")));
         }
     }
 
     #[test]
     fn pod_untaken_by_kubelet_differs_from_pending() {
         let of = |status: Value| {
-            answer(
+            pull_status(
                 &serde_json::from_value(json!({"spec": {"containers": [{"name": "image-0"}]}, "status": status}))
                     .unwrap(),
             )
         };
-        assert_eq!(of(json!({"phase": "Pending", "qosClass": "Guaranteed"})), PullStatus::Untaken);
+        assert_eq!(of(json!({"phase": "Pending", "qosClass": "Guaranteed"})), PullStatus::Unnoticed);
         assert_eq!(of(json!({"phase": "Pending", "startTime": "2026-11-22T03:00:00Z"})), PullStatus::Pending);
     }
 }

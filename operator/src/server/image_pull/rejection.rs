@@ -9,7 +9,7 @@ use kube::core::Status;
 /// - the Pod Security Standards
 /// - the tolerations of a namespace
 /// - a missing right
-const OF_ANY_POD: [&str; 7] = [
+const POD_REJECTION_PARTS: [&str; 7] = [
     "exceeded quota: ",
     "failed quota: ",
     " usage per ",
@@ -20,22 +20,24 @@ const OF_ANY_POD: [&str; 7] = [
 ];
 
 /// Prefix of a rejection by a webhook. A webhook may check images, and would reject the server's own pod as well.
-const OF_A_WEBHOOK: &str = "admission webhook ";
+const WEBHOOK_PREFIX: &str = "admission webhook ";
 
 /// Whether the rejection is independent of the image. Unknown rejections do not count: if they concern the image, the next pod would be
 /// rejected, too, and the server would stay down.
-pub(super) fn is_of_any_pod(refusal: &Status) -> bool {
-    let said = &refusal.message;
-    refusal.code == 403 && !said.contains(OF_A_WEBHOOK) && OF_ANY_POD.iter().any(|words| said.contains(words))
+pub(super) fn is_image_independent(refusal: &Status) -> bool {
+    let message = &refusal.message;
+    refusal.code == 403
+        && !message.contains(WEBHOOK_PREFIX)
+        && POD_REJECTION_PARTS.iter().any(|part| message.contains(part))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn refused(code: u16, message: &str) -> bool {
+    fn is_independent(code: u16, message: &str) -> bool {
         let status = serde_json::json!({"status": "Failure", "code": code, "reason": "", "message": message});
-        is_of_any_pod(&serde_json::from_value(status).unwrap())
+        is_image_independent(&serde_json::from_value(status).unwrap())
     }
 
     #[test]
@@ -50,7 +52,7 @@ mod tests {
             r#"pods "lobby-images" is forbidden: pod tolerations (possibly merged with namespace default tolerations) conflict with its namespace whitelist"#,
             r#"pods is forbidden: User "system:serviceaccount:n:nightshift" cannot create resource "pods" in API group "" in the namespace "games""#,
         ] {
-            assert!(refused(403, message), "{message}");
+            assert!(is_independent(403, message), "{message}");
         }
     }
 
@@ -74,7 +76,7 @@ mod tests {
             (500, "etcdserver: leader changed; exceeded quota: "),
             (422, r#"Pod "lobby-images" is invalid: spec.containers[0].image: Required value"#),
         ] {
-            assert!(!refused(code, message), "{message}");
+            assert!(!is_independent(code, message), "{message}");
         }
     }
 }

@@ -6,7 +6,7 @@ use k8s_openapi::api::core::v1::{Container, ContainerStatus, ImageVolumeSource, 
 use kube::ResourceExt as _;
 use serde_json::json;
 
-use super::pod_status::not_pulled;
+use super::pod_status::pull_failure;
 use crate::template_revision::digest;
 
 /// The pull policy with which each start asks the registry.
@@ -25,20 +25,20 @@ pub(crate) struct PullRequest {
 
 impl PullRequest {
     /// The images of the goal that the current pod does not run. `None` if there are none, or the pod is on no node yet.
-    pub(crate) fn of(goal: &PodTemplateSpec, pod: &Pod) -> Option<Self> {
+    pub(crate) fn from_goal(goal: &PodTemplateSpec, pod: &Pod) -> Option<Self> {
         let node = pod.spec.as_ref()?.node_name.clone()?;
         let goal = goal.spec.as_ref()?;
-        let here = run_by(pod);
+        let running = running_images(pod);
         let mut images: BTreeMap<String, String> = BTreeMap::new();
-        for (image, policy) in named(goal) {
+        for (image, policy) in needed_images(goal) {
             let (Some(image), Some(policy)) = (image, policy) else { continue };
             // Each start of a container with `Always` asks the registry, so a running container proves nothing.
-            if policy != ALWAYS && here.contains(image.as_str()) {
+            if policy != ALWAYS && running.contains(image.as_str()) {
                 continue;
             }
-            let known = images.entry(image.clone()).or_insert_with(|| policy.clone());
-            if policy == ALWAYS || known == NEVER {
-                known.clone_from(policy);
+            let merged = images.entry(image.clone()).or_insert_with(|| policy.clone());
+            if policy == ALWAYS || merged == NEVER {
+                merged.clone_from(policy);
             }
         }
         if images.is_empty() {
@@ -49,12 +49,12 @@ impl PullRequest {
     }
 
     /// Whether a start asks the registry, whatever the node has.
-    pub(crate) fn is_asked_at_each_start(&self) -> bool {
+    pub(crate) fn is_always_pulled(&self) -> bool {
         self.images.values().any(|policy| policy == ALWAYS)
     }
 
     /// The images as text.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn description(&self) -> String {
         self.images.keys().map(|image| format!("`{image}`")).collect::<Vec<_>>().join(", ")
     }
 }
@@ -64,28 +64,29 @@ fn containers(spec: &PodSpec) -> impl Iterator<Item = &Container> {
 }
 
 /// Images that are mounted and not run (KEP 4639). The kubelet pulls them in the same way, with the same credentials.
-fn mounted(spec: &PodSpec) -> impl Iterator<Item = &ImageVolumeSource> {
+fn image_volumes(spec: &PodSpec) -> impl Iterator<Item = &ImageVolumeSource> {
     spec.volumes.iter().flatten().filter_map(|volume| volume.image.as_ref())
 }
 
 /// All images that a pod of this spec needs, each with its policy.
-fn named(spec: &PodSpec) -> impl Iterator<Item = (Option<&String>, Option<&String>)> {
+fn needed_images(spec: &PodSpec) -> impl Iterator<Item = (Option<&String>, Option<&String>)> {
     let run = containers(spec).map(|container| (container.image.as_ref(), container.image_pull_policy.as_ref()));
-    run.chain(mounted(spec).map(|volume| (volume.reference.as_ref(), volume.pull_policy.as_ref())))
+    run.chain(image_volumes(spec).map(|volume| (volume.reference.as_ref(), volume.pull_policy.as_ref())))
 }
 
 /// The images that this pod runs or mounts, or that its node is pulling for it. Images that the node reports as not pullable are excluded.
 /// A container that waits for a mounted image reports that image's failure as its own.
-fn run_by(pod: &Pod) -> BTreeSet<&str> {
+fn running_images(pod: &Pod) -> BTreeSet<&str> {
     let status = pod.status.as_ref();
     let init = status.and_then(|status| status.init_container_statuses.as_ref());
     let main = status.and_then(|status| status.container_statuses.as_ref());
     let statuses: Vec<&ContainerStatus> = init.into_iter().chain(main).flatten().collect();
     let is_refused =
-        |of: &Container| statuses.iter().any(|status| status.name == of.name && not_pulled(status).is_some());
+        |of: &Container| statuses.iter().any(|status| status.name == of.name && pull_failure(status).is_some());
     let runs = pod.spec.iter().flat_map(containers).filter(|container| !is_refused(container));
-    let waits = statuses.iter().any(|status| not_pulled(status).is_some());
-    let mounts = pod.spec.iter().flat_map(mounted).filter(|_| !waits).filter_map(|volume| volume.reference.as_deref());
+    let waits = statuses.iter().any(|status| pull_failure(status).is_some());
+    let mounts =
+        pod.spec.iter().flat_map(image_volumes).filter(|_| !waits).filter_map(|volume| volume.reference.as_deref());
     runs.filter_map(|container| container.image.as_deref()).chain(mounts).collect()
 }
 
@@ -124,12 +125,12 @@ pub(crate) mod tests {
         .unwrap()
     }
 
-    fn asked(goal: &PodTemplateSpec, pod: &Value) -> Option<PullRequest> {
-        PullRequest::of(goal, &serde_json::from_value(pod.clone()).unwrap())
+    fn pull_request(goal: &PodTemplateSpec, pod: &Value) -> Option<PullRequest> {
+        PullRequest::from_goal(goal, &serde_json::from_value(pod.clone()).unwrap())
     }
 
     fn images(goal: &PodTemplateSpec, pod: &Value) -> Vec<(String, String)> {
-        asked(goal, pod).map_or_else(Vec::new, |question| question.images.into_iter().collect())
+        pull_request(goal, pod).map_or_else(Vec::new, |question| question.images.into_iter().collect())
     }
 
     fn pair(image: &str, policy: &str) -> (String, String) {
@@ -138,24 +139,24 @@ pub(crate) mod tests {
 
     #[test]
     fn image_pull_requests_only_images_the_pod_lacks() {
-        let kept = "IfNotPresent";
-        assert_eq!(images(&goal(("game:1", kept), "agent:1"), &pod("game:1")), []);
-        assert_eq!(images(&goal(("game:2", kept), "agent:1"), &pod("game:1")), [pair("game:2", kept)]);
-        let both = [pair("agent:2", kept), pair("game:2", kept)];
-        assert_eq!(images(&goal(("game:2", kept), "agent:2"), &pod("game:1")), both, "each once");
-        let question = asked(&goal(("game:2", kept), "agent:2"), &pod("game:1")).unwrap();
+        let policy = "IfNotPresent";
+        assert_eq!(images(&goal(("game:1", policy), "agent:1"), &pod("game:1")), []);
+        assert_eq!(images(&goal(("game:2", policy), "agent:1"), &pod("game:1")), [pair("game:2", policy)]);
+        let both = [pair("agent:2", policy), pair("game:2", policy)];
+        assert_eq!(images(&goal(("game:2", policy), "agent:2"), &pod("game:1")), both, "each once");
+        let question = pull_request(&goal(("game:2", policy), "agent:2"), &pod("game:1")).unwrap();
         assert_eq!(question.node, "node-a");
-        assert_eq!(question.in_words(), "`agent:2`, `game:2`");
+        assert_eq!(question.description(), "`agent:2`, `game:2`");
     }
 
     #[test]
     fn image_with_always_policy_is_pulled_even_if_running() {
-        let question = asked(&goal(("game:latest", "Always"), "agent:1"), &pod("game:latest")).unwrap();
+        let question = pull_request(&goal(("game:latest", "Always"), "agent:1"), &pod("game:latest")).unwrap();
         assert_eq!(question.images.into_iter().collect::<Vec<_>>(), [pair("game:latest", "Always")]);
         let both = goal(("agent:1", "Always"), "agent:1");
         assert_eq!(images(&both, &pod("game:1")), [pair("agent:1", "Always")], "one container that asks is enough");
-        assert!(asked(&both, &pod("game:1")).unwrap().is_asked_at_each_start());
-        assert!(!asked(&goal(("game:2", "Never"), "agent:1"), &pod("game:1")).unwrap().is_asked_at_each_start());
+        assert!(pull_request(&both, &pod("game:1")).unwrap().is_always_pulled());
+        assert!(!pull_request(&goal(("game:2", "Never"), "agent:1"), &pod("game:1")).unwrap().is_always_pulled());
     }
 
     #[test]
@@ -170,7 +171,7 @@ pub(crate) mod tests {
         waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
         assert_eq!(images(&goal, &waits), [pair("game:2", "IfNotPresent")]);
         waits["spec"].as_object_mut().unwrap().remove("nodeName");
-        assert_eq!(asked(&goal, &waits), None);
+        assert_eq!(pull_request(&goal, &waits), None);
     }
 
     #[test]
@@ -185,21 +186,21 @@ pub(crate) mod tests {
             let goal = serde_json::to_value(goal(("game:1", "IfNotPresent"), "agent:1")).unwrap();
             serde_json::from_value(with(goal, "/spec", reference, policy)).unwrap()
         };
-        let kept = "IfNotPresent";
-        assert_eq!(images(&template("maps:1", kept), &pod("game:1")), [pair("maps:1", kept)]);
-        let mounts = with(pod("game:1"), "/spec", "maps:1", kept);
-        assert_eq!(images(&template("maps:1", kept), &mounts), [], "it mounts it");
-        assert_eq!(images(&template("maps:2", kept), &mounts), [pair("maps:2", kept)]);
+        let policy = "IfNotPresent";
+        assert_eq!(images(&template("maps:1", policy), &pod("game:1")), [pair("maps:1", policy)]);
+        let mounts = with(pod("game:1"), "/spec", "maps:1", policy);
+        assert_eq!(images(&template("maps:1", policy), &mounts), [], "it mounts it");
+        assert_eq!(images(&template("maps:2", policy), &mounts), [pair("maps:2", policy)]);
         assert_eq!(images(&template("maps:1", "Always"), &mounts), [pair("maps:1", "Always")]);
         let mut waits = mounts;
         waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
-        assert!(images(&template("maps:1", kept), &waits).contains(&pair("maps:1", kept)), "it cannot be had");
+        assert!(images(&template("maps:1", policy), &waits).contains(&pair("maps:1", policy)), "it cannot be had");
     }
 
     #[test]
     fn pull_request_digest_depends_on_pod_node_and_credentials() {
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        let digest = |goal: &PodTemplateSpec, pod: &Value| asked(goal, pod).unwrap().digest;
+        let digest = |goal: &PodTemplateSpec, pod: &Value| pull_request(goal, pod).unwrap().digest;
         let first = digest(&goal, &pod("game:1"));
         assert_eq!((first.len(), digest(&goal, &pod("game:1"))), (16, first.clone()));
         for (at, value) in [("/metadata/uid", "u-2"), ("/spec/nodeName", "node-b")] {

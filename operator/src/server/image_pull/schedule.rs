@@ -3,43 +3,55 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, Goal, Observation, Partition, Players, PodPhase};
-use scheduler::rollout::{is_left_to_a_person, is_under_way, is_way_forward};
+use scheduler::rollout::{can_roll_forward, is_in_progress, needs_admin};
 
 /// How long before a window an old result is checked again. The requeue ahead of the window falls into this time, and a node with all
 /// images answers within seconds.
-const NEAR: SignedDuration = SignedDuration::from_mins(2);
+const RECHECK_BEFORE_WINDOW: SignedDuration = SignedDuration::from_mins(2);
 
 /// Whether the running server will be stopped for this goal. A rollout in progress has stopped it already, unless it failed and a newer set
 /// replaces it. A server without a pod pulls the images where it starts.
-pub(super) fn would_be_stopped(goal: &Goal, seen: &Observation) -> bool {
-    let (Some(set), Some(pod), Some(settled)) = (seen.set, seen.pod, seen.facts.settled) else { return false };
-    let goes_forward = is_left_to_a_person(seen) && is_way_forward(goal, seen);
-    let is_on_trial = (set.door == Partition::Open || pod.revision != settled.revision) && !goes_forward;
-    let is_held = seen.facts.failed.contains(&goal.revision) || goal.world < seen.least_world();
-    let is_there = match pod.life {
+pub(super) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
+    let (Some(stateful_set), Some(pod), Some(stable)) =
+        (observation.stateful_set, observation.pod, observation.facts.settled)
+    else {
+        return false;
+    };
+    let rolls_forward = needs_admin(observation) && can_roll_forward(goal, observation);
+    let is_rolling_out =
+        (stateful_set.partition == Partition::Open || pod.revision != stable.revision) && !rolls_forward;
+    let is_held = observation.facts.failed.contains(&goal.revision) || goal.world < observation.world_floor();
+    let is_up = match pod.phase {
         PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down => true,
         PodPhase::Refused | PodPhase::Stopping { .. } => false,
     };
-    is_there && goal.revision != settled.revision && !is_held && !is_on_trial
+    is_up && goal.revision != stable.revision && !is_held && !is_rolling_out
 }
 
 /// Whether the update was announced to the players of the current pod.
-pub(super) fn is_announced(goal: &Goal, seen: &Observation) -> bool {
-    let told = seen.facts.announced.filter(|told| seen.pod.is_some_and(|pod| pod.uid == told.pod));
-    told.is_some_and(
-        |told| matches!(told.act, Disruption::Update { goal: of, window_opened_at: _ } if of == goal.revision),
+pub(super) fn is_announced(goal: &Goal, observation: &Observation) -> bool {
+    let announced =
+        observation.facts.announced.filter(|announced| observation.pod.is_some_and(|pod| pod.uid == announced.pod));
+    announced.is_some_and(
+        |announced| matches!(announced.act, Disruption::Update { goal: of, window_opened_at: _ } if of == goal.revision),
     )
 }
 
 /// Whether the update may begin within moments. Once it has begun, the result is recent enough.
-pub(super) fn is_near(goal: &Goal, seen: &Observation, gate: Gate, comes_when_empty: bool, now: Timestamp) -> bool {
-    if is_under_way(goal, seen, gate) {
+pub(super) fn is_near(
+    goal: &Goal,
+    observation: &Observation,
+    gate: Gate,
+    waits_for_empty: bool,
+    now: Timestamp,
+) -> bool {
+    if is_in_progress(goal, observation, gate) {
         return false;
     }
     match gate {
         Gate::Open { .. } | Gate::NoNewStarts { .. } => true,
-        Gate::Shut { opens: Some(opens) } if opens <= now + NEAR => true,
-        Gate::Shut { .. } => comes_when_empty && seen.players == Players::Nobody,
+        Gate::Shut { opens: Some(opens) } if opens <= now + RECHECK_BEFORE_WINDOW => true,
+        Gate::Shut { .. } => waits_for_empty && observation.players == Players::Nobody,
     }
 }
 
@@ -58,35 +70,36 @@ mod tests {
 
     /// A running server without players, and a planned update.
     fn planned() -> (Goal, Observation) {
-        let (goal, seen, _) = at_rest();
-        (Goal { revision: NEW, ..goal }, seen)
+        let (goal, observation, _) = at_rest();
+        (Goal { revision: NEW, ..goal }, observation)
     }
 
     #[test]
     fn image_pull_runs_only_for_updates_that_stop_server() {
-        let (goal, seen) = planned();
-        let pod = seen.pod.unwrap();
-        let with_life = |life| Observation { pod: Some(PodView { life, ..pod }), ..seen.clone() };
-        assert!(would_be_stopped(&goal, &seen));
+        let (goal, observation) = planned();
+        let pod = observation.pod.unwrap();
+        let with_phase = |phase| Observation { pod: Some(PodView { phase, ..pod }), ..observation.clone() };
+        assert!(would_be_stopped(&goal, &observation));
         assert!(
-            would_be_stopped(&goal, &with_life(PodPhase::Down))
-                && would_be_stopped(&goal, &with_life(PodPhase::Starting { gives_up_at: at(0) }))
+            would_be_stopped(&goal, &with_phase(PodPhase::Down))
+                && would_be_stopped(&goal, &with_phase(PodPhase::Starting { deadline: at(0) }))
         );
-        assert!(!would_be_stopped(&Goal { revision: pod.revision, ..goal }, &seen), "it runs");
-        assert!(!would_be_stopped(&Goal { world: DataVersion(1), ..goal }, &seen), "below the world");
-        let mut failed = seen.clone();
+        assert!(!would_be_stopped(&Goal { revision: pod.revision, ..goal }, &observation), "it runs");
+        assert!(!would_be_stopped(&Goal { world: DataVersion(1), ..goal }, &observation), "below the world");
+        let mut failed = observation.clone();
         failed.facts.failed = vec![NEW];
         assert!(!would_be_stopped(&goal, &failed), "it failed here");
-        for life in [PodPhase::Refused, PodPhase::Stopping { lost_at: at(9) }] {
-            assert!(!would_be_stopped(&goal, &with_life(life)), "{life:?}");
+        for phase in [PodPhase::Refused, PodPhase::Stopping { overdue_at: at(9) }] {
+            assert!(!would_be_stopped(&goal, &with_phase(phase)), "{phase:?}");
         }
-        let open = seen.set.map(|set| StatefulSetView { door: Partition::Open, ..set });
-        let on_trial = Some(PodView { revision: NEW, ..pod });
+        let open =
+            observation.stateful_set.map(|stateful_set| StatefulSetView { partition: Partition::Open, ..stateful_set });
+        let candidate_pod = Some(PodView { revision: NEW, ..pod });
         for other in [
-            Observation { set: open, ..seen.clone() },
-            Observation { pod: on_trial, ..seen.clone() },
-            Observation { pod: None, ..seen.clone() },
-            Observation { set: None, ..seen.clone() },
+            Observation { stateful_set: open, ..observation.clone() },
+            Observation { pod: candidate_pod, ..observation.clone() },
+            Observation { pod: None, ..observation.clone() },
+            Observation { stateful_set: None, ..observation.clone() },
         ] {
             assert!(!would_be_stopped(&goal, &other), "{other:?}");
         }
@@ -94,38 +107,43 @@ mod tests {
 
     #[test]
     fn image_pull_precedes_roll_forward_announcement() {
-        let (goal, seen) = planned();
-        let settled = seen.facts.settled.unwrap();
-        let pod = seen.pod.map(|pod| PodView { revision: Revision(3), ..pod });
-        let set = seen.set.map(|set| StatefulSetView { template: Revision(3), door: Partition::Open, ..set });
-        let mut stuck = Observation { pod, set, ..seen };
-        stuck.facts.failed = vec![Revision(3)];
-        let newer = DataVersion(settled.world.0 + 1);
-        stuck.world.floor = newer;
-        let forward = Goal { world: newer, ..goal };
-        assert!(would_be_stopped(&forward, &stuck));
-        assert!(!would_be_stopped(&Goal { revision: Revision(3), ..forward }, &stuck), "it failed");
-        stuck.world.floor = settled.world;
-        assert!(!would_be_stopped(&forward, &stuck), "what settled comes back by itself");
+        let (goal, observation) = planned();
+        let stable = observation.facts.settled.unwrap();
+        let pod = observation.pod.map(|pod| PodView { revision: Revision(3), ..pod });
+        let stateful_set = observation.stateful_set.map(|stateful_set| StatefulSetView {
+            template: Revision(3),
+            partition: Partition::Open,
+            ..stateful_set
+        });
+        let mut failed = Observation { pod, stateful_set, ..observation };
+        failed.facts.failed = vec![Revision(3)];
+        let newer = DataVersion(stable.world.0 + 1);
+        failed.world.floor = newer;
+        let roll_forward = Goal { world: newer, ..goal };
+        assert!(would_be_stopped(&roll_forward, &failed));
+        assert!(!would_be_stopped(&Goal { revision: Revision(3), ..roll_forward }, &failed), "it failed");
+        failed.world.floor = stable.world;
+        assert!(!would_be_stopped(&roll_forward, &failed), "what settled comes back by itself");
     }
 
     #[test]
     fn image_pull_starts_two_minutes_before_window() {
-        let (goal, seen) = planned();
-        let near = |seen: &Observation, gate, opportunistic| is_near(&goal, seen, gate, opportunistic, at(0));
+        let (goal, observation) = planned();
+        let near =
+            |observation: &Observation, gate, opportunistic| is_near(&goal, observation, gate, opportunistic, at(0));
         let opens = |second| Gate::Shut { opens: Some(at(second)) };
         let open = Gate::Open { opened_at: at(-60), until: at(3_600) };
-        assert!(near(&seen, open, false) && near(&seen, opens(120), false));
-        assert!(!near(&seen, opens(121), false) && !near(&seen, Gate::Shut { opens: None }, false));
-        assert!(near(&seen, Gate::Shut { opens: None }, true), "it may come at any time");
-        assert!(!near(&Observation { players: Players::Some(1), ..seen.clone() }, opens(121), true));
-        let act = Disruption::Update { goal: NEW, window_opened_at: at(-60) };
-        let mut told = seen.clone();
-        told.facts.announced = Some(Announced { act, pod: PodUid(7), ends: at(300) });
-        assert!(!near(&told, open, false), "players were told");
-        assert!(is_announced(&goal, &told) && !is_announced(&goal, &seen));
-        assert!(!is_announced(&Goal { revision: Revision(3), ..goal }, &told), "of another set");
-        let elsewhere = Observation { pod: seen.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..told };
+        assert!(near(&observation, open, false) && near(&observation, opens(120), false));
+        assert!(!near(&observation, opens(121), false) && !near(&observation, Gate::Shut { opens: None }, false));
+        assert!(near(&observation, Gate::Shut { opens: None }, true), "it may come at any time");
+        assert!(!near(&Observation { players: Players::Some(1), ..observation.clone() }, opens(121), true));
+        let disruption = Disruption::Update { goal: NEW, window_opened_at: at(-60) };
+        let mut announced = observation.clone();
+        announced.facts.announced = Some(Announced { act: disruption, pod: PodUid(7), ends: at(300) });
+        assert!(!near(&announced, open, false), "players were told");
+        assert!(is_announced(&goal, &announced) && !is_announced(&goal, &observation));
+        assert!(!is_announced(&Goal { revision: Revision(3), ..goal }, &announced), "of another set");
+        let elsewhere = Observation { pod: observation.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..announced };
         assert!(!is_announced(&goal, &elsewhere), "another pod");
     }
 }

@@ -5,7 +5,7 @@ use scheduler::observation::Players;
 use scheduler::protocol::{self, AgentReport, Server};
 
 /// A server whose last answer is at most this old counts as responsive. Its agent pings every 5 s with a timeout of 3 s.
-const ANSWERS_FOR: SignedDuration = SignedDuration::from_secs(9);
+const RESPONSIVE_FOR: SignedDuration = SignedDuration::from_secs(9);
 
 /// The players online. An unreachable agent makes them unknown since `silent_since`.
 pub(super) fn players_of(report: Option<&AgentReport>, silent_since: Timestamp) -> Players {
@@ -15,8 +15,8 @@ pub(super) fn players_of(report: Option<&AgentReport>, silent_since: Timestamp) 
         (protocol::PlayerCount::Unknown { since: _ }, Server::Absent) => Players::Nobody,
         // A server that answers can be warned and saved, although its ping hides the number of players. Plugins can hide it.
         (protocol::PlayerCount::Unknown { since }, Server::Up { answered_at, .. }) if since < *answered_at => {
-            let answers = report.at.duration_since(*answered_at) < ANSWERS_FOR;
-            if answers { Players::Hidden } else { Players::Unknown { since: *answered_at } }
+            let is_responsive = report.at.duration_since(*answered_at) < RESPONSIVE_FOR;
+            if is_responsive { Players::Hidden } else { Players::Unknown { since: *answered_at } }
         }
         (players, _) => players.into(),
     }

@@ -3,74 +3,74 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
-use super::{last_end, mounts, prepare_of, server_of};
-use crate::server::image_pull::pod_status::not_pulled;
+use super::{init_status, last_termination, mounts_volume, server_status};
+use crate::server::image_pull::pod_status::pull_failure;
 use crate::server::render::pod::{BACKUP_VOLUME, RESTORE_VOLUME};
 
 /// Time for fetching the files and pulling an image, before the start deadline begins. Images are pulled beforehand on the node that the
 /// server was on, but the pod may be scheduled to another node.
-const PREPARED_WITHIN: SignedDuration = SignedDuration::from_mins(20);
+const PREPARE_TIMEOUT: SignedDuration = SignedDuration::from_mins(20);
 
 /// Additional time for a pod that can take a backup or restore one, once `prepare` is running. The agent is unreachable meanwhile, and an
 /// aborted backup wastes the downtime. 100 GB in two hours are 14 MB a second, written and read back.
-const COPIED_WITHIN: SignedDuration = SignedDuration::from_hours(2);
+const BACKUP_TIMEOUT: SignedDuration = SignedDuration::from_hours(2);
 
 /// Limit as a multiple of the estimate, where that is longer. A disk that does a third of its last throughput is rare, and a backup that
 /// hangs still has an end.
-const TIMES_THE_ESTIMATE: i32 = 3;
+const ESTIMATE_FACTOR: i32 = 3;
 
 /// Maximum time of a backup with this estimate.
-fn copied_within(takes: Option<SignedDuration>) -> SignedDuration {
-    let longest = takes.and_then(|takes| takes.checked_mul(TIMES_THE_ESTIMATE));
-    longest.map_or(COPIED_WITHIN, |longest| longest.max(COPIED_WITHIN))
+fn backup_timeout(estimate: Option<SignedDuration>) -> SignedDuration {
+    let longest = estimate.and_then(|estimate| estimate.checked_mul(ESTIMATE_FACTOR));
+    longest.map_or(BACKUP_TIMEOUT, |longest| longest.max(BACKUP_TIMEOUT))
 }
 
 /// The instant from which the start of this pod's server counts. It is the start of its process. Without a running process it is the latest
 /// instant at which the process could start, or the instant at which it ended. The kubelet starts an ended process again, and before its
-/// end it may have converted its worlds for hours. `copy_takes` is an estimate from before the server was stopped.
-pub(super) fn counts_from(pod: &Pod, copy_takes: Option<SignedDuration>) -> Timestamp {
-    let server = server_of(pod);
+/// end it may have converted its worlds for hours. `backup_estimate` is an estimate from before the server was stopped.
+pub(super) fn start_counts_from(pod: &Pod, backup_estimate: Option<SignedDuration>) -> Timestamp {
+    let server = server_status(pod);
     let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
     if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
         return at.0;
     }
-    let could_start = could_start_at(pod, server, copy_takes);
-    let ended = server.and_then(last_end).and_then(|ended| ended.finished_at.as_ref());
+    let could_start = could_start_at(pod, server, backup_estimate);
+    let ended = server.and_then(last_termination).and_then(|ended| ended.finished_at.as_ref());
     ended.map_or(could_start, |ended| ended.0.max(could_start))
 }
 
 /// The latest instant at which a server without a running process could start, by the work that precedes it.
-fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, copy_takes: Option<SignedDuration>) -> Timestamp {
+fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, backup_estimate: Option<SignedDuration>) -> Timestamp {
     let status = pod.status.as_ref();
-    let prepare = prepare_of(pod);
+    let prepare = init_status(pod);
     // `prepare` has finished, so only the server's image can be missing. An image that the node reports as not pullable gets no extra time.
-    if let Some(ended_at) = prepare.and_then(ended_well_at) {
-        return if server.is_some_and(|server| not_pulled(server).is_some()) {
+    if let Some(ended_at) = prepare.and_then(succeeded_at) {
+        return if server.is_some_and(|server| pull_failure(server).is_some()) {
             ended_at
         } else {
-            ended_at + PREPARED_WITHIN
+            ended_at + PREPARE_TIMEOUT
         };
     }
     let made_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
     let made_at = made_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
-    let copies = |spec: &PodSpec| mounts(spec, BACKUP_VOLUME) || mounts(spec, RESTORE_VOLUME);
+    let mounts_backups = |spec: &PodSpec| mounts_volume(spec, BACKUP_VOLUME) || mounts_volume(spec, RESTORE_VOLUME);
     match prepare {
-        Some(prepare) if not_pulled(prepare).is_some() => made_at,
-        Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(copies) => {
-            made_at + PREPARED_WITHIN + copied_within(copy_takes)
+        Some(prepare) if pull_failure(prepare).is_some() => made_at,
+        Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(mounts_backups) => {
+            made_at + PREPARE_TIMEOUT + backup_timeout(backup_estimate)
         }
-        Some(_) | None => made_at + PREPARED_WITHIN,
+        Some(_) | None => made_at + PREPARE_TIMEOUT,
     }
 }
 
-fn ended_well_at(prepare: &ContainerStatus) -> Option<Timestamp> {
+fn succeeded_at(prepare: &ContainerStatus) -> Option<Timestamp> {
     let ended = prepare.state.as_ref()?.terminated.as_ref().filter(|ended| ended.exit_code == 0)?;
     ended.finished_at.as_ref().map(|at| at.0)
 }
 
 fn has_begun(prepare: &ContainerStatus) -> bool {
     let runs = prepare.state.as_ref().is_some_and(|state| state.running.is_some());
-    runs || last_end(prepare).is_some()
+    runs || last_termination(prepare).is_some()
 }
 
 #[cfg(test)]
@@ -79,27 +79,27 @@ mod tests {
 
     use super::*;
 
-    const MADE: &str = "2026-11-22T03:00:00Z";
+    const CREATED: &str = "2026-11-22T03:00:00Z";
 
     /// Minutes from the pod's creation to the instant from which the start counts.
-    fn minutes(with_copies: bool, prepare: &Value, server: &Value) -> i64 {
-        minutes_of(None, with_copies, prepare, server)
+    fn minutes(with_backups: bool, prepare: &Value, server: &Value) -> i64 {
+        minutes_of(None, with_backups, prepare, server)
     }
 
     /// The same with an estimated time for the backup.
-    fn minutes_of(takes: Option<SignedDuration>, with_copies: bool, prepare: &Value, server: &Value) -> i64 {
-        let volumes = if with_copies { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
+    fn minutes_of(estimate: Option<SignedDuration>, with_backups: bool, prepare: &Value, server: &Value) -> i64 {
+        let volumes = if with_backups { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
         let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
         let pod = json!({
             "spec": {"containers": [], "volumes": volumes},
             "status": {
-                "startTime": MADE,
+                "startTime": CREATED,
                 "initContainerStatuses": [status("prepare", prepare)],
                 "containerStatuses": [status("papermc", server)],
             },
         });
-        let from = counts_from(&serde_json::from_value(pod).unwrap(), takes);
-        from.duration_since(MADE.parse().unwrap()).as_mins()
+        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), estimate);
+        from.duration_since(CREATED.parse().unwrap()).as_mins()
     }
 
     fn waiting(reason: &str) -> Value {
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn start_deadline_grants_backup_time_while_backup_can_run() {
-        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        let (copying, waits) = (json!({"running": {"startedAt": CREATED}}), waiting("PodInitializing"));
         assert_eq!((minutes(true, &copying, &waits), minutes(false, &copying, &waits)), (140, 20));
         assert_eq!(minutes(true, &ended(1), &waits), 140, "it is tried again");
         assert_eq!(minutes(true, &ended(0), &waits), 7 + 20, "it is done: only an image can be missing");
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn start_deadline_grants_three_times_backup_estimate() {
-        let (copying, waits) = (json!({"running": {"startedAt": MADE}}), waiting("PodInitializing"));
+        let (copying, waits) = (json!({"running": {"startedAt": CREATED}}), waiting("PodInitializing"));
         let of = |hours: i64| minutes_of(Some(SignedDuration::from_hours(hours)), true, &copying, &waits);
         assert_eq!([of(0), of(4)], [20 + 120, 20 + 12 * 60]);
         let pod_without = minutes_of(Some(SignedDuration::from_hours(4)), false, &copying, &waits);
@@ -154,8 +154,8 @@ mod tests {
 
     #[test]
     fn start_deadline_counts_from_pod_creation_without_status() {
-        let pod = json!({"metadata": {"creationTimestamp": MADE}, "spec": {"containers": []}});
-        let from = counts_from(&serde_json::from_value(pod).unwrap(), None);
+        let pod = json!({"metadata": {"creationTimestamp": CREATED}, "spec": {"containers": []}});
+        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), None);
         assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");
     }
 }

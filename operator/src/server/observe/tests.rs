@@ -42,7 +42,7 @@ fn minute(of: i64) -> Timestamp {
 }
 
 /// The report of a start that last wrote to log or world at `minute(of)`.
-fn moved(of: i64) -> AgentReport {
+fn progressed(of: i64) -> AgentReport {
     let report = json!({
         "at": minute(of), "podUid": "00000000-0000-0000-0000-000000000007", "players": {"who": "nobody"}, "lock": null,
         "server": {"state": "starting", "progressAt": minute(of)}, "world": {"floor": null, "whole": true},
@@ -55,70 +55,70 @@ const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[test]
 fn start_with_progress_is_never_given_up() {
     let pod = pod(&running());
-    let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
+    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, None);
     for hours in 1..24 {
-        let report = moved(60 * hours);
-        assert_eq!(life(Some(&report)), PodPhase::Starting { gives_up_at: minute(60 * hours + 30) });
+        let report = progressed(60 * hours);
+        assert_eq!(phase(Some(&report)), PodPhase::Starting { deadline: minute(60 * hours + 30) });
     }
 }
 
 #[test]
 fn start_without_progress_is_given_up_after_last_write() {
     let pod = pod(&running());
-    let life = |report: Option<&AgentReport>| life_of(&pod, report, HALF_AN_HOUR, None);
-    let (stuck, silent) = (moved(40), PodPhase::Starting { gives_up_at: minute(32) });
+    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, None);
+    let (progressing, silent) = (progressed(40), PodPhase::Starting { deadline: minute(32) });
     assert_eq!(
-        life(Some(&stuck)),
-        PodPhase::Starting { gives_up_at: minute(70) },
+        phase(Some(&progressing)),
+        PodPhase::Starting { deadline: minute(70) },
         "the same at every look from then on"
     );
-    assert_eq!(life(None), silent, "of an agent that says nothing only the start of the process is known");
-    assert_eq!(life(Some(&moved(-600))), silent, "files from before this start do not shorten its time");
+    assert_eq!(phase(None), silent, "of an agent that says nothing only the start of the process is known");
+    assert_eq!(phase(Some(&progressed(-600))), silent, "files from before this start do not shorten its time");
 }
 
 #[test]
 fn server_that_was_up_does_not_count_as_starting() {
     let mut up = running();
     up["started"] = json!(true);
-    assert_eq!(life_of(&pod(&up), Some(&moved(5)), HALF_AN_HOUR, None), PodPhase::Up);
+    assert_eq!(pod_phase(&pod(&up), Some(&progressed(5)), HALF_AN_HOUR, None), PodPhase::Up);
     let crashed = json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     });
-    assert_eq!(life_of(&pod(&crashed), None, HALF_AN_HOUR, None), PodPhase::Down);
+    assert_eq!(pod_phase(&pod(&crashed), None, HALF_AN_HOUR, None), PodPhase::Down);
 }
 
 #[test]
 fn players_are_unknown_when_agent_gives_no_state() {
     let counted = minute(3);
-    let said = |server: Value| {
-        let mut report = moved(5);
+    let phase_of = |server: Value| {
+        let mut report = progressed(5);
         report.server = serde_json::from_value(server).unwrap();
         report.players = protocol::PlayerCount::Unknown { since: counted };
         players_of(Some(&report), minute(9))
     };
-    assert_eq!(said(json!({"state": "absent"})), Players::Nobody);
+    assert_eq!(phase_of(json!({"state": "absent"})), Players::Nobody);
     for server in
         [json!({"state": "starting", "progressAt": minute(5)}), json!({"state": "stopping", "since": minute(5)})]
     {
-        assert_eq!(said(server), Players::Unknown { since: counted });
+        assert_eq!(phase_of(server), Players::Unknown { since: counted });
     }
     // Up, with a ping that hides the number of players: players may be online and can be warned. Without recent answers they cannot.
     let up = |answered| json!({"state": "up", "since": minute(1), "answeredAt": answered, "minecraft": "1.21.11"});
-    assert_eq!(said(up(minute(5))), Players::Hidden);
-    assert_eq!(said(up(minute(4))), Players::Unknown { since: minute(4) });
-    assert_eq!(said(up(counted)), Players::Unknown { since: counted }, "it was counted when it answered last");
-    assert_eq!(players_of(Some(&moved(5)), minute(9)), Players::Nobody);
+    assert_eq!(phase_of(up(minute(5))), Players::Hidden);
+    assert_eq!(phase_of(up(minute(4))), Players::Unknown { since: minute(4) });
+    assert_eq!(phase_of(up(counted)), Players::Unknown { since: counted }, "it was counted when it answered last");
+    assert_eq!(players_of(Some(&progressed(5)), minute(9)), Players::Nobody);
     assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
 }
 
 #[test]
 fn start_deadline_keeps_backup_estimate_across_operator_restart() {
-    let mut seen = crate::server::online_backup::tests::seen(true, &json!(null));
+    let mut observed = crate::server::online_backup::tests::observed(true, &json!(null));
     let revision = Revision(0xb);
-    seen.report = None;
-    seen.pod_revision = Some(revision);
-    seen.pod = Some(
+    observed.report = None;
+    observed.pod_revision = Some(revision);
+    observed.pod = Some(
         serde_json::from_value(json!({
             "metadata": {"name": "lobby-0", "uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"},
             "spec": {"containers": [], "volumes": [{"name": BACKUP_VOLUME}]},
@@ -129,12 +129,12 @@ fn start_deadline_keeps_backup_estimate_across_operator_restart() {
         }))
         .unwrap(),
     );
-    let gives_up = |seen: &Observed| seen.seen_pod(HALF_AN_HOUR).map(|pod| pod.life);
-    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 120 + 30) }));
+    let gives_up = |observed: &Observed| observed.pod_view(HALF_AN_HOUR).map(|pod| pod.phase);
+    assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }));
     // As recorded on the StatefulSet: 300 GB at 25 MB a second.
     let facts = json!({"copying": {"goal": revision, "seconds": 12_000}});
-    seen.facts = serde_json::from_value(facts).unwrap();
-    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 600 + 30) }));
-    seen.pod_revision = Some(Revision(0xc));
-    assert_eq!(gives_up(&seen), Some(PodPhase::Starting { gives_up_at: minute(20 + 120 + 30) }), "of another update");
+    observed.facts = serde_json::from_value(facts).unwrap();
+    assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 600 + 30) }));
+    observed.pod_revision = Some(Revision(0xc));
+    assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }), "of another update");
 }

@@ -16,56 +16,56 @@ use crate::server::plan::Plan;
 use crate::server::report;
 
 /// Whether the agent of the observed pod has rejected such requests as unknown. It then gets no further ones.
-pub(crate) fn is_too_old(ctx: &Context, seen: &Observed) -> bool {
-    pod_uid(seen).is_some_and(|uid| ctx.memory.too_old.get(&uid).is_some())
+pub(crate) fn is_too_old(ctx: &Context, observed: &Observed) -> bool {
+    pod_uid(observed).is_some_and(|uid| ctx.caches.without_online_backup.get(&uid).is_some())
 }
 
 /// Requests the due backup, if this pass may. The result is recorded in `plan`.
-pub(crate) async fn ask(ctx: &Context, seen: &Observed, plan: &mut Plan, step: Step) {
-    let may_be_taken = may_be_taken(&plan.goal, &plan.seen, seen.report.as_deref(), plan.gate, step);
+pub(crate) async fn request_backup(ctx: &Context, observed: &Observed, plan: &mut Plan, step: Step) {
+    let may_be_taken = may_be_taken(&plan.goal, &plan.observation, observed.report.as_deref(), plan.gate, step);
     // A new backup could push out the one that a user wants to restore.
-    if plan.copies.needs_restart || !may_be_taken || plan.restores.is_open() {
+    if plan.backups.needs_restart || !may_be_taken || plan.restores.is_open() {
         return;
     }
-    let (Some(due), Some(agent)) = (&plan.copies.due, seen.agent(ctx)) else { return };
+    let (Some(due), Some(agent)) = (&plan.backups.due, observed.agent(ctx)) else { return };
     match agent.back_up(due).await {
         Ok(()) => {
-            info!(request = due.request, "asked for a copy of the running server");
-            plan.copies.due = None;
-            plan.copies.is_running = true;
+            info!(request = due.request, "requested an online backup");
+            plan.backups.due = None;
+            plan.backups.is_running = true;
         }
         Err(error) => {
             if let AgentError::TooOld { .. } = error {
-                plan.copies.needs_restart = true;
-                if let Some(uid) = pod_uid(seen) {
-                    ctx.memory.too_old.put(uid, ());
+                plan.backups.needs_restart = true;
+                if let Some(uid) = pod_uid(observed) {
+                    ctx.caches.without_online_backup.put(uid, ());
                 }
             }
             let why = ErrorChain(&error).to_string();
-            info!(request = due.request, error = why, "the copy of the running server has to wait");
-            plan.copies.refusal = Some(why);
+            info!(request = due.request, error = why, "the online backup has to wait");
+            plan.backups.refusal = Some(why);
         }
     }
 }
 
 /// Updates the metric for the oldest last backup of all servers, from the last written status. A server that is scaled to zero has no
 /// changes to back up. Servers that are backed up only after play are excluded, because an old backup may be as good as a new one.
-pub(crate) fn count(ctx: &Context, key: &Key, server: &PaperMCServer) {
-    let always = |schedule: &BackupSchedule| !schedule.only_played();
+pub(crate) fn record_oldest_backup(ctx: &Context, key: &Key, server: &PaperMCServer) {
+    let always = |schedule: &BackupSchedule| !schedule.is_skipped_if_unplayed();
     let backup =
         server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.as_ref().is_some_and(always));
     let status = report::status_before(ctx, server);
     if backup.is_some() && status.replicas.is_some_and(|pods| pods > 0) {
         let last = status.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.completed_at);
         let made = || server.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |made| made.0);
-        ctx.memory.copied.put(key.clone(), last.unwrap_or_else(made));
+        ctx.caches.last_backups.put(key.clone(), last.unwrap_or_else(made));
     } else {
-        ctx.memory.copied.remove(key);
+        ctx.caches.last_backups.remove(key);
     }
-    let oldest = ctx.memory.copied.least().map_or(0, Timestamp::as_second);
+    let oldest = ctx.caches.last_backups.min_value().map_or(0, Timestamp::as_second);
     ctx.metrics.backup_oldest_at.set(oldest);
 }
 
-fn pod_uid(seen: &Observed) -> Option<String> {
-    seen.pod.as_ref()?.metadata.uid.clone()
+fn pod_uid(observed: &Observed) -> Option<String> {
+    observed.pod.as_ref()?.metadata.uid.clone()
 }

@@ -18,7 +18,7 @@ use crate::server::check::CheckedServer;
 use crate::server::check::windows::check_plugin_windows;
 
 /// Number of upcoming openings that are tried for a partial update. Each costs a solve in each pass.
-const OPENINGS: usize = 4;
+const MAX_OPENINGS: usize = 4;
 
 /// An update that waits for no window of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) enum UrgentUpdate {
         /// The urgent Plugins.
         urgent: Scope,
         /// The Plugins in their own windows.
-        own: PluginWindow,
+        own_window: PluginWindow,
     },
 }
 
@@ -54,14 +54,14 @@ pub(crate) struct UrgentCandidates {
     /// The urgent Plugins.
     pub(crate) urgent: Option<Scope>,
     /// The Plugins in their own windows: open windows first, then those that open before a window of the server.
-    pub(crate) own: Vec<PluginWindow>,
+    pub(crate) own_windows: Vec<PluginWindow>,
 }
 
 impl UrgentCandidates {
     /// The candidates of a server. It has none if it is not updated automatically. It also has none in a window, because the whole plan is
     /// applied together there and what has begun is completed. The exception is a plan that `has_to_wait` for the followed server: urgent
     /// Plugins do not. A Plugin with its own windows must be due (`is_due`): a release that does not fit into the whole set would block it.
-    pub(crate) fn of(
+    pub(crate) fn new(
         server: &CheckedServer,
         request: &Request,
         plugins: &[Arc<Plugin>],
@@ -70,49 +70,51 @@ impl UrgentCandidates {
         now: Timestamp,
     ) -> Self {
         let is_shut = has_to_wait || matches!(server.windows.gate(now), Gate::Shut { .. });
-        if !server.changes_by_itself() || !is_shut {
+        if !server.updates_automatically() || !is_shut {
             return Self::default();
         }
-        let wished = |plugin: &&Arc<Plugin>| request.plugins.iter().any(|wish| wish.object == plugin.name_any());
+        let is_requested =
+            |plugin: &&Arc<Plugin>| request.plugins.iter().any(|requested| requested.object == plugin.name_any());
         let (urgent, patient): (Vec<&Arc<Plugin>>, Vec<&Arc<Plugin>>) =
-            plugins.iter().filter(wished).partition(|plugin| plugin.spec.urgent);
+            plugins.iter().filter(is_requested).partition(|plugin| plugin.spec.urgent);
         let urgent = urgent.into_iter().map(|plugin| plugin.name_any()).collect();
-        let own = patient.into_iter().filter_map(|plugin| {
-            let scope = Scope::of_plugins(BTreeSet::from([plugin.name_any()]))?;
+        let own_windows = patient.into_iter().filter_map(|plugin| {
+            let scope = Scope::from_plugins(BTreeSet::from([plugin.name_any()]))?;
             let (windows, _) = check_plugin_windows(plugin, &server.zone);
             let windows = Windows { windows, enabled: true, blackouts: server.windows.blackouts.clone() };
             (!windows.windows.is_empty() && is_due(&scope)).then_some((scope, windows))
         });
-        let own = openings(&own.collect::<Vec<_>>(), server.windows.next_opening(now), now);
-        Self { urgent: Scope::of_plugins(urgent), own }
+        let own_windows = openings(&own_windows.collect::<Vec<_>>(), server.windows.next_opening(now), now);
+        Self { urgent: Scope::from_plugins(urgent), own_windows }
     }
 }
 
 /// The openings of the Plugins' own windows. All open windows are combined into one. Upcoming openings follow in order, if they precede
 /// `servers`, the next opening of a window of the server.
-fn openings(own: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<PluginWindow> {
+fn openings(own_windows: &[(Scope, Windows)], servers: Option<Timestamp>, now: Timestamp) -> Vec<PluginWindow> {
     let mut open: Option<PluginWindow> = None;
     let mut ahead: BTreeMap<Timestamp, PluginWindow> = BTreeMap::new();
-    for (scope, windows) in own {
+    for (scope, windows) in own_windows {
         let (gate, next) = (windows.gate(now), windows.next_opening(now));
-        let one = PluginWindow { scope: scope.clone(), gate: cut(gate, servers), next, changes_at: None };
+        let one =
+            PluginWindow { scope: scope.clone(), gate: limit_to_server_window(gate, servers), next, changes_at: None };
         match gate {
-            Gate::Open { .. } | Gate::NoNewStarts { .. } => open = Some(one.beside(open)),
+            Gate::Open { .. } | Gate::NoNewStarts { .. } => open = Some(one.merge(open)),
             Gate::Shut { opens: Some(opens) } if servers.is_none_or(|servers| opens < servers) => {
                 let others = ahead.remove(&opens);
-                ahead.insert(opens, one.beside(others));
+                ahead.insert(opens, one.merge(others));
             }
             Gate::Shut { opens: _ } => {}
         }
     }
     let next = ahead.first_key_value().map(|(opens, _)| *opens);
-    let changes_at = |it: &PluginWindow| it.gate.until().into_iter().chain(next).min();
-    let all = open.into_iter().chain(ahead.into_values().take(OPENINGS));
-    all.map(|it| PluginWindow { changes_at: changes_at(&it), ..it }).collect()
+    let changes_at = |window: &PluginWindow| window.gate.until().into_iter().chain(next).min();
+    let all = open.into_iter().chain(ahead.into_values().take(MAX_OPENINGS));
+    all.map(|window| PluginWindow { changes_at: changes_at(&window), ..window }).collect()
 }
 
 /// Closes the gate when a window of the server opens, because the whole plan is applied then.
-fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
+fn limit_to_server_window(gate: Gate, servers: Option<Timestamp>) -> Gate {
     let earlier = |at: Timestamp| servers.map_or(at, |servers| at.min(servers));
     match gate {
         Gate::Open { opened_at, until } => Gate::Open { opened_at, until: earlier(until) },
@@ -125,7 +127,7 @@ fn cut(gate: Gate, servers: Option<Timestamp>) -> Gate {
 
 /// The gate of two updates that are applied together. It closes when the first of them has to end. An update may begin while one of them
 /// allows it, as where windows of a server overlap.
-fn together(one: Gate, other: Gate) -> Gate {
+fn intersect_gates(one: Gate, other: Gate) -> Gate {
     let both = |(a, b): (Timestamp, Timestamp), (c, d): (Timestamp, Timestamp)| (a.min(c), b.min(d));
     match (one, other) {
         (
@@ -155,11 +157,11 @@ impl PluginWindow {
         self.gate.until().is_some()
     }
 
-    fn beside(self, others: Option<Self>) -> Self {
+    fn merge(self, others: Option<Self>) -> Self {
         let Some(others) = others else { return self };
         Self {
-            scope: self.scope.and(&others.scope),
-            gate: together(self.gate, others.gate),
+            scope: self.scope.union(&others.scope),
+            gate: intersect_gates(self.gate, others.gate),
             next: self.next.into_iter().chain(others.next).min(),
             changes_at: None,
         }
@@ -172,13 +174,15 @@ impl UrgentUpdate {
     pub(crate) fn gate(&self, windows: &Windows, since: Timestamp, now: Timestamp) -> Gate {
         match self {
             Self::Urgent(_) => windows.without_windows(since, now),
-            Self::InOwnWindow(own) => own.gate,
-            Self::Both { urgent: _, own } => together(windows.without_windows(since, now), own.gate),
+            Self::InOwnWindow(own_window) => own_window.gate,
+            Self::Both { urgent: _, own_window } => {
+                intersect_gates(windows.without_windows(since, now), own_window.gate)
+            }
         }
     }
 
     /// Whether it waits for no followed server. Urgent updates do not. A Plugin beside one was checked not to have to.
-    pub(crate) fn waits_for_nobody(&self) -> bool {
+    pub(crate) fn is_independent_of_leader(&self) -> bool {
         match self {
             Self::Urgent(_) | Self::Both { .. } => true,
             Self::InOwnWindow(_) => false,
@@ -186,34 +190,34 @@ impl UrgentUpdate {
     }
 
     /// The Plugins in their own windows.
-    pub(crate) fn own(&self) -> Option<&PluginWindow> {
+    pub(crate) fn own_window(&self) -> Option<&PluginWindow> {
         match self {
             Self::Urgent(_) => None,
-            Self::InOwnWindow(own) | Self::Both { urgent: _, own } => Some(own),
+            Self::InOwnWindow(own_window) | Self::Both { urgent: _, own_window } => Some(own_window),
         }
     }
 
     /// Next opening of such a window.
     pub(crate) fn next_opening(&self) -> Option<Timestamp> {
-        self.own()?.next
+        self.own_window()?.next
     }
 
     /// When other Plugins may be selected, or these no longer.
     pub(crate) fn changes_at(&self) -> Option<Timestamp> {
-        self.own()?.changes_at
+        self.own_window()?.changes_at
     }
 
     /// The reason of a condition and its message.
-    pub(crate) fn in_words(&self) -> (&'static str, String) {
+    pub(crate) fn reason_and_message(&self) -> (&'static str, String) {
         let waits_for_none = |scope: &Scope| format!("`spec.urgent`: {scope} waits for no window");
         match self {
             Self::Urgent(scope) => ("Urgent", waits_for_none(scope)),
             Self::InOwnWindow(PluginWindow { scope, .. }) => {
-                ("OwnWindow", format!("`spec.windows` of a Plugin: {scope} comes in its own window"))
+                ("OwnWindow", format!("`spec.windows` of a Plugin: {scope} is updated in its own window"))
             }
-            Self::Both { urgent, own } => {
-                let own = format!("{} comes along in its own window (`spec.windows`)", own.scope);
-                ("Urgent", format!("{}; {own}", waits_for_none(urgent)))
+            Self::Both { urgent, own_window } => {
+                let own_window = format!("{} is updated with it in its own window (`spec.windows`)", own_window.scope);
+                ("Urgent", format!("{}, and {own_window}", waits_for_none(urgent)))
             }
         }
     }

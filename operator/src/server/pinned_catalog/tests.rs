@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::server::online_backup::tests::at_rest;
-use crate::server::plan::WhatRuns;
+use crate::server::plan::RunningState;
 use crate::server::resolve::ResolveInput;
 use crate::solver::Solver;
 use crate::telemetry::metrics::Metrics;
 
 const NEW: Revision = Revision(2);
 const OTHER: Revision = Revision(3);
-const TOLD_OF_NEW: Disruption = Disruption::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
+const ANNOUNCED_NEW: Disruption = Disruption::Update { goal: NEW, window_opened_at: Timestamp::UNIX_EPOCH };
 
 /// This many seconds after the announcement.
 fn at(seconds: i64) -> Timestamp {
@@ -48,7 +48,7 @@ fn snapshot(builds: &[u32], releases: &[&str]) -> Snapshot {
             "releases": releases.collect::<Vec<_>>(),
         }],
     });
-    Snapshot::of(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new())
+    Snapshot::new(serde_json::from_value(catalog).unwrap(), std::collections::BTreeMap::new())
 }
 
 /// The request of a server with this delay.
@@ -64,7 +64,7 @@ fn request(delay: &str) -> Request {
 }
 
 /// The announced update of second 0, with its pinned catalog of builds 1 and 2.
-fn promise() -> PinnedCatalog {
+fn pinned_catalog() -> PinnedCatalog {
     let snapshot = Arc::new(snapshot(&[1, 2], &["1.0"]));
     let lock = resolver::resolve(&snapshot.catalog, &request("PT1H"), at(0)).unwrap().lock;
     let files = serde_json::from_value(json!({
@@ -76,52 +76,56 @@ fn promise() -> PinnedCatalog {
 }
 
 /// The build that a pass selects.
-async fn chosen(from: &PinnedInputs, delay: &str) -> u32 {
+async fn selected_build(from: &PinnedInputs, delay: &str) -> u32 {
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let request = &request(delay);
     let together = Arc::new(vec![request.clone()]);
-    let runs = &WhatRuns { lock: None, floor: None, strangers: None };
-    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
-    question.whole().await.unwrap().unwrap().lock.build
+    let runs = &RunningState { lock: None, floor: None, unmanaged_jars: None };
+    let question = ResolveInput { solver: &solver, from, request, group: together, runs, follows: None };
+    question.solve_whole().await.unwrap().unwrap().lock.build
 }
 
 #[tokio::test]
 async fn pinned_catalog_excludes_releases_published_during_countdown() {
     let newest = || Some(Arc::new(snapshot(&[1, 2, 3], &["1.0"])));
-    let told = PinnedInputs::of(Some(promise()), newest(), at(120));
-    assert_eq!((told.promised, told.now), (Some(NEW), at(120)));
-    assert_eq!(chosen(&told, "PT1H").await, 1, "as players were told");
-    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(120)), "PT1H").await, 3, "nobody waits any more");
+    let pinned = PinnedInputs::from_pinned(Some(pinned_catalog()), newest(), at(120));
+    assert_eq!((pinned.pinned_goal, pinned.now), (Some(NEW), at(120)));
+    assert_eq!(selected_build(&pinned, "PT1H").await, 1, "as players were told");
+    assert_eq!(
+        selected_build(&PinnedInputs::from_pinned(None, newest(), at(120)), "PT1H").await,
+        3,
+        "nobody waits any more"
+    );
     // One pass detects that another goal is requested, and the next one plans from the newest catalog.
-    assert_eq!(chosen(&told, "PT0S").await, 2);
-    let (goal, seen) = waited_for();
+    assert_eq!(selected_build(&pinned, "PT0S").await, 2);
+    let (goal, observation) = awaited();
     let of_another = Goal { revision: OTHER, ..goal };
-    assert_eq!(told.fate(&of_another, &seen, open(0), Step::Stage, false), PinDecision::Broken);
-    assert_eq!(chosen(&PinnedInputs::of(None, newest(), at(121)), "PT0S").await, 3);
+    assert_eq!(pinned.decide(&of_another, &observation, open(0), Step::Stage, false), PinDecision::Release);
+    assert_eq!(selected_build(&PinnedInputs::from_pinned(None, newest(), at(121)), "PT0S").await, 3);
 }
 
 #[test]
 fn pinned_catalog_shares_equal_snapshot_across_servers() {
     let again = Arc::new(snapshot(&[1, 2], &["1.0"]));
-    let from = PinnedInputs::of(Some(promise()), Some(Arc::clone(&again)), at(120));
+    let from = PinnedInputs::from_pinned(Some(pinned_catalog()), Some(Arc::clone(&again)), at(120));
     assert!(from.snapshot.is_some_and(|snapshot| Arc::ptr_eq(&snapshot, &again)));
-    assert_eq!((from.promised, from.at), (Some(NEW), at(0)));
+    assert_eq!((from.pinned_goal, from.at), (Some(NEW), at(0)));
 }
 
 #[test]
 fn pinned_catalog_drops_delisted_releases_but_not_unread_ones() {
-    let promise = promise();
-    let is_taken_back = |builds: &[u32], releases: &[&str]| promise.is_taken_back(&snapshot(builds, releases));
+    let pinned = pinned_catalog();
+    let is_taken_back = |builds: &[u32], releases: &[&str]| pinned.is_delisted_in(&snapshot(builds, releases));
     assert!(!is_taken_back(&[1, 2, 3], &["1.0", "1.1"]), "there is more");
     assert!(!is_taken_back(&[1], &["1.0"]), "it is not of the set");
     assert!(is_taken_back(&[2], &["1.0"]) && is_taken_back(&[1, 2], &["1.1"]));
     let mut unread = snapshot(&[], &[]);
     (unread.catalog.paper, unread.catalog.projects) = (Vec::new(), Vec::new());
-    assert!(!promise.is_taken_back(&unread));
-    let kept = PinnedCatalog { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..promise.clone() };
-    assert!(!kept.is_taken_back(&snapshot(&[1, 2, 3], &["1.1"])), "its page had lost it before, and it runs");
+    assert!(!pinned.is_delisted_in(&unread));
+    let stored = PinnedCatalog { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..pinned.clone() };
+    assert!(!stored.is_delisted_in(&snapshot(&[1, 2, 3], &["1.1"])), "its page had lost it before, and it runs");
     let newest = Some(Arc::new(snapshot(&[2], &["1.0"])));
-    assert_eq!(PinnedInputs::of(Some(promise), newest, at(120)).promised, None);
+    assert_eq!(PinnedInputs::from_pinned(Some(pinned), newest, at(120)).pinned_goal, None);
 }
 
 fn open(opened_at: i64) -> Gate {
@@ -130,71 +134,79 @@ fn open(opened_at: i64) -> Gate {
 }
 
 /// An update that was announced in the opening of second 0, five minutes before its end.
-fn waited_for() -> (Goal, Observation) {
-    let (goal, mut seen, _) = at_rest();
-    let pod = seen.pod.unwrap().uid;
-    seen.facts.announced = Some(Announced { act: TOLD_OF_NEW, pod, ends: at(300) });
-    (Goal { revision: NEW, ..goal }, seen)
+fn awaited() -> (Goal, Observation) {
+    let (goal, mut observation, _) = at_rest();
+    let pod = observation.pod.unwrap().uid;
+    observation.facts.announced = Some(Announced { act: ANNOUNCED_NEW, pod, ends: at(300) });
+    (Goal { revision: NEW, ..goal }, observation)
 }
 
 /// A pass with the newest catalog, or with one that is pinned for this goal.
-fn pass(promised: Option<Revision>) -> PinnedInputs {
-    PinnedInputs { promised, ..PinnedInputs::of_now(None, at(120)) }
+fn inputs(pinned_goal: Option<Revision>) -> PinnedInputs {
+    PinnedInputs { pinned_goal, ..PinnedInputs::from_newest(None, at(120)) }
 }
 
 #[test]
 fn pinned_catalog_is_made_on_announcement_or_first_write() {
-    let (goal, waited_for) = waited_for();
+    let (goal, waited_for) = awaited();
     let (_, at_rest, _) = at_rest();
-    let fate = |seen: &Observation, step| pass(None).fate(&goal, seen, open(0), step, false);
+    let decide = |observation: &Observation, step| inputs(None).decide(&goal, observation, open(0), step, false);
     let not_after = at(165);
     let (pod, notice) = (at_rest.pod.unwrap().uid, goal.notice);
-    let announce = |act| Step::Announce { act, pod, notice, not_after };
-    assert_eq!(fate(&at_rest, announce(TOLD_OF_NEW)), PinDecision::Made);
-    assert_eq!(fate(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Made, "nobody is told");
+    let announce = |disruption| Step::Announce { disruption, pod, notice, not_after };
+    assert_eq!(decide(&at_rest, announce(ANNOUNCED_NEW)), PinDecision::Pin);
+    assert_eq!(decide(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Pin, "nobody is told");
     for step in [announce(Disruption::Restart { due: at(0) }), Step::Stage, Step::Wait(WaitingOn::Images)] {
-        assert_eq!(fate(&at_rest, step), PinDecision::Absent, "{step:?}");
+        assert_eq!(decide(&at_rest, step), PinDecision::Absent, "{step:?}");
     }
-    assert_eq!(fate(&waited_for, Step::Wait(WaitingOn::Countdown { ends: at(300) })), PinDecision::Made);
+    assert_eq!(decide(&waited_for, Step::Wait(WaitingOn::Countdown { ends: at(300) })), PinDecision::Pin);
 }
 
 #[test]
 fn pinned_catalog_ends_with_new_goal_or_closed_gate() {
-    let (goal, seen) = waited_for();
+    let (goal, observation) = awaited();
     let wait = Step::Wait(WaitingOn::Countdown { ends: at(300) });
-    let fate = |seen: &Observation, gate, asks| pass(Some(NEW)).fate(&goal, seen, gate, wait, asks);
+    let decide = |observation: &Observation, gate, requests_other| {
+        inputs(Some(NEW)).decide(&goal, observation, gate, wait, requests_other)
+    };
     let shut = Gate::Shut { opens: None };
     let ending = Gate::NoNewStarts { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
-    assert_eq!(fate(&seen, open(0), false), PinDecision::Stands);
-    assert_eq!(fate(&seen, ending, false), PinDecision::Stands, "nothing new begins, and this has begun");
-    assert_eq!(fate(&seen, shut, false), PinDecision::Broken);
-    assert_eq!(fate(&seen, open(60), false), PinDecision::Broken, "a request to apply now is about what is newest");
-    assert_eq!(fate(&seen, open(0), true), PinDecision::Broken);
-    assert_eq!(pass(Some(OTHER)).fate(&goal, &seen, open(0), wait, false), PinDecision::Broken);
+    assert_eq!(decide(&observation, open(0), false), PinDecision::Keep);
+    assert_eq!(decide(&observation, ending, false), PinDecision::Keep, "nothing new begins, and this has begun");
+    assert_eq!(decide(&observation, shut, false), PinDecision::Release);
+    assert_eq!(
+        decide(&observation, open(60), false),
+        PinDecision::Release,
+        "a request to apply now is about what is newest"
+    );
+    assert_eq!(decide(&observation, open(0), true), PinDecision::Release);
+    assert_eq!(inputs(Some(OTHER)).decide(&goal, &observation, open(0), wait, false), PinDecision::Release);
     // The next pass does not pin it again either.
-    assert_eq!(pass(None).fate(&goal, &seen, open(0), wait, true), PinDecision::Absent);
+    assert_eq!(inputs(None).decide(&goal, &observation, open(0), wait, true), PinDecision::Absent);
     let written = Observation {
-        set: seen.set.map(|set| scheduler::observation::StatefulSetView { template: NEW, ..set }),
-        ..seen
+        stateful_set: observation
+            .stateful_set
+            .map(|stateful_set| scheduler::observation::StatefulSetView { template: NEW, ..stateful_set }),
+        ..observation
     };
-    assert_eq!(fate(&written, shut, false), PinDecision::Stands, "the gate takes it back");
+    assert_eq!(decide(&written, shut, false), PinDecision::Keep, "the gate takes it back");
 }
 
 #[test]
 fn pinned_goal_is_awaited_until_its_pod_or_timeout() {
-    let (_, seen) = waited_for();
-    let PodView { uid, revision: runs, .. } = seen.pod.unwrap();
+    let (_, observation) = awaited();
+    let PodView { uid, revision: runs, .. } = observation.pod.unwrap();
     let waits = |facts: &RecordedFacts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));
-    let told = seen.facts.clone();
+    let announced = observation.facts.clone();
     let pod = Some((uid, runs));
-    assert!(waits(&told, runs, pod, 0) && waits(&told, runs, pod, 899), "ten minutes after its end");
-    assert!(!waits(&told, runs, pod, 900));
-    assert!(!waits(&told, runs, Some((PodUid(8), runs)), 0), "nobody on this pod was told");
-    assert!(!waits(&told, runs, None, 0));
-    let untold = RecordedFacts { announced: None, ..told.clone() };
-    assert!(!waits(&untold, runs, pod, 0) && waits(&untold, NEW, pod, 5_000), "written and not committed");
-    assert!(!waits(&told, NEW, Some((uid, NEW)), 0), "it is on trial");
-    assert!(!waits(&RecordedFacts { failed: vec![NEW], ..told.clone() }, runs, pod, 0));
-    assert!(!is_awaited(OTHER, &told, Some(runs), pod, at(0)), "players were told of something else");
-    assert!(!waits(&RecordedFacts { settled: None, ..told }, runs, pod, 0), "a first start");
+    assert!(waits(&announced, runs, pod, 0) && waits(&announced, runs, pod, 899), "ten minutes after its end");
+    assert!(!waits(&announced, runs, pod, 900));
+    assert!(!waits(&announced, runs, Some((PodUid(8), runs)), 0), "nobody on this pod was told");
+    assert!(!waits(&announced, runs, None, 0));
+    let unannounced = RecordedFacts { announced: None, ..announced.clone() };
+    assert!(!waits(&unannounced, runs, pod, 0) && waits(&unannounced, NEW, pod, 5_000), "written and not committed");
+    assert!(!waits(&announced, NEW, Some((uid, NEW)), 0), "it is on trial");
+    assert!(!waits(&RecordedFacts { failed: vec![NEW], ..announced.clone() }, runs, pod, 0));
+    assert!(!is_awaited(OTHER, &announced, Some(runs), pod, at(0)), "players were told of something else");
+    assert!(!waits(&RecordedFacts { settled: None, ..announced }, runs, pod, 0), "a first start");
 }

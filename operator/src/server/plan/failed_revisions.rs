@@ -4,18 +4,19 @@ use scheduler::observation::RecordedFacts;
 
 use crate::caches::Rendered;
 use crate::server::observe::Observed;
-use crate::template_revision::set_of;
+use crate::template_revision::revision_without_agent;
 
 /// Returns the facts, with the goal marked as failed if the same version set failed with another agent version. The stable set is exempt:
 /// there only Nightshift's own part of the template is new.
-pub(super) fn with_what_failed(seen: &Observed, goal: &Rendered) -> RecordedFacts {
-    let mut facts = seen.facts.clone();
+pub(super) fn facts_with_failed_goal(observed: &Observed, goal: &Rendered) -> RecordedFacts {
+    let mut facts = observed.facts.clone();
     if facts.failed.is_empty() || facts.failed.contains(&goal.revision) {
         return facts;
     }
-    let set = set_of(&goal.template);
-    let has_settled = seen.settled.as_ref().is_some_and(|settled| set_of(&settled.template) == set);
-    if facts.failed.contains(&set) && !has_settled {
+    let version_set = revision_without_agent(&goal.template);
+    let is_stable_set =
+        observed.stable.as_ref().is_some_and(|stable| revision_without_agent(&stable.template) == version_set);
+    if facts.failed.contains(&version_set) && !is_stable_set {
         facts.mark_failed(goal.revision, None);
     }
     facts
@@ -30,7 +31,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::requested_restore::tests::way_back::on_trial;
+    use crate::server::requested_restore::tests::after_failed_update::rolling_out;
     use crate::template_revision::revision_of;
 
     fn rendered(agent: &str, lock: &str) -> Rendered {
@@ -42,29 +43,29 @@ mod tests {
         Rendered { revision: revision_of(&template), template: Arc::new(template) }
     }
 
-    fn is_held(seen: &Observed, goal: &Rendered) -> bool {
-        with_what_failed(seen, goal).failed.contains(&goal.revision)
+    fn is_held(observed: &Observed, goal: &Rendered) -> bool {
+        facts_with_failed_goal(observed, goal).failed.contains(&goal.revision)
     }
 
     #[test]
     fn failed_lock_is_not_retried_for_newer_agent_only() {
         let (failed, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
-        let mut seen = on_trial(&json!(null));
-        seen.facts.failed.clear();
-        assert!(!is_held(&seen, &failed));
-        seen.facts.mark_failed(failed.revision, Some(set_of(&failed.template)));
-        assert!(is_held(&seen, &failed) && is_held(&seen, &newer_agent));
-        assert!(!is_held(&seen, &rendered("nightshift:2", "b")));
+        let mut observed = rolling_out(&json!(null));
+        observed.facts.failed.clear();
+        assert!(!is_held(&observed, &failed));
+        observed.facts.mark_failed(failed.revision, Some(revision_without_agent(&failed.template)));
+        assert!(is_held(&observed, &failed) && is_held(&observed, &newer_agent));
+        assert!(!is_held(&observed, &rendered("nightshift:2", "b")));
     }
 
     #[test]
     fn stable_lock_gets_newer_agent_after_earlier_failure() {
         let (before, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
-        let mut seen = on_trial(&json!(null));
-        seen.facts.failed = vec![Revision(1), set_of(&before.template)];
-        assert!(is_held(&seen, &newer_agent));
-        let settled = seen.settled.as_mut().map(Arc::make_mut).unwrap();
-        settled.template = (*before.template).clone();
-        assert!(!is_held(&seen, &newer_agent));
+        let mut observed = rolling_out(&json!(null));
+        observed.facts.failed = vec![Revision(1), revision_without_agent(&before.template)];
+        assert!(is_held(&observed, &newer_agent));
+        let stable = observed.stable.as_mut().map(Arc::make_mut).unwrap();
+        stable.template = (*before.template).clone();
+        assert!(!is_held(&observed, &newer_agent));
     }
 }

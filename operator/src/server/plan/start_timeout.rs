@@ -29,8 +29,8 @@ mod tests {
     fn first_start_timeout_is_never_below_start_timeout() {
         let within = |first_start: i64| {
             let mins = SignedDuration::from_mins;
-            let pace = StartTimeout { settle: mins(1), start: mins(10), first_start: mins(first_start) };
-            [false, true].map(|one_way| pace.start_within(one_way).as_mins())
+            let start_timeout = StartTimeout { settle: mins(1), start: mins(10), first_start: mins(first_start) };
+            [false, true].map(|one_way| start_timeout.start_within(one_way).as_mins())
         };
         assert_eq!(within(45), [10, 45]);
         assert_eq!(within(5), [10, 10]);

@@ -3,11 +3,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const ASKED: &str = "1767225600";
+const REQUESTED: &str = "1767225600";
 
 fn server(handled: &Value) -> PaperMCServer {
     serde_json::from_value(json!({
-        "metadata": {"name": "lobby", "namespace": "games", "annotations": {"nightshift.dev/apply-now": ASKED}},
+        "metadata": {"name": "lobby", "namespace": "games", "annotations": {"nightshift.dev/apply-now": REQUESTED}},
         "spec": {"eula": "Accepted", "updateStrategy": "auto", "updateSchedule": {"maintenanceWindow": {"cron": "@daily"}}},
         "status": {"lastHandled": handled},
     }))
@@ -18,97 +18,98 @@ fn handled(server: &PaperMCServer) -> Option<&HandledRequests> {
     server.status.as_ref()?.last_handled.as_ref()
 }
 
-fn requested_by_hand(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Gate> {
-    super::requested_by_hand(server, handled(server), windows, now)
+fn manual_gate(server: &PaperMCServer, windows: &Windows, now: Timestamp) -> Option<Gate> {
+    super::manual_gate(server, handled(server), windows, now)
 }
 
 fn refused_by_blackout(
     server: &PaperMCServer,
-    consent: &ApprovalState,
+    approval: &ApprovalState,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    super::refused_by_blackout(server, handled(server), consent, windows, now)
+    super::refused_by_blackout(server, handled(server), approval, windows, now)
 }
 
 fn windows() -> Windows {
     Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() }
 }
 
-fn silence() -> ApprovalState {
-    ApprovalState { needs_approval: false, apply_since: None, applies_another: None }
+fn no_approval() -> ApprovalState {
+    ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None }
 }
 
 fn at(minutes: i64) -> Timestamp {
-    asked_at(ASKED).unwrap() + SignedDuration::from_mins(minutes)
+    requested_at(REQUESTED).unwrap() + SignedDuration::from_mins(minutes)
 }
 
 #[test]
 fn apply_request_expires_after_five_minutes_unless_accepted() {
-    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
-    assert!(requested_by_hand(&fresh, &windows(), at(4)).is_some());
-    assert_eq!(requested_by_hand(&fresh, &windows(), at(6)), None);
-    let gate = requested_by_hand(&accepted, &windows(), at(6)).unwrap();
-    assert!(opens(ASKED, gate));
-    assert!(!opens("1767225601", gate));
-    assert_eq!(requested_by_hand(&accepted, &windows(), at(31)), None);
+    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": REQUESTED})));
+    assert!(manual_gate(&fresh, &windows(), at(4)).is_some());
+    assert_eq!(manual_gate(&fresh, &windows(), at(6)), None);
+    let gate = manual_gate(&accepted, &windows(), at(6)).unwrap();
+    assert!(request_opens_gate(REQUESTED, gate));
+    assert!(!request_opens_gate("1767225601", gate));
+    assert_eq!(manual_gate(&accepted, &windows(), at(31)), None);
 }
 
 #[test]
 fn apply_request_already_served_is_ignored() {
-    assert_eq!(requested_by_hand(&server(&json!({"applyNow": ASKED})), &windows(), at(1)), None);
-    assert_eq!(requested_by_hand(&server(&json!({"applyNowAccepted": "1767225000"})), &windows(), at(6)), None);
+    assert_eq!(manual_gate(&server(&json!({"applyNow": REQUESTED})), &windows(), at(1)), None);
+    assert_eq!(manual_gate(&server(&json!({"applyNowAccepted": "1767225000"})), &windows(), at(6)), None);
 }
 
 #[test]
 fn apply_request_with_scope_is_known_by_whole_value() {
-    let scoped = format!("{ASKED};only=plugin/vault");
-    let asks = |handled: &Value| {
+    let scoped = format!("{REQUESTED};only=plugin/vault");
+    let requesting = |handled: &Value| {
         let mut server = server(handled);
         server.annotations_mut().insert(labels::APPLY_NOW.to_owned(), scoped.clone());
         server
     };
-    let gate = requested_by_hand(&asks(&json!({})), &windows(), at(4)).unwrap();
-    assert!(opens(&scoped, gate));
-    assert!(requested_by_hand(&asks(&json!({"applyNowAccepted": scoped})), &windows(), at(6)).is_some());
-    for handled in [json!({"applyNowAccepted": ASKED}), json!({"applyNow": scoped})] {
-        assert_eq!(requested_by_hand(&asks(&handled), &windows(), at(6)), None);
+    let gate = manual_gate(&requesting(&json!({})), &windows(), at(4)).unwrap();
+    assert!(request_opens_gate(&scoped, gate));
+    assert!(manual_gate(&requesting(&json!({"applyNowAccepted": scoped})), &windows(), at(6)).is_some());
+    for handled in [json!({"applyNowAccepted": REQUESTED}), json!({"applyNow": scoped})] {
+        assert_eq!(manual_gate(&requesting(&handled), &windows(), at(6)), None);
     }
 }
 
 #[test]
 fn urgent_gate_opens_only_without_rollout_in_progress() {
-    let urgent = PartialSelection::Early(UrgentUpdate::Urgent(resolver::partial::Scope::default()));
-    let known: AvailableUpdate = serde_json::from_value(json!({
+    let urgent = PartialSelection::Urgent(UrgentUpdate::Urgent(resolver::partial::Scope::default()));
+    let available_update: AvailableUpdate = serde_json::from_value(json!({
         "digest": "00", "version": "1.21.10", "build": 1, "oneWay": false, "summary": "", "foundAt": at(3), "staged": true,
     }))
     .unwrap();
-    let gate =
-        |alone: &PartialSelection, tries_another| early_gate(&windows(), alone, Some(&known), tries_another, at(10));
+    let gate = |partial: &PartialSelection, tries_another| {
+        urgent_gate(&windows(), partial, Some(&available_update), tries_another, at(10))
+    };
     assert!(matches!(gate(&urgent, false), Some(Gate::Open { opened_at, .. }) if opened_at == at(3)));
     assert_eq!((gate(&urgent, true), gate(&PartialSelection::Nothing, false)), (None, None));
 }
 
 #[test]
 fn request_gate_is_not_confused_with_window() {
-    assert!(!opens(ASKED, Gate::Open { opened_at: at(1), until: at(30) }));
-    assert!(!opens(ASKED, Gate::Shut { opens: None }));
+    assert!(!request_opens_gate(REQUESTED, Gate::Open { opened_at: at(1), until: at(30) }));
+    assert!(!request_opens_gate(REQUESTED, Gate::Shut { opens: None }));
 }
 
 #[test]
 fn apply_request_during_blackout_is_reported_as_refused() {
     let blackout = scheduler::maintenance::Blackout::once("event", at(2), at(10)).unwrap();
     let dark = Windows { blackouts: vec![blackout], ..windows() };
-    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": ASKED})));
-    assert_eq!(requested_by_hand(&fresh, &dark, at(1)), Some(Gate::Open { opened_at: at(0), until: at(2) }));
-    assert_eq!(refused_by_blackout(&fresh, &silence(), &dark, at(1)), None);
+    let (fresh, accepted) = (server(&json!({})), server(&json!({"applyNowAccepted": REQUESTED})));
+    assert_eq!(manual_gate(&fresh, &dark, at(1)), Some(Gate::Open { opened_at: at(0), until: at(2) }));
+    assert_eq!(refused_by_blackout(&fresh, &no_approval(), &dark, at(1)), None);
     for (server, now) in [(&fresh, at(3)), (&accepted, at(3)), (&accepted, at(11))] {
-        assert_eq!(requested_by_hand(server, &dark, now), None);
-        assert_eq!(refused_by_blackout(server, &silence(), &dark, now), Some(at(0)));
+        assert_eq!(manual_gate(server, &dark, now), None);
+        assert_eq!(refused_by_blackout(server, &no_approval(), &dark, now), Some(at(0)));
     }
-    assert_eq!(refused_by_blackout(&fresh, &silence(), &dark, at(6)), None, "too old to count anyway");
+    assert_eq!(refused_by_blackout(&fresh, &no_approval(), &dark, at(6)), None, "too old to count anyway");
     assert_eq!(
-        refused_by_blackout(&server(&json!({"applyNow": ASKED})), &silence(), &dark, at(3)),
+        refused_by_blackout(&server(&json!({"applyNow": REQUESTED})), &no_approval(), &dark, at(3)),
         None,
         "served already"
     );
@@ -120,15 +121,15 @@ fn apply_request_for_lock_is_refused_by_blackout_too() {
     let dark = Windows { blackouts: vec![blackout], ..windows() };
     let mut other = server(&json!({}));
     (other.metadata.annotations, other.metadata.uid) = (None, Some("uid".to_owned()));
-    let applies = ApprovalState { apply_since: Some(at(1)), ..silence() };
+    let applies = ApprovalState { apply_since: Some(at(1)), ..no_approval() };
     assert_eq!(refused_by_blackout(&other, &applies, &dark, at(3)), Some(at(1)));
     assert_eq!(refused_by_blackout(&other, &applies, &windows(), at(3)), None);
     let checked = crate::server::check::check(&other).unwrap();
-    let by_hand = windows().by_hand(at(0), true, at(1));
-    let open = gate(&checked, &silence(), by_hand, at(1));
-    assert_eq!(Some(open), by_hand);
-    let unapproved = ApprovalState { needs_approval: true, ..silence() };
-    assert_eq!(gate(&checked, &unapproved, by_hand, at(1)), Gate::Shut { opens: None });
+    let manual_gate = windows().on_request(at(0), true, at(1));
+    let open = gate(&checked, &no_approval(), manual_gate, at(1));
+    assert_eq!(Some(open), manual_gate);
+    let unapproved = ApprovalState { needs_approval: true, ..no_approval() };
+    assert_eq!(gate(&checked, &unapproved, manual_gate, at(1)), Gate::Shut { opens: None });
 }
 
 #[test]
@@ -147,9 +148,9 @@ fn running_lock_needs_no_staging() {
     });
     let files = serde_json::from_value(files).unwrap();
     let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
-    let runs = WhatRuns { lock: Some(record), floor: None, strangers: None };
+    let runs = RunningState { lock: Some(record), floor: None, unmanaged_jars: None };
     assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "the same, read again later");
     assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
-    let nothing = WhatRuns { lock: None, floor: None, strangers: None };
+    let nothing = RunningState { lock: None, floor: None, unmanaged_jars: None };
     assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());
 }

@@ -36,8 +36,8 @@ pub(crate) fn heap_mib(heap: &Heap, resources: Option<&ResourceRequirements>) ->
                 )
             };
             let bytes = memory(&resources.limits).or_else(|| memory(&resources.requests))?;
-            let kept = (bytes / 4).max(GIB).min(bytes / 2);
-            Some((bytes - kept) / MIB)
+            let reserved = (bytes / 4).max(GIB).min(bytes / 2);
+            Some((bytes - reserved) / MIB)
         }
     }
 }

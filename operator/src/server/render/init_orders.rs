@@ -5,64 +5,65 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use scheduler::protocol::RestoreOrder;
-use scheduler::protocol::restore::{ASKED_ORDER, AskedRestore, NEW_VOLUME_ORDER};
+use scheduler::protocol::RestoreRequest;
+use scheduler::protocol::restore::{NEW_VOLUME_KEY, RequestedRestore, USER_RESTORE_KEY};
 use serde::Serialize;
 
 use super::super::check::CheckedServer;
 use super::child_meta;
 
 /// The key of the roll-back's request.
-pub(crate) const ORDER_KEY: &str = "restore.json";
+pub(crate) const ROLLBACK_REQUEST_KEY: &str = "restore.json";
 
 /// The name of the `ConfigMap`.
-pub(crate) fn orders_map_name(server: &str) -> String {
+pub(crate) fn init_requests_map_name(server: &str) -> String {
     format!("{server}-init-requests")
 }
 
 /// The requests for the init container of the stable set.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct InitOrders {
+pub(crate) struct InitRequests {
     /// Restores the data that a failed set has changed.
-    pub(crate) back: Option<RestoreOrder>,
+    pub(crate) rollback: Option<RestoreRequest>,
     /// Restores a backup at a user's request.
-    pub(crate) asked: Option<AskedRestore>,
+    pub(crate) on_request: Option<RequestedRestore>,
 }
 
 /// An object with exactly these requests. It is not immutable, because another revision may fail while they exist.
-pub(crate) fn build_orders_map(server: &CheckedServer, orders: &InitOrders) -> ConfigMap {
-    let InitOrders { back, asked } = orders;
-    let back = back.iter().map(|order| (ORDER_KEY.to_owned(), in_json(order)));
-    let asked = asked.iter().map(|order| (ASKED_ORDER.to_owned(), in_json(order)));
+pub(crate) fn build_init_requests_map(server: &CheckedServer, requests: &InitRequests) -> ConfigMap {
+    let InitRequests { rollback, on_request } = requests;
+    let rollback = rollback.iter().map(|request| (ROLLBACK_REQUEST_KEY.to_owned(), to_json(request)));
+    let on_request = on_request.iter().map(|request| (USER_RESTORE_KEY.to_owned(), to_json(request)));
     ConfigMap {
-        metadata: child_meta(server, orders_map_name(&server.name)),
-        data: Some(back.chain(asked).collect()),
+        metadata: child_meta(server, init_requests_map_name(&server.name)),
+        data: Some(rollback.chain(on_request).collect()),
         ..ConfigMap::default()
     }
 }
 
 /// A request as it is stored under its key.
-pub(crate) fn in_json(order: &impl Serialize) -> String {
-    serde_json::to_string_pretty(order).expect("an order has string keys only")
+pub(crate) fn to_json(request: &impl Serialize) -> String {
+    serde_json::to_string_pretty(request).expect("an order has string keys only")
 }
 
 /// The request for a new volume under its key, or no data if there is none. It has a field manager of its own, so that it can exist beside
 /// other requests.
 pub(crate) fn build_new_volume_map(server: &CheckedServer) -> ConfigMap {
-    let order = server.restore_from.as_ref().map(|wish| (NEW_VOLUME_ORDER.to_owned(), in_json(&wish.order)));
+    let request =
+        server.restore_from.as_ref().map(|restore_from| (NEW_VOLUME_KEY.to_owned(), to_json(&restore_from.request)));
     ConfigMap {
-        metadata: child_meta(server, orders_map_name(&server.name)),
-        data: order.map(|order| BTreeMap::from([order])),
+        metadata: child_meta(server, init_requests_map_name(&server.name)),
+        data: request.map(|request| BTreeMap::from([request])),
         ..ConfigMap::default()
     }
 }
 
 /// The requests in the object. An invalid one counts as missing, and is then written again.
-pub(crate) fn orders_in(map: &ConfigMap) -> InitOrders {
+pub(crate) fn parse_init_requests(map: &ConfigMap) -> InitRequests {
     let text = |key: &str| map.data.as_ref().and_then(|data| data.get(key));
-    InitOrders {
-        back: text(ORDER_KEY).and_then(|text| serde_json::from_str(text).ok()),
-        asked: text(ASKED_ORDER).and_then(|text| serde_json::from_str(text).ok()),
+    InitRequests {
+        rollback: text(ROLLBACK_REQUEST_KEY).and_then(|text| serde_json::from_str(text).ok()),
+        on_request: text(USER_RESTORE_KEY).and_then(|text| serde_json::from_str(text).ok()),
     }
 }
 
@@ -76,8 +77,9 @@ mod tests {
 
     #[test]
     fn restore_requests_coexist_and_unreadable_ones_are_ignored() {
-        let back = RestoreOrder { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false };
-        let asked = AskedRestore {
+        let rollback =
+            RestoreRequest { to: "a".repeat(64), failed: "b".repeat(64), unless_played: true, worlds: false };
+        let on_request = RequestedRestore {
             request: "asked-1".to_owned(),
             to: "a".repeat(64),
             copy: "20261122T030000Z-aaaaaaaa".to_owned(),
@@ -85,10 +87,10 @@ mod tests {
             everything: false,
             not_after: jiff::Timestamp::UNIX_EPOCH,
         };
-        let orders = InitOrders { back: Some(back), asked: Some(asked) };
-        let mut map = build_orders_map(&check(&server(json!({}))).unwrap(), &orders);
-        assert_eq!(orders_in(&map), orders);
-        map.data.as_mut().unwrap().insert(ASKED_ORDER.to_owned(), "{".to_owned());
-        assert_eq!(orders_in(&map), InitOrders { asked: None, ..orders });
+        let requests = InitRequests { rollback: Some(rollback), on_request: Some(on_request) };
+        let mut map = build_init_requests_map(&check(&server(json!({}))).unwrap(), &requests);
+        assert_eq!(parse_init_requests(&map), requests);
+        map.data.as_mut().unwrap().insert(USER_RESTORE_KEY.to_owned(), "{".to_owned());
+        assert_eq!(parse_init_requests(&map), InitRequests { on_request: None, ..requests });
     }
 }

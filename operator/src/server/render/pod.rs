@@ -15,7 +15,7 @@ use resolver::lock::Lock;
 use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 
 use super::super::check::CheckedServer;
-use super::init_orders::{ORDER_KEY, orders_map_name};
+use super::init_orders::{ROLLBACK_REQUEST_KEY, init_requests_map_name};
 use super::lock_config_map::lock_map_name;
 use super::service::GAME_PORT;
 use crate::Config;
@@ -25,7 +25,7 @@ mod env;
 
 /// Variables of the image that a user may not set, each with its replacement.
 pub(crate) fn refused_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
-    env::REFUSED.into_iter()
+    env::RESERVED_VARIABLES.into_iter()
 }
 
 /// The server's container. A user's `podTemplate` refers to it to set resources.
@@ -35,19 +35,20 @@ pub(crate) const PREPARE_CONTAINER: &str = "prepare";
 /// The native sidecar. A user's `podTemplate` may not use its name.
 pub(crate) const AGENT_CONTAINER: &str = "agent";
 /// Nightshift's volumes. A user's `podTemplate` may not use their names.
-pub(crate) const OUR_VOLUMES: [&str; 6] = ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, ORDERS_VOLUME];
+pub(crate) const MANAGED_VOLUMES: [&str; 6] =
+    ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
 /// The backup volume in the pod of a server with backups.
 pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
 /// The volume of another claim from which a new volume is restored, in the pod of a first start.
 pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
 /// The volume with the restore requests, in the pod of a server with backups or saved plugin data.
-const ORDERS_VOLUME: &str = "nightshift-init-requests";
+const INIT_REQUESTS_VOLUME: &str = "nightshift-init-requests";
 /// The image's variable that enables RCON.
 pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
 /// The variable with which the init container saves plugin data. A template without it cannot restore any.
 pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 /// Mount path of the restore requests.
-const ORDERS_DIR: &str = "/etc/nightshift-init-requests";
+const INIT_REQUESTS_DIR: &str = "/etc/nightshift-init-requests";
 /// Mount path of the backups.
 const BACKUP_DIR: &str = "/backups";
 /// Mount path of the other claim.
@@ -59,7 +60,7 @@ const SHARED_DIR: &str = "/nightshift";
 /// Maximum time for `save-all flush` on a large world, in seconds. After that the stop hook continues.
 const FLUSH_SECONDS: i64 = 60;
 /// Time left for SIGTERM after a hook that used all its time. The kubelet gives 2 s after the grace period (measured).
-const AFTER_THE_HOOK_SECONDS: i64 = 45;
+const AFTER_HOOK_SECONDS: i64 = 45;
 /// Interval of the start-up probe.
 const START_PROBE_SECONDS: i32 = 2;
 /// 24 hours. The kubelet counts failures regardless of progress, and a kill while the world is rewritten damages it. The operator's own
@@ -75,7 +76,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         security_context: Some(pod_security()),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
-        termination_grace_period_seconds: Some(server.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_THE_HOOK_SECONDS),
+        termination_grace_period_seconds: Some(server.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_HOOK_SECONDS),
         ..PodSpec::default()
     };
     let mut template = PodTemplateSpec {
@@ -95,19 +96,19 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
     let game = spec.containers.iter_mut().find(|c| c.name == SERVER_CONTAINER).expect("built above");
     // The heap depends on the container's resources, which are known only after the merge.
     let heap = super::heap::heap_mib(&server.heap, game.resources.as_ref());
-    game.env = Some(env::merge(env::server(server, lock, files, heap), game.env.take().unwrap_or_default()));
+    game.env = Some(env::merge_env(env::server_env(server, lock, files, heap), game.env.take().unwrap_or_default()));
     let identity = game.security_context.clone().unwrap_or_default();
-    for ours in spec.init_containers.iter_mut().flatten() {
-        if ours.name == PREPARE_CONTAINER || ours.name == AGENT_CONTAINER {
-            run_as(ours, &identity);
+    for container in spec.init_containers.iter_mut().flatten() {
+        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
+            run_as(container, &identity);
         }
     }
     template
 }
 
 /// Runs the container as the user of the merged server container. Files that the agent renames must belong to the server.
-fn run_as(ours: &mut Container, identity: &SecurityContext) {
-    let context = ours.security_context.get_or_insert_default();
+fn run_as(container: &mut Container, identity: &SecurityContext) {
+    let context = container.security_context.get_or_insert_default();
     context.run_as_user = identity.run_as_user.or(context.run_as_user);
     context.run_as_group = identity.run_as_group.or(context.run_as_group);
 }
@@ -136,9 +137,9 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
         startup_probe: Some(Probe {
             period_seconds: Some(START_PROBE_SECONDS),
             failure_threshold: Some(START_PROBE_FAILURES),
-            ..ask_agent("/started")
+            ..agent_probe("/started")
         }),
-        readiness_probe: Some(Probe { period_seconds: Some(5), failure_threshold: Some(3), ..ask_agent("/ready") }),
+        readiness_probe: Some(Probe { period_seconds: Some(5), failure_threshold: Some(3), ..agent_probe("/ready") }),
         security_context: Some(SecurityContext {
             allow_privilege_escalation: Some(false),
             capabilities: Some(no_capabilities()),
@@ -169,12 +170,12 @@ fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
 }
 
 fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
-    let mut prepare = our_container(server, config, "init");
-    prepare.env.get_or_insert_default().extend(env::copies(server).into_iter().chain(env::way_back(server)));
-    if server.may_be_ordered_back() {
-        prepare.volume_mounts.get_or_insert_default().push(mount(ORDERS_VOLUME, ORDERS_DIR, true));
+    let mut prepare = base_agent_container(server, config, "init");
+    prepare.env.get_or_insert_default().extend(env::backup_env(server).into_iter().chain(env::rollback_env(server)));
+    if server.accepts_restore_requests() {
+        prepare.volume_mounts.get_or_insert_default().push(mount(INIT_REQUESTS_VOLUME, INIT_REQUESTS_DIR, true));
     }
-    if server.mounts_apart().is_some() {
+    if server.extra_restore_claim().is_some() {
         prepare.volume_mounts.get_or_insert_default().push(mount(RESTORE_VOLUME, RESTORE_DIR, true));
     }
     Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
@@ -190,11 +191,11 @@ fn build_agent(server: &CheckedServer, config: &Config) -> Container {
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
-        ..our_container(server, config, "sidecar")
+        ..base_agent_container(server, config, "sidecar")
     }
 }
 
-fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
+fn base_agent_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
     let mut mounts =
         vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
     if server.backup.is_some() {
@@ -204,7 +205,7 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
     Container {
         image: Some(config.agent_image.clone()),
         command: Some(vec!["/agent".to_owned(), verb.to_owned()]),
-        env: Some(env::agent(server, config)),
+        env: Some(env::agent_env(server, config)),
         volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
             requests: Some(quantities(&[("cpu", "5m"), ("memory", "32Mi")])),
@@ -217,10 +218,10 @@ fn our_container(server: &CheckedServer, config: &Config, verb: &str) -> Contain
 }
 
 fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
-    let orders = server.may_be_ordered_back().then(|| Volume {
-        name: ORDERS_VOLUME.to_owned(),
+    let init_requests = server.accepts_restore_requests().then(|| Volume {
+        name: INIT_REQUESTS_VOLUME.to_owned(),
         config_map: Some(ConfigMapVolumeSource {
-            name: orders_map_name(&server.name),
+            name: init_requests_map_name(&server.name),
             // The ConfigMap exists only while there is a request, and a pod must start without it.
             optional: Some(true),
             ..ConfigMapVolumeSource::default()
@@ -235,8 +236,8 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
         }),
         ..Volume::default()
     };
-    let copies = server.copies_claim().map(|claim| claimed(BACKUP_VOLUME, &claim));
-    let others = server.mounts_apart().map(|claim| claimed(RESTORE_VOLUME, claim));
+    let backups = server.backup_volume_claim().map(|claim| claimed(BACKUP_VOLUME, &claim));
+    let others = server.extra_restore_claim().map(|claim| claimed(RESTORE_VOLUME, claim));
     let mut volumes = vec![
         claimed("data", server.storage.existing_claim.as_ref().unwrap_or(&server.claim_name())),
         Volume {
@@ -256,7 +257,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
             ..Volume::default()
         },
     ];
-    volumes.extend(copies.into_iter().chain(orders).chain(others));
+    volumes.extend(backups.into_iter().chain(init_requests).chain(others));
     volumes
 }
 
@@ -288,7 +289,7 @@ pub(super) fn confined() -> SecurityContext {
     }
 }
 
-fn ask_agent(path: &str) -> Probe {
+fn agent_probe(path: &str) -> Probe {
     Probe {
         http_get: Some(HTTPGetAction {
             path: Some(path.to_owned()),

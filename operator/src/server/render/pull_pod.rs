@@ -9,16 +9,16 @@ use k8s_openapi::api::core::v1::{
 
 use super::super::check::CheckedServer;
 use super::super::image_pull::request::PullRequest;
-use super::super::image_pull::state::PULLED_WITHIN;
+use super::super::image_pull::state::PULL_TIMEOUT;
 use super::child_meta;
 use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
 use crate::k8s::labels;
 
 /// User ID where the server's image runs as root, or its user is unknown.
-const NOBODY: i64 = 65_534;
+const NOBODY_UID: i64 = 65_534;
 
 /// Resources of each container of the pod.
-const ROOM: [(&str, &str); 2] = [("cpu", "20m"), ("memory", "32Mi")];
+const PULL_RESOURCES: [(&str, &str); 2] = [("cpu", "20m"), ("memory", "32Mi")];
 
 /// The name of the pull pod. It cannot collide with a pod of a `StatefulSet`, whose name ends in a number.
 pub(crate) fn pull_name(server: &str) -> String {
@@ -26,13 +26,13 @@ pub(crate) fn pull_name(server: &str) -> String {
 }
 
 /// The pod that makes `question.node` pull the requested images, as the pods of `goal` would.
-pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, question: &PullRequest, agent: &str) -> Pod {
+pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, request: &PullRequest, agent: &str) -> Pod {
     let mut metadata = child_meta(server, pull_name(&server.name));
     // It differs from the name label of a server, by which Service, StatefulSet and budget select.
     metadata.labels.get_or_insert_default().insert(labels::NAME.to_owned(), "papermc-images".to_owned());
-    metadata.annotations = Some(BTreeMap::from([(labels::IMAGES.to_owned(), question.digest.clone())]));
+    metadata.annotations = Some(BTreeMap::from([(labels::IMAGES.to_owned(), request.digest.clone())]));
     let goal = goal.spec.as_ref();
-    let containers = question.images.iter().enumerate().map(|(at, (image, policy))| Container {
+    let containers = request.images.iter().enumerate().map(|(at, (image, policy))| Container {
         name: format!("image-{at}"),
         image: Some(image.clone()),
         image_pull_policy: Some(policy.clone()),
@@ -45,8 +45,8 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
         // A namespace with a quota requires both, and one with limits may require a ratio, so they are equal. They are small because a node
         // may be full of servers, and just large enough to start a process.
         resources: Some(ResourceRequirements {
-            requests: Some(quantities(&ROOM)),
-            limits: Some(quantities(&ROOM)),
+            requests: Some(quantities(&PULL_RESOURCES)),
+            limits: Some(quantities(&PULL_RESOURCES)),
             ..ResourceRequirements::default()
         }),
         security_context: Some(confined()),
@@ -58,7 +58,7 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
             containers: containers.collect(),
             // The node is set directly, without the scheduler: no other node helps. The pod tolerates every taint that the server may
             // tolerate.
-            node_name: Some(question.node.clone()),
+            node_name: Some(request.node.clone()),
             tolerations: Some(vec![Toleration { operator: Some("Exists".to_owned()), ..Toleration::default() }]),
             // The kubelet uses these credentials with the registry. No token is mounted.
             image_pull_secrets: goal.and_then(|spec| spec.image_pull_secrets.clone()),
@@ -68,11 +68,11 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
             restart_policy: Some("Never".to_owned()),
             enable_service_links: Some(false),
             // The limit applies if no operator is left to delete the pod.
-            active_deadline_seconds: Some(PULLED_WITHIN.as_secs()),
+            active_deadline_seconds: Some(PULL_TIMEOUT.as_secs()),
             termination_grace_period_seconds: Some(1),
             security_context: Some(PodSecurityContext {
                 run_as_non_root: Some(true),
-                run_as_user: Some(goal.map_or(NOBODY, user)),
+                run_as_user: Some(goal.map_or(NOBODY_UID, server_user)),
                 seccomp_profile: Some(runtime_default()),
                 ..PodSecurityContext::default()
             }),
@@ -83,11 +83,11 @@ pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, questio
 }
 
 /// The user of the server. A namespace with a range of users admits it.
-fn user(goal: &PodSpec) -> i64 {
+fn server_user(goal: &PodSpec) -> i64 {
     let game = goal.containers.iter().find(|container| container.name == SERVER_CONTAINER);
-    let own = game.and_then(|game| game.security_context.as_ref()?.run_as_user);
+    let server_uid = game.and_then(|game| game.security_context.as_ref()?.run_as_user);
     let of_pod = || goal.security_context.as_ref().and_then(|context| context.run_as_user);
-    own.or_else(of_pod).filter(|user| *user != 0).unwrap_or(NOBODY)
+    server_uid.or_else(of_pod).filter(|user| *user != 0).unwrap_or(NOBODY_UID)
 }
 
 #[cfg(test)]
@@ -100,8 +100,8 @@ mod tests {
     use crate::server::image_pull::request::tests::{goal, pod};
 
     fn built(goal: &PodTemplateSpec) -> Pod {
-        let question = PullRequest::of(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
-        build_pull(&check(&server(json!({}))).unwrap(), goal, &question, "agent:2")
+        let request = PullRequest::from_goal(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
+        build_pull(&check(&server(json!({}))).unwrap(), goal, &request, "agent:2")
     }
 
     fn new_images() -> PodTemplateSpec {
@@ -158,7 +158,7 @@ mod tests {
     fn pull_pod_uses_server_credentials_and_non_root_user() {
         let mut goal = new_images();
         let user_of = |goal: &PodTemplateSpec| built(goal).spec.unwrap().security_context.unwrap().run_as_user;
-        assert_eq!(user_of(&goal), Some(NOBODY));
+        assert_eq!(user_of(&goal), Some(NOBODY_UID));
         let spec = goal.spec.as_mut().unwrap();
         spec.image_pull_secrets = serde_json::from_value(json!([{"name": "registry"}])).unwrap();
         spec.service_account_name = Some("games".to_owned());
@@ -169,6 +169,6 @@ mod tests {
         assert_eq!(built.service_account_name.as_deref(), Some("games"));
         let spec = goal.spec.as_mut().unwrap();
         spec.containers[0].security_context = serde_json::from_value(json!({"runAsUser": 0})).unwrap();
-        assert_eq!(user_of(&goal), Some(NOBODY), "root is let in nowhere that matters");
+        assert_eq!(user_of(&goal), Some(NOBODY_UID), "root is let in nowhere that matters");
     }
 }

@@ -14,15 +14,15 @@ use super::child_meta;
 use crate::k8s::labels;
 
 /// The partition number. With `Closed` (1) the only pod keeps its revision, whatever the template contains.
-pub(crate) fn partition(door: Partition) -> i32 {
-    match door {
+pub(crate) fn partition_number(partition: Partition) -> i32 {
+    match partition {
         Partition::Closed => 1,
         Partition::Open => 0,
     }
 }
 
 /// The state of a partition number. `None` is 0 by the API's default.
-pub(crate) fn door(partition: Option<i32>) -> Partition {
+pub(crate) fn partition_from_number(partition: Option<i32>) -> Partition {
     if partition.unwrap_or(0) == 0 { Partition::Open } else { Partition::Closed }
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn build_stateful_set(
             update_strategy: Some(StatefulSetUpdateStrategy {
                 type_: Some("RollingUpdate".to_owned()),
                 rolling_update: Some(RollingUpdateStatefulSetStrategy {
-                    partition: Some(partition(at)),
+                    partition: Some(partition_number(at)),
                     ..RollingUpdateStatefulSetStrategy::default()
                 }),
             }),

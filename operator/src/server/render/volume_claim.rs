@@ -64,9 +64,9 @@ mod tests {
         })))
         .unwrap();
         assert!(build_claim(&checked).unwrap().metadata.owner_references.is_some());
-        let copies = build_backup_claim(&checked).unwrap();
-        assert_eq!(copies.metadata.owner_references, None);
-        let spec = copies.spec.unwrap();
+        let claim = build_backup_claim(&checked).unwrap();
+        assert_eq!(claim.metadata.owner_references, None);
+        let spec = claim.spec.unwrap();
         assert_eq!(spec.storage_class_name.as_deref(), Some("slow"));
         assert_eq!(spec.resources.unwrap().requests.unwrap()["storage"].0, "7Gi");
     }

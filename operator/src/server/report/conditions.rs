@@ -7,33 +7,33 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::text;
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Players, PodPhase, Verification};
-use scheduler::protocol::last_words::WorldRefused;
+use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
 
 use super::backup::BACKUP_READY;
 use super::backup_schedule::BACKUP_CRON_VALID;
-use super::events::{approval_needed, waits_in_words};
-use super::manual_recovery::{no_backup, past_refusal, undo_would_lose};
+use super::events::{approval_needed, follow_wait_message};
+use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::RESTORED_FROM;
-use super::waiting::{asleep_in_words, players_in_words, turn_in_words};
+use super::waiting::{players_message, scaled_to_zero_message, update_slot_message};
 use super::{
-    LONGEST_MESSAGE, PassReport, backup, backup_schedule, condition, crash_loop, displaced_jars, drain, drift,
-    image_pull, in_words, is_open, seed_volume, update_blocked, world_damage,
+    MAX_MESSAGE_LENGTH, PassReport, backup, backup_schedule, condition, crash_loop, displaced_jars, drain, drift,
+    explanation_message, image_pull, is_open, seed_volume, update_blocked, world_damage,
 };
 use crate::error_chain::cut;
-use crate::server::backups::copies;
+use crate::server::backups::current_backups;
 use crate::server::changes;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
-use crate::server::next_window::{SPOILT, SUSPENDED};
+use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::partial::urgent::UrgentUpdate;
 use crate::server::requested_restore;
 
 mod init_container;
 mod unplanned;
 
-pub(super) use unplanned::{build_failure, build_on_trial, build_trouble};
+pub(super) use unplanned::{build_blocked, build_failure, build_rollout};
 
 /// The reason of `Updating` while a countdown is in progress that a joining player cancels.
 pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
@@ -42,15 +42,15 @@ pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
 
 /// Whether the files of the next lock are available. The condition is absent while they are.
-const FILES_BROUGHT: &str = "ArtifactsReady";
+const ARTIFACTS_READY: &str = "ArtifactsReady";
 /// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
 
 /// Set while the pod's agent is reachable and rejects the operator's requests. The condition is absent otherwise.
-pub(super) const AGENT_REFUSES: &str = "AgentRejectsRequests";
+pub(super) const AGENT_REJECTS: &str = "AgentRejectsRequests";
 /// How long a rejection is tolerated. An agent that has just started rejects requests that were signed before. An operator that has just
 /// lost its lease is rejected once.
-const REFUSES_FOR: SignedDuration = SignedDuration::from_secs(20);
+const REJECTION_TOLERANCE: SignedDuration = SignedDuration::from_secs(20);
 
 /// The conditions of a complete pass.
 pub(super) fn build_conditions(
@@ -63,96 +63,92 @@ pub(super) fn build_conditions(
     let (history, before) = (&before.history, before.conditions.as_slice());
     let plan = report.plan;
     let now = report.now;
-    let of = |of, holds, reason: &str, message: String| condition(server, of, holds, reason, message, now, before);
+    let of = |of, status, reason: &str, message: String| condition(server, of, status, reason, message, now, before);
     let update = plan.is_update();
     let (up, reason, message) = ready(checked, report);
-    let words = in_words(&plan.explanation);
+    let explanation = explanation_message(&plan.explanation);
     let mut conditions = vec![of("Ready", Some(up), reason, message)];
     conditions.push(if plan.solved {
         of("Resolved", Some(true), "Solved", first_line(&text::render(&plan.explanation, now)))
     } else if !plan.is_impossible() {
-        of("Resolved", None, "MetadataMissing", words)
+        of("Resolved", None, "MetadataMissing", explanation)
     } else {
-        of("Resolved", Some(false), "NoSolution", words)
+        of("Resolved", Some(false), "NoSolution", explanation)
     });
     conditions.push(if update {
-        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&changes::in_words(&plan.changes), 1_024))
+        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&changes::format_changes(&plan.changes), 1_024))
     } else {
-        of("UpdateAvailable", Some(false), "UpToDate", "what should run runs".to_owned())
+        of("UpdateAvailable", Some(false), "UpToDate", "The server is up to date.".to_owned())
     });
-    let (blocked, why, message) = update_blocked::in_words(plan, before);
+    let (blocked, why, message) = update_blocked::condition_parts(plan, before);
     conditions.push(of(update_blocked::UPDATE_BLOCKED, blocked, &why, message));
-    if let Some((holds, reason, message)) = backup::ready(checked, report) {
+    if let Some((status, reason, message)) = backup::condition_parts(checked, report) {
         // While the agent is unreachable, the last condition remains.
-        let is_silent = holds.is_none() && reason == "AgentUnreachable";
-        let kept = before.iter().find(|old| {
-            old.type_ == BACKUP_READY && (is_silent || (holds == Some(true) && backup::stands(old, report)))
+        let is_silent = status.is_none() && reason == "AgentUnreachable";
+        let previous = before.iter().find(|old| {
+            old.type_ == BACKUP_READY && (is_silent || (status == Some(true) && backup::failure_remains(old, report)))
         });
-        conditions.push(kept.cloned().unwrap_or_else(|| of(BACKUP_READY, holds, reason, message)));
+        conditions.push(previous.cloned().unwrap_or_else(|| of(BACKUP_READY, status, reason, message)));
     }
-    if let Some((is_valid, reason, message)) = backup_schedule::in_words(server, checked, report) {
+    if let Some((is_valid, reason, message)) = backup_schedule::condition_parts(server, checked, report) {
         conditions.push(of(BACKUP_CRON_VALID, Some(is_valid), reason, message));
     }
     if let Some(why) = &plan.files_problem {
-        conditions.push(of(FILES_BROUGHT, Some(false), "FilesMissing", cut(why, 1_024)));
-    } else if let Some(why) = plan.staging_problem(report.seen) {
-        conditions.push(of(FILES_BROUGHT, Some(false), NOT_STAGED, cut(&not_staged(why), 1_024)));
-    } else if plan.is_staging(report.seen) {
+        conditions.push(of(ARTIFACTS_READY, Some(false), "FilesMissing", cut(why, 1_024)));
+    } else if let Some(why) = plan.staging_problem(report.observed) {
+        conditions.push(of(ARTIFACTS_READY, Some(false), NOT_STAGED, cut(&not_staged_message(why), 1_024)));
+    } else if plan.is_staging(report.observed) {
         // During a retry, the last condition remains.
-        conditions.extend(before.iter().find(|old| old.type_ == FILES_BROUGHT && old.reason == NOT_STAGED).cloned());
+        conditions.extend(before.iter().find(|old| old.type_ == ARTIFACTS_READY && old.reason == NOT_STAGED).cloned());
     }
-    conditions
-        .extend(image_pull::pulled(report).map(|(what, holds, reason, message)| of(what, holds, reason, message)));
-    conditions.extend(of_the_pod(report).map(|(what, reason, message)| of(what, Some(true), reason, message)));
-    if let Some((reason, message)) = crash_loop::in_words(checked, report, before) {
-        conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
+    conditions.extend(
+        image_pull::condition_parts(report).map(|(type_, status, reason, message)| of(type_, status, reason, message)),
+    );
+    conditions.extend(pod_conditions(report).map(|(type_, reason, message)| of(type_, Some(true), reason, message)));
+    if let Some((reason, message)) = crash_loop::reason_and_message(checked, report, before) {
+        conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, MAX_MESSAGE_LENGTH)));
     }
-    conditions.extend(world_damage::condition(checked, report, before, |what, reason, message| {
-        of(what, Some(true), reason, message)
+    conditions.extend(world_damage::condition(checked, report, before, |type_, reason, message| {
+        of(type_, Some(true), reason, message)
     }));
-    conditions.extend(of_own_jars(report, before, |message| {
-        of(displaced_jars::JARS_SET_ASIDE, Some(true), displaced_jars::IN_THE_WAY, message)
+    conditions.extend(displaced_jars_condition(report, before, |message| {
+        of(displaced_jars::JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)
     }));
-    if let Some(message) = update_blocked::shared_names(&plan.explanation) {
-        conditions.push(of(
-            "DuplicatePluginName",
-            Some(true),
-            update_blocked::TWO_FILES_ONE_NAME,
-            cut(&message, 1_024),
-        ));
+    if let Some(message) = update_blocked::name_conflicts(&plan.explanation) {
+        conditions.push(of("DuplicatePluginName", Some(true), update_blocked::TWO_JARS_ONE_NAME, cut(&message, 1_024)));
     }
-    if let Some(undo) = &plan.undo {
-        let message = cut(&undo.in_words(&checked.namespace, &checked.name, history), 1_024);
-        conditions.push(of("PinnedToSet", Some(true), undo.reason(), message));
+    if let Some(pinned_set) = &plan.pinned_set {
+        let message = cut(&pinned_set.message(&checked.namespace, &checked.name, history), 1_024);
+        conditions.push(of("PinnedToSet", Some(true), pinned_set.reason(), message));
     }
-    if let Some((comes, reason, message)) = plan.alone.in_words() {
-        conditions.push(of("Scoped", Some(comes), reason, cut(&message, 1_024)));
+    if let Some((is_partial, reason, message)) = plan.partial.condition_parts() {
+        conditions.push(of("Scoped", Some(is_partial), reason, cut(&message, 1_024)));
     }
-    if let Some((waits, reason, message)) = plan.restores.in_words() {
+    if let Some((waits, reason, message)) = plan.restores.condition_parts() {
         conditions.push(of("RestoreRequested", Some(waits), reason, message));
     }
     if checked.restore_from.is_some() {
         // While the agent is unreachable, the last condition remains.
-        let known = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
-        let said = seed_volume::came_of(checked, report);
-        let said = said.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
-        conditions.extend(said.or(known));
+        let previous = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
+        let result = seed_volume::condition_parts(checked, report);
+        let result = result.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
+        conditions.extend(result.or(previous));
     }
-    if plan.consent.needs_approval {
+    if plan.approval.needs_approval {
         conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
     }
-    if let Some(waits) = &plan.waits {
-        let message = cut(&waits_in_words(waits, checked, now), 1_024);
+    if let Some(waits) = &plan.follow_wait {
+        let message = cut(&follow_wait_message(waits, checked, now), 1_024);
         conditions.push(of("WaitingForLeaderServer", Some(true), waits.reason(), message));
     }
-    if let Some((reason, message)) = drain::in_words(checked, report) {
-        conditions.push(of(drain::DRAINING, Some(true), reason, cut(&message, LONGEST_MESSAGE)));
+    if let Some((reason, message)) = drain::reason_and_message(checked, report) {
+        conditions.push(of(drain::DRAINING, Some(true), reason, cut(&message, MAX_MESSAGE_LENGTH)));
     }
-    if plan.outlook.is_suspended {
+    if plan.next_window.is_suspended {
         conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
     }
-    if plan.outlook.is_spoilt {
-        conditions.push(of("NoUsableWindow", Some(true), "BlackoutsCoverWindows", SPOILT.to_owned()));
+    if plan.next_window.has_no_usable_window {
+        conditions.push(of("NoUsableWindow", Some(true), "BlackoutsCoverWindows", NO_USABLE_WINDOW.to_owned()));
     }
     let (updating, reason, message) = updating(checked, report, last);
     conditions.push(of("Updating", Some(updating), reason, message));
@@ -160,98 +156,109 @@ pub(super) fn build_conditions(
 }
 
 /// Problems of the pod that a user should fix. Each condition is absent while there is no problem.
-fn of_the_pod(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    let agent = report.seen.report.as_deref();
-    let drift = drift::in_words(report).map(|(reason, message)| ("Drifted", reason, message));
+fn pod_conditions(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
+    let agent = report.observed.report.as_deref();
+    let drift = drift::reason_and_message(report).map(|(reason, message)| ("Drifted", reason, message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
-        let message = "RCON answers on the pod's own address; the server's software does not honour `rcon.ip`";
+        let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
         ("RconExposed", "ReachableOnPodIP", message.to_owned())
     });
-    let refused = agent_refuses(report).map(|(reason, words)| (AGENT_REFUSES, reason, cut(words, 1_024)));
+    let refused = agent_rejection(report).map(|(reason, message)| (AGENT_REJECTS, reason, cut(message, 1_024)));
     drift.into_iter().chain(exposed).chain(refused)
 }
 
 /// The condition for displaced JARs. While the agent is unreachable, the last one remains.
-fn of_own_jars(report: &PassReport<'_>, before: &[Condition], of: impl Fn(String) -> Condition) -> Option<Condition> {
-    match report.seen.report.as_deref() {
-        Some(agent) => displaced_jars::in_words(agent).map(of),
-        None => before.iter().find(|old| old.type_ == displaced_jars::JARS_SET_ASIDE).cloned(),
+fn displaced_jars_condition(
+    report: &PassReport<'_>,
+    before: &[Condition],
+    of: impl Fn(String) -> Condition,
+) -> Option<Condition> {
+    match report.observed.report.as_deref() {
+        Some(agent) => displaced_jars::message(agent).map(of),
+        None => before.iter().find(|old| old.type_ == displaced_jars::JARS_DISPLACED).cloned(),
     }
 }
 
 /// Why a reachable agent rejects all requests, if this has lasted longer than its own start explains.
-pub(super) fn agent_refuses<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
-    let is_news = report.now < report.seen.silent_since + REFUSES_FOR;
-    let refusal = report.seen.refusal.as_ref().filter(|_| !is_news)?;
+pub(super) fn agent_rejection<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
+    let is_news = report.now < report.observed.silent_since + REJECTION_TOLERANCE;
+    let refusal = report.observed.refusal.as_ref().filter(|_| !is_news)?;
     Some((refusal.0, &refusal.1))
 }
 
-fn not_staged(why: &str) -> String {
-    format!("the files of the next set are not on the volume, and what runs stays: {why}; it is tried again by itself")
+fn not_staged_message(why: &str) -> String {
+    format!(
+        "The files of the next version set are not on the volume: {why}. The running set stays. The download is \
+    retried automatically."
+    )
 }
 
-fn first_line(words: &str) -> String {
-    cut(words.lines().next().unwrap_or_default(), LONGEST_MESSAGE)
+fn first_line(message: &str) -> String {
+    cut(message.lines().next().unwrap_or_default(), MAX_MESSAGE_LENGTH)
 }
 
 fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
-    let asleep = report.plan.seen.set.is_some_and(|set| set.asleep);
-    match report.plan.seen.pod.map(|pod| pod.life) {
-        Some(PodPhase::Up) if report.plan.proof.verdict == Verification::Failed => {
-            (false, "VerificationFailed", report.plan.proof.problem.clone())
+    let is_scaled_to_zero =
+        report.plan.observation.stateful_set.is_some_and(|stateful_set| stateful_set.scaled_to_zero);
+    match report.plan.observation.pod.map(|pod| pod.phase) {
+        Some(PodPhase::Up) if report.plan.verification.result == Verification::Failed => {
+            (false, "VerificationFailed", report.plan.verification.problem.clone())
         }
-        Some(PodPhase::Up) => (true, "Running", "the server answers".to_owned()),
+        Some(PodPhase::Up) => (true, "Running", "The server answers.".to_owned()),
         Some(PodPhase::Starting { .. }) => (
             false,
             "Starting",
-            cut(&format!("the server is starting{}", init_container::awaited(report)), LONGEST_MESSAGE),
+            cut(&format!("The server is starting.{}", init_container::error_suffix(report)), MAX_MESSAGE_LENGTH),
         ),
-        Some(PodPhase::Down) if report.seen.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
-            let message = "the server was stopped from inside (`/stop`), and is started again";
+        Some(PodPhase::Down) if report.observed.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
+            let message = "The server was stopped in the game (`/stop`) and is started again.";
             (false, "StoppedInGame", message.to_owned())
         }
-        Some(PodPhase::Down) => (false, "Down", "the server's process is not there".to_owned()),
-        Some(PodPhase::Refused) => refused(checked, report),
-        Some(PodPhase::Stopping { .. }) => (false, "Stopping", "the pod is being stopped".to_owned()),
+        Some(PodPhase::Down) => (false, "Down", "The server's process is not running.".to_owned()),
+        Some(PodPhase::Refused) => init_refusal(checked, report),
+        Some(PodPhase::Stopping { .. }) => (false, "Stopping", "The pod is being stopped.".to_owned()),
         None if report.plan.is_stopped() => {
-            (false, STOPPED_BY_CRASHES, format!("the server is stopped after a loop of crashes; see {CRASH_LOOP}"))
+            (false, STOPPED_BY_CRASHES, format!("The server is stopped after a crash loop. See {CRASH_LOOP}."))
         }
-        None if asleep => (false, "Asleep", "`spec.replicas` is 0".to_owned()),
-        None => (false, "NoPod", "there is no pod yet".to_owned()),
+        None if is_scaled_to_zero => (false, "ScaledToZero", "`spec.replicas` is 0.".to_owned()),
+        None => (false, "NoPod", "The pod does not exist yet.".to_owned()),
     }
 }
 
 /// Why the init container refuses to let the server start.
-fn refused(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
-    if let Some(why) = backup::refused(report) {
+fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
+    if let Some(why) = backup::start_refusal(report) {
         return (false, "BackupFailed", why);
     }
-    if let Some(why) = seed_volume::refused(report) {
+    if let Some(why) = seed_volume::start_refusal(report) {
         return (false, seed_volume::NOT_RESTORED_YET, why);
     }
-    let silent = || "the agent refused to open the world; see the log of container `prepare`".to_owned();
-    let why = refusal(report).unwrap_or_else(silent);
-    let copies = report.seen.world_refused().and_then(|said| said.copies);
-    let back = copies.as_ref().map(|copies| match copies.first() {
-        Some(copy) => in_its_place(checked, copy),
-        None => "There is no good copy that it could open".to_owned(),
+    let silent = || "The agent refused to open the world: see the log of container `prepare`".to_owned();
+    let why = refusal_message(report).unwrap_or_else(silent);
+    let backups = report.observed.world_refused().and_then(|refusal| refusal.backups);
+    let replace_hint = backups.as_ref().map(|backups| match backups.first() {
+        Some(backup) => replace_worlds_hint(checked, backup),
+        None => "There is no good backup that it could open".to_owned(),
     });
-    let ways: Vec<String> = [Some(cut(&why, 512)), back, past_refusal(checked, report)].into_iter().flatten().collect();
-    (false, "WorldRefused", cut(&ways.join(". "), LONGEST_MESSAGE))
+    let ways: Vec<String> = [Some(cut(&why, 512)), replace_hint, roll_forward_past_refusal(checked, report)]
+        .into_iter()
+        .flatten()
+        .collect();
+    (false, "WorldRefused", cut(&ways.join(". "), MAX_MESSAGE_LENGTH))
 }
 
 /// The command with which a user replaces the worlds by a backup.
-pub(super) fn in_its_place(checked: &CheckedServer, copy: &str) -> String {
+pub(super) fn replace_worlds_hint(checked: &CheckedServer, backup: &str) -> String {
     format!(
-        "The copy `{copy}` takes the place of the worlds, and what was built since is lost, by `{}`",
-        requested_restore::command(checked, copy)
+        "To replace the worlds by the backup `{backup}`, and lose all progress since then, run `{}`",
+        requested_restore::restore_command(checked, backup)
     )
 }
 
 /// The message that the init container wrote when it refused the start.
-pub(super) fn refusal(report: &PassReport<'_>) -> Option<String> {
-    let words = report.seen.last_words()?;
-    Some(cut(&WorldRefused::read(words).map_or_else(|| words.to_owned(), |said| said.why), 1_024))
+pub(super) fn refusal_message(report: &PassReport<'_>) -> Option<String> {
+    let message = report.observed.termination_message()?;
+    Some(cut(&WorldRefused::parse(message).map_or_else(|| message.to_owned(), |refusal| refusal.why), 1_024))
 }
 
 fn updating(
@@ -260,9 +267,9 @@ fn updating(
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
     match report.step {
-        Step::Settled => (false, "Stable", "nothing is under way".to_owned()),
-        Step::Wait(waiting) => waiting_in_words(waiting, checked, report, last),
-        Step::Reannounce { ends, .. } => waiting_in_words(WaitingOn::Countdown { ends }, checked, report, last),
+        Step::UpToDate => (false, "Stable", "No change is in progress.".to_owned()),
+        Step::Wait(waiting) => waiting_condition(waiting, checked, report, last),
+        Step::Reannounce { ends, .. } => waiting_condition(WaitingOn::Countdown { ends }, checked, report, last),
         step @ (Step::Create { .. }
         | Step::Stage
         | Step::Announce { .. }
@@ -280,89 +287,113 @@ fn updating(
         | Step::EndRestart
         | Step::BeginDrain { .. }
         | Step::EndDrain
-        | Step::CancelAnnouncement { .. }) => (true, "StepExecuted", format!("step: {}", step.name())),
+        | Step::CancelAnnouncement { .. }) => {
+            (true, "StepExecuted", format!("The step `{}` was executed.", step.name()))
+        }
     }
 }
 
-fn waiting_in_words(
+fn waiting_condition(
     waiting: WaitingOn,
     checked: &CheckedServer,
     report: &PassReport<'_>,
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
-    let problem = || report.plan.proof.problem.clone();
+    let problem = || report.plan.verification.problem.clone();
     // The last verification is about the running set, and not about the one that failed.
     let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),
-        WaitingOn::Countdown { ends } if report.plan.opportunistic.occasion == Some(OpportunityReason::Empty) => (
+        WaitingOn::Countdown { ends } if report.plan.opportunistic.reason == Some(OpportunityReason::Empty) => (
             true,
             COUNTDOWN_WHILE_EMPTY,
-            format!("nobody is on; the server stops at {ends} if nobody joins until then"),
+            format!("No players are online. The server stops at {ends} unless a player joins."),
         ),
-        WaitingOn::Countdown { ends } => (true, "Countdown", format!("players are warned; the server stops at {ends}")),
-        WaitingOn::Eviction => {
-            (false, "Draining", "nothing is under way; the server may be evicted from its node".to_owned())
+        WaitingOn::Countdown { ends } => {
+            (true, "Countdown", format!("Players are warned. The server stops at {ends}."))
         }
-        WaitingOn::Players { until } => (true, "WaitingForPlayers", players_in_words(until, report)),
+        WaitingOn::Eviction => {
+            (false, "Draining", "No change is in progress. The server may be evicted from its node.".to_owned())
+        }
+        WaitingOn::Players { until } => (true, "WaitingForPlayers", players_message(until, report)),
         WaitingOn::Agent { until } => {
-            let why = report.seen.refusal.as_ref().map_or(String::new(), |(_, words)| format!(": {words}"));
-            let since = match report.plan.seen.players {
+            let why = report.observed.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
+            let since = match report.plan.observation.players {
                 Players::Unknown { since } => format!(" since {since}"),
                 Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
             };
-            (true, "AgentUnreachable", cut(&format!("going on at {until}; nobody can be asked{since}{why}"), 1_024))
+            (
+                true,
+                "AgentUnreachable",
+                cut(
+                    &format!(
+                        "The agent is unreachable{since}{why}. Nightshift continues at \
+            {until}."
+                    ),
+                    1_024,
+                ),
+            )
         }
         WaitingOn::Controller => {
-            (true, "WaitingForController", "the StatefulSet controller has the next move".to_owned())
+            (true, "WaitingForController", "Waiting for the StatefulSet controller to replace the pod.".to_owned())
         }
-        WaitingOn::PodMissing => (true, "PodMissing", "the StatefulSet controller has to make the pod".to_owned()),
-        WaitingOn::PodStopping { .. } => (true, "PodStopping", "the pod is being stopped".to_owned()),
+        WaitingOn::PodMissing => {
+            (true, "PodMissing", "Waiting for the StatefulSet controller to create the pod.".to_owned())
+        }
+        WaitingOn::PodStopping { .. } => (true, "PodStopping", "The pod is being stopped.".to_owned()),
         WaitingOn::Start { until } => {
-            let message = format!("the server has until {until} to start{}", init_container::awaited(report));
-            (true, "Starting", cut(&message, LONGEST_MESSAGE))
+            let message = format!("The server has until {until} to start.{}", init_container::error_suffix(report));
+            (true, "Starting", cut(&message, MAX_MESSAGE_LENGTH))
         }
-        WaitingOn::Images => (true, "PullingImages", image_pull::awaited(report)),
+        WaitingOn::Images => (true, "PullingImages", image_pull::waiting_message(report)),
         WaitingOn::NoImage => (false, "NoImage", image_pull::problem(report).unwrap_or_default()),
-        WaitingOn::Proof { until } => {
-            let what = if report.plan.seen.is_restarted() { "restarted: the server" } else { "the new set" };
-            (true, "Proving", format!("{what} must stay well until {until}"))
+        WaitingOn::Verification { until } => {
+            let subject = if report.plan.observation.is_restarted() {
+                "The restarted server"
+            } else {
+                "The new \
+            version set"
+            };
+            (true, "Verifying", format!("{subject} must stay healthy until {until}."))
         }
-        WaitingOn::Asleep if report.plan.is_stopped() => {
-            (false, STOPPED_BY_CRASHES, format!("nothing begins while the server is stopped; see {CRASH_LOOP}"))
+        WaitingOn::ScaledToZero if report.plan.is_stopped() => {
+            (false, STOPPED_BY_CRASHES, format!("No update starts while the server is stopped. See {CRASH_LOOP}."))
         }
-        WaitingOn::Asleep => (false, "Asleep", asleep_in_words(report).to_owned()),
+        WaitingOn::ScaledToZero => (false, "ScaledToZero", scaled_to_zero_message(report).to_owned()),
         WaitingOn::NodeLost => (false, "NodeLost", node_lost(report)),
-        WaitingOn::SaveRefused { again } => (
+        WaitingOn::SaveRefused { retry_at: again } => (
             false,
             "SaveRefused",
             format!(
-                "the server did not confirm its save (disk full, permissions, RCON out of reach?); asked again at {again}"
+                "The server did not confirm its save. Possible causes: full disk, permissions, unreachable RCON. The \
+                save is retried at {again}."
             ),
         ),
-        WaitingOn::Held { failed } => (
+        WaitingOn::Blocked { failed } => (
             false,
             "Held",
             format!(
-                "revision {failed} failed here; it is tried again when the spec or a release changes. {}",
-                backup::failed_for(report).or_else(why_last).unwrap_or_else(problem)
+                "Revision {failed} failed on this server. It is tried again when the spec or a release changes. {}",
+                backup::missing_backup_reason(report).or_else(why_last).unwrap_or_else(problem)
             ),
         ),
         WaitingOn::BelowFloor { floor } => {
-            let way = backup::way_below(copies(report.seen), &report.plan.record.files);
+            let hint = backup::downgrade_hint(current_backups(report.observed), &report.plan.record.files);
             let text =
-                format!("a newer Minecraft has opened the world (format {floor}), which this set cannot open; {way}");
-            (false, "BelowFloor", cut(&text, LONGEST_MESSAGE))
+                format!("A newer Minecraft opened the world (format {floor}). This version set cannot open it. {hint}");
+            (false, "BelowFloor", cut(&text, MAX_MESSAGE_LENGTH))
         }
-        WaitingOn::WorldRefused => refused(checked, report),
-        WaitingOn::NoBackup => (false, "NoBackup", no_backup(checked, report)),
-        WaitingOn::RollbackWouldLoseProgress => (false, "RollbackWouldLoseProgress", undo_would_lose(checked, report)),
-        WaitingOn::ServerDown => (false, "ServerDown", cut(&init_container::why_down(report), LONGEST_MESSAGE)),
+        WaitingOn::WorldRefused => init_refusal(checked, report),
+        WaitingOn::NoBackup => (false, "NoBackup", no_backup_message(checked, report)),
+        WaitingOn::RollbackWouldLoseProgress => {
+            (false, "RollbackWouldLoseProgress", rollback_would_lose_message(checked, report))
+        }
+        WaitingOn::ServerDown => (false, "ServerDown", cut(&init_container::down_reason(report), MAX_MESSAGE_LENGTH)),
         WaitingOn::FirstStartFailed => (
             false,
             "FirstStartFailed",
-            seed_volume::refused(report).unwrap_or_else(|| {
-                "the first start did not succeed; correct the spec and it is tried at once".to_owned()
+            seed_volume::start_refusal(report).unwrap_or_else(|| {
+                "The first start failed. Correct the spec: the start is then retried at once.".to_owned()
             }),
         ),
     }
@@ -374,65 +405,65 @@ pub(super) fn waiting_for_window(
     report: &PassReport<'_>,
 ) -> (bool, &'static str, String) {
     let plan = report.plan;
-    let outlook = &plan.outlook;
-    if plan.consent.needs_approval {
-        let message = format!("the set {} is not approved; see ApprovalNeeded", plan.record.files.lock);
+    let next_window = &plan.next_window;
+    if plan.approval.needs_approval {
+        let message = format!("The version set {} is not approved. See ApprovalNeeded.", plan.record.files.lock);
         return (false, "ApprovalNeeded", message);
     }
-    let ask = "annotate nightshift.dev/apply-now to apply";
+    let apply_hint = "To apply the update anyway, annotate nightshift.dev/apply-now.";
     if plan.held_by_crashes {
-        let message = format!("the server's process ends again and again, see {CRASH_LOOP}; {ask} all the same");
+        let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {apply_hint}");
         return (false, "WaitingForServer", message);
     }
-    if let Some(waits) = plan.held_by_followed() {
-        let message = format!("{}; {ask} all the same", waits_in_words(waits, checked, report.now));
-        return (false, "WaitingForLeaderServer", cut(&message, LONGEST_MESSAGE));
+    if let Some(waits) = plan.leader_wait() {
+        let message = format!("{} {apply_hint}", follow_wait_message(waits, checked, report.now));
+        return (false, "WaitingForLeaderServer", cut(&message, MAX_MESSAGE_LENGTH));
     }
-    if let Some(not_yet) = &plan.not_yet {
-        let open = match plan.opportunistic.occasion {
-            Some(_) => "no window is needed",
-            None => "the window is open",
+    if let Some(unavailable) = &plan.slot_unavailable {
+        let open = match plan.opportunistic.reason {
+            Some(_) => "No window is needed.",
+            None => "The window is open.",
         };
         return (
             false,
             "WaitingForUpdateSlot",
-            cut(&format!("{open}; {}", turn_in_words(not_yet, checked)), LONGEST_MESSAGE),
+            cut(&format!("{open} {}", update_slot_message(unavailable, checked)), MAX_MESSAGE_LENGTH),
         );
     }
     let next = match opens {
-        Some(opens) => match plan.alone.early().and_then(UrgentUpdate::own) {
-            Some(own) if plan.gate == own.gate => format!("the window of {} opens at {opens}", own.scope),
-            Some(_) | None => format!("the window opens at {opens}"),
+        Some(opens) => match plan.partial.urgent().and_then(UrgentUpdate::own_window) {
+            Some(own_window) if plan.gate == own_window.gate => {
+                format!("The window of {} opens at {opens}.", own_window.scope)
+            }
+            Some(_) | None => format!("The window opens at {opens}."),
         },
-        None if is_open(plan.gate) => "what is left of the window is too short for the countdown".to_owned(),
-        None if outlook.is_suspended => SUSPENDED.to_owned(),
-        None if outlook.is_spoilt => SPOILT.to_owned(),
-        None => "no window opens by itself".to_owned(),
+        None if is_open(plan.gate) => "The rest of the window is too short for the countdown.".to_owned(),
+        None if next_window.is_suspended => SUSPENDED.to_owned(),
+        None if next_window.has_no_usable_window => NO_USABLE_WINDOW.to_owned(),
+        None => "No window opens automatically.".to_owned(),
     };
-    if let Some((name, until)) = &outlook.blackout {
-        return (false, "Blackout", format!("blackout `{name}` is on until {until}; {next}"));
+    if let Some((name, until)) = &next_window.blackout {
+        return (false, "Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
     }
-    let next = format!("{next}{}", plan.opportunistic.instead_of_waiting());
+    let next = format!("{next}{}", plan.opportunistic.window_suffix());
     match plan.gate {
         Gate::NoNewStarts { .. } => {
-            let message = format!("nothing begins in this last part of the window (`latestStart`); {next}");
+            let message = format!("No update starts in this last part of the window (`latestStart`). {next}");
             (false, "WaitingForWindow", message)
         }
-        Gate::Shut { opens: None } if outlook.is_suspended => {
-            (false, "Suspended", format!("{next}; {ask} all the same"))
-        }
-        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next}; {ask}")),
+        Gate::Shut { opens: None } if next_window.is_suspended => (false, "Suspended", format!("{next} {apply_hint}")),
+        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next} {apply_hint}")),
         Gate::Open { .. } | Gate::Shut { opens: Some(_) } => (false, "WaitingForWindow", next),
     }
 }
 
 fn node_lost(report: &PassReport<'_>) -> String {
-    let pod = report.seen.pod.as_ref();
+    let pod = report.observed.pod.as_ref();
     let node = pod.and_then(|pod| pod.spec.as_ref()).and_then(|spec| spec.node_name.clone()).unwrap_or_default();
-    let asked = pod.and_then(|pod| pod.metadata.deletion_timestamp.as_ref());
-    let since = asked.map_or_else(String::new, |at| format!("; its pod had to end by {}", at.0));
+    let deleted_at = pod.and_then(|pod| pod.metadata.deletion_timestamp.as_ref());
+    let since = deleted_at.map_or_else(String::new, |at| format!(", and its pod should have exited by {}", at.0));
     format!(
-        "node `{node}` does not answer{since}. Make sure that the machine is off, then: kubectl taint nodes {node} \
+        "Node `{node}` does not answer{since}. Make sure that the machine is off, then run: kubectl taint nodes {node} \
          node.kubernetes.io/out-of-service=nodeshutdown:NoExecute"
     )
 }

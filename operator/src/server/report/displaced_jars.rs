@@ -7,54 +7,55 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 
 /// Type of the condition.
-pub(super) const JARS_SET_ASIDE: &str = "JarsDisplaced";
+pub(super) const JARS_DISPLACED: &str = "JarsDisplaced";
 /// Reason of the condition.
-pub(super) const IN_THE_WAY: &str = "NameConflict";
+pub(super) const NAME_CONFLICT: &str = "NameConflict";
 /// Number of JARs that are named. The newest ones are named, because they are news for the user.
-const NAMED: usize = 4;
+const MAX_NAMED: usize = 4;
 
 /// The message of the condition. `None` if no displaced JAR exists: then there is no condition.
-pub(super) fn in_words(agent: &protocol::AgentReport) -> Option<String> {
+pub(super) fn message(agent: &protocol::AgentReport) -> Option<String> {
     let all = &agent.replaced;
     let named: Vec<String> =
-        all.iter().take(NAMED).map(|jar| format!("`{}` to {}", shown(&jar.file), place(jar))).collect();
-    let more = match all.len().saturating_sub(NAMED) {
+        all.iter().take(MAX_NAMED).map(|jar| format!("`{}` to {}", sanitized(&jar.file), quoted_path(jar))).collect();
+    let more = match all.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
-        more => format!(", and {more} before"),
+        more => format!(", and {more} earlier ones"),
     };
     (!named.is_empty()).then(|| {
         cut(
             &format!(
-                "moved out of the way of the managed plugin of the same name or place: {}{more}. The managed one runs in its stead; {WAY_OUT}",
+                "Displaced by the managed plugin of the same name or place: {}{more}. The managed plugin runs \
+                instead. {FIX_HINT}",
                 named.join(", ")
             ),
-            super::LONGEST_MESSAGE,
+            super::MAX_MESSAGE_LENGTH,
         )
     })
 }
 
-const WAY_OUT: &str = "what you still need of a file, copy from there, and remove the file: then this is over";
+const FIX_HINT: &str = "Copy from there what you still need, and remove the file. The condition then disappears.";
 
 /// The Event about the JARs that the previous condition does not name, so that each is reported once.
-pub(super) fn notes(agent: Option<&protocol::AgentReport>, before: &[Condition]) -> Option<EventText> {
-    let known = before.iter().find(|condition| condition.type_ == JARS_SET_ASIDE);
-    let is_known = |jar: &ReplacedJar| known.is_some_and(|known| known.message.contains(&place(jar)));
-    let fresh = agent?.replaced.iter().take(NAMED).filter(|jar| !is_known(jar));
-    let told: Vec<String> = fresh.map(|jar| format!("`{}` to {}", shown(&jar.file), place(jar))).collect();
-    (!told.is_empty()).then(|| EventText {
+pub(super) fn event(agent: Option<&protocol::AgentReport>, before: &[Condition]) -> Option<EventText> {
+    let previous = before.iter().find(|condition| condition.type_ == JARS_DISPLACED);
+    let is_known = |jar: &ReplacedJar| previous.is_some_and(|previous| previous.message.contains(&quoted_path(jar)));
+    let fresh = agent?.replaced.iter().take(MAX_NAMED).filter(|jar| !is_known(jar));
+    let moved: Vec<String> = fresh.map(|jar| format!("`{}` to {}", sanitized(&jar.file), quoted_path(jar))).collect();
+    (!moved.is_empty()).then(|| EventText {
         reason: "JarDisplaced",
         warning: true,
-        text: format!("moved out of the way of the managed plugin of the same name or place: {}", told.join(", ")),
+        text: format!("Displaced by the managed plugin of the same name or place: {}", moved.join(", ")),
     })
 }
 
 /// The path in backticks, so that no path is a prefix of another one.
-fn place(jar: &ReplacedJar) -> String {
-    format!("`{}`", shown(&jar.place))
+fn quoted_path(jar: &ReplacedJar) -> String {
+    format!("`{}`", sanitized(&jar.place))
 }
 
 /// A file name is untrusted text.
-fn shown(path: &str) -> String {
+fn sanitized(path: &str) -> String {
     cut(&path.chars().filter(|c| !c.is_control() && *c != '`').collect::<String>(), 80)
 }
 
@@ -80,34 +81,34 @@ mod tests {
 
     fn condition(agent: &protocol::AgentReport) -> Vec<Condition> {
         let of = |message| Condition {
-            type_: JARS_SET_ASIDE.to_owned(),
+            type_: JARS_DISPLACED.to_owned(),
             status: "True".to_owned(),
             observed_generation: None,
             last_transition_time: Time(Timestamp::UNIX_EPOCH),
-            reason: IN_THE_WAY.to_owned(),
+            reason: NAME_CONFLICT.to_owned(),
             message,
         };
-        in_words(agent).map(of).into_iter().collect()
+        message(agent).map(of).into_iter().collect()
     }
 
     #[test]
     fn displaced_jar_is_reported_once_and_stays_in_condition() {
         let one = agent(&["Warps.jar"]);
-        let note = notes(Some(&one), &[]).unwrap();
-        assert!(note.warning);
-        assert!(note.text.ends_with("`plugins/Warps.jar` to `.nightshift/replaced/Warps.jar`"), "{}", note.text);
-        let known = condition(&one);
-        assert!(known[0].message.contains("`plugins/Warps.jar` to `.nightshift/replaced/Warps.jar`"));
-        assert!(notes(Some(&one), &known).is_none());
-        assert!(notes(None, &known).is_none(), "a silent agent says nothing new");
+        let emitted = event(Some(&one), &[]).unwrap();
+        assert!(emitted.warning);
+        assert!(emitted.text.ends_with("`plugins/Warps.jar` to `.nightshift/replaced/Warps.jar`"), "{}", emitted.text);
+        let previous = condition(&one);
+        assert!(previous[0].message.contains("`plugins/Warps.jar` to `.nightshift/replaced/Warps.jar`"));
+        assert!(event(Some(&one), &previous).is_none());
+        assert!(event(None, &previous).is_none(), "a silent agent says nothing new");
         assert_eq!(condition(&agent(&[])), []);
     }
 
     #[test]
     fn displaced_jar_of_same_name_is_reported_again() {
-        let known = condition(&agent(&["Warps.jar.2"]));
-        let note = notes(Some(&agent(&["Warps.jar", "Warps.jar.2"])), &known).unwrap();
-        assert!(note.text.contains("Warps.jar`") && !note.text.contains("Warps.jar.2"), "{}", note.text);
+        let previous = condition(&agent(&["Warps.jar.2"]));
+        let emitted = event(Some(&agent(&["Warps.jar", "Warps.jar.2"])), &previous).unwrap();
+        assert!(emitted.text.contains("Warps.jar`") && !emitted.text.contains("Warps.jar.2"), "{}", emitted.text);
     }
 
     #[test]
@@ -115,10 +116,14 @@ mod tests {
         let names: Vec<String> = (0..20).map(|number| format!("{number}{}", "x".repeat(200))).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let all = agent(&names);
-        let known = condition(&all);
-        assert!(known[0].message.ends_with("this is over"), "nothing is cut away: {}", known[0].message);
-        assert!(known[0].message.contains("and 16 before"));
-        assert!(notes(Some(&all), &known).is_none());
-        assert!(notes(Some(&agent(&[&["new.jar"], &names[..]].concat())), &known).is_some());
+        let previous = condition(&all);
+        assert!(
+            previous[0].message.ends_with("The condition then disappears."),
+            "nothing is cut away: {}",
+            previous[0].message
+        );
+        assert!(previous[0].message.contains("and 16 earlier ones"));
+        assert!(event(Some(&all), &previous).is_none());
+        assert!(event(Some(&agent(&[&["new.jar"], &names[..]].concat())), &previous).is_some());
     }
 }

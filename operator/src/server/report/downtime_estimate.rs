@@ -4,33 +4,33 @@ use crds::PaperMCServerStatus;
 use crds::paper_mc_server::BeforeUpdate;
 use jiff::SignedDuration;
 use scheduler::backup::{Contents, Trigger};
-use scheduler::protocol::{self, BackupSeen, BackupsSeen};
+use scheduler::protocol::{self, BackupReport, BackupsReport};
 
 use super::PassReport;
 use super::events::downtime;
-use super::notifications::duration_in_words;
-use crate::server::backups::copies;
+use super::notifications::format_duration;
+use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 
 /// Assumed bytes per second of a backup, including its verification, if none was timed yet: one processor and a slow disk. A too long
 /// estimate does no harm.
-const GUESSED: u64 = 25_000_000;
+const ASSUMED_BYTES_PER_SECOND: u64 = 25_000_000;
 /// Minimum size of a backup for a measurement. A smaller one measures how long files take to open, and not the disk.
-const WORTH_TIMING: u64 = 10_000_000;
+const MIN_TIMED_BYTES: u64 = 10_000_000;
 
 /// Message about a step that cannot be undone and has no backup before it.
-const NO_COPY: &str = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
+const NO_BACKUP: &str = "No backup of the worlds is taken before it (`spec.backup`), and they cannot be downgraded";
 
 /// The expected downtime of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DowntimeEstimate {
     /// Downtime of this server's last update, without the backup.
     down: Option<SignedDuration>,
-    copy: Option<PreUpdateBackup>,
+    backup: Option<PreUpdateBackup>,
     /// The worlds cannot be downgraded afterwards, and no backup of them is taken before.
-    is_leap: bool,
+    is_irreversible: bool,
 }
 
 /// The backup before an update.
@@ -43,7 +43,7 @@ struct PreUpdateBackup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct TransferSize {
     bytes: u64,
-    takes: SignedDuration,
+    duration: SignedDuration,
     /// No backup has been timed on this server yet.
     is_guess: bool,
 }
@@ -54,7 +54,7 @@ enum UpcomingChange {
     /// The running set with changed pod settings.
     Same,
     /// The set that ran before: a roll-back.
-    Before,
+    Previous,
     /// Another set, or one that was rolled back and is tried again.
     Other,
 }
@@ -62,130 +62,133 @@ enum UpcomingChange {
 impl UpcomingChange {
     /// The agent does not report which set ran before. On a server with a backup before each change, the backup from before the running set
     /// names both.
-    fn of(goal: &str, settled: Option<&str>, seen: Option<&BackupsSeen>) -> Self {
-        if settled == Some(goal) {
+    fn new(goal: &str, stable: Option<&str>, backups: Option<&BackupsReport>) -> Self {
+        if stable == Some(goal) {
             return Self::Same;
         }
-        let last = seen.and_then(|seen| seen.last_of_worlds.as_ref());
-        let leads_back = |copy: &BackupSeen| copy.lock.as_deref() == Some(goal) && copy.before.as_deref() == settled;
-        if settled.is_some() && last.is_some_and(leads_back) { Self::Before } else { Self::Other }
+        let last = backups.and_then(|backups| backups.last_of_worlds.as_ref());
+        let is_previous =
+            |backup: &BackupReport| backup.lock.as_deref() == Some(goal) && backup.before.as_deref() == stable;
+        if stable.is_some() && last.is_some_and(is_previous) { Self::Previous } else { Self::Other }
     }
 }
 
 impl DowntimeEstimate {
     /// The estimate for the planned update. `before` is the last status.
-    pub(super) fn of(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
+    pub(super) fn new(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
         let when = server.backup.as_ref().map(|backup| backup.before_update);
-        let comes = comes(report.plan, report.seen);
-        let contents = contents(when, one_way, comes);
+        let change = upcoming_change(report.plan, report.observed);
+        let contents = backup_contents(when, one_way, change);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
-            copy: contents.map(|contents| PreUpdateBackup {
+            backup: contents.map(|contents| PreUpdateBackup {
                 contents,
-                size: copies(report.seen).and_then(|seen| size(seen, contents)),
+                size: current_backups(report.observed).and_then(|backups| transfer_size(backups, contents)),
             }),
-            is_leap: is_leap(when, one_way, comes),
+            is_irreversible: is_irreversible(when, one_way, change),
         }
     }
 
     /// For example `about 25 s, plus about 3 min 10 s for the copy of the worlds (41.0 GB)`. `None` if no estimate is possible.
-    pub(super) fn in_words(self) -> Option<String> {
-        let Self { down, copy, is_leap } = self;
-        let down = down.map(|down| format!("about {}", duration_in_words(down)));
+    pub(super) fn message(self) -> Option<String> {
+        let Self { down, backup, is_irreversible: is_leap } = self;
+        let down = down.map(|down| format!("about {}", format_duration(down)));
         if is_leap {
             let down = down.unwrap_or_else(|| "the restart".to_owned());
-            return Some(format!("{down}; {NO_COPY}"));
+            return Some(format!("{down}. {NO_BACKUP}"));
         }
-        let Some(PreUpdateBackup { contents, size }) = copy else { return down };
+        let Some(PreUpdateBackup { contents, size }) = backup else { return down };
         let down = down.unwrap_or_else(|| "the restart".to_owned());
         let of = match contents {
             Contents::Worlds => "the worlds",
             Contents::ServerFiles => "settings and plugins",
             Contents::Everything => "worlds, settings and plugins",
         };
-        let copy = match size {
-            Some(TransferSize { bytes, takes, is_guess }) => {
-                let (takes, bytes) = (duration_in_words(takes), bytes_in_words(bytes));
-                let guess = if is_guess { "; a guess, no copy was timed here yet" } else { "" };
-                format!("about {takes} for the copy of {of} ({bytes}{guess})")
+        let backup = match size {
+            Some(TransferSize { bytes, duration, is_guess }) => {
+                let (duration, bytes) = (format_duration(duration), format_bytes(bytes));
+                let guess = if is_guess { ", estimated without an earlier backup" } else { "" };
+                format!("about {duration} for the backup of {of} ({bytes}{guess})")
             }
-            None => format!("the copy of {of}"),
+            None => format!("the backup of {of}"),
         };
-        Some(format!("{down}, plus {copy}"))
+        Some(format!("{down}, plus {backup}"))
     }
 }
 
 /// Estimated time of the backup before the planned update, from the agent's last report. `None` if none is due, or the size is unknown.
-pub(crate) fn copy_takes(server: &CheckedServer, plan: &Plan, seen: &Observed) -> Option<SignedDuration> {
+pub(crate) fn backup_estimate(server: &CheckedServer, plan: &Plan, observed: &Observed) -> Option<SignedDuration> {
     let when = server.backup.as_ref().map(|backup| backup.before_update);
-    let contents = contents(when, is_one_way(plan), comes(plan, seen))?;
-    let copies = seen.last_report()?.backups.as_ref()?;
-    size(copies, contents).map(|size| size.takes)
+    let contents = backup_contents(when, is_one_way(plan), upcoming_change(plan, observed))?;
+    let backups = observed.last_report()?.backups.as_ref()?;
+    transfer_size(backups, contents).map(|size| size.duration)
 }
 
 /// Estimated time of a restore. The backup is assumed to be as large as the current data, and writing takes no longer than reading and
 /// packing. `None` if the size is unknown.
-pub(crate) fn restore_takes(seen: &Observed) -> Option<SignedDuration> {
-    let copies = seen.last_report()?.backups.as_ref()?;
-    size(copies, Contents::Everything).or_else(|| size(copies, Contents::Worlds)).map(|size| size.takes)
+pub(crate) fn restore_estimate(observed: &Observed) -> Option<SignedDuration> {
+    let backups = observed.last_report()?.backups.as_ref()?;
+    transfer_size(backups, Contents::Everything)
+        .or_else(|| transfer_size(backups, Contents::Worlds))
+        .map(|size| size.duration)
 }
 
 fn is_one_way(plan: &Plan) -> bool {
     plan.changes.iter().any(|change| change.one_way)
 }
 
-fn comes(plan: &Plan, seen: &Observed) -> UpcomingChange {
-    let settled = seen.settled_lock.as_ref().map(|settled| settled.files.lock.as_str());
-    UpcomingChange::of(&plan.record.files.lock, settled, copies(seen))
+fn upcoming_change(plan: &Plan, observed: &Observed) -> UpcomingChange {
+    let stable = observed.stable_lock.as_ref().map(|stable| stable.files.lock.as_str());
+    UpcomingChange::new(&plan.record.files.lock, stable, current_backups(observed))
 }
 
 /// Text to append to the changes of a plan.
-pub(super) fn behind(cost: Option<&str>) -> String {
-    cost.map(|cost| format!("; down for {cost}")).unwrap_or_default()
+pub(super) fn downtime_suffix(downtime: Option<&str>) -> String {
+    downtime.map(|downtime| format!(". Expected downtime: {downtime}")).unwrap_or_default()
 }
 
 /// Contents of the backup before the update. The rules are those of the agent, `scheduler::backup::due`. There is none for changed pod
 /// settings of the running set, nor before a roll-back.
-fn contents(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> Option<Contents> {
-    if comes == UpcomingChange::Same {
+fn backup_contents(before: Option<BeforeUpdate>, one_way: bool, change: UpcomingChange) -> Option<Contents> {
+    if change == UpcomingChange::Same {
         return None;
     }
     match (before?, one_way) {
         (BeforeUpdate::OneWay, true) => Some(Contents::Worlds),
         (BeforeUpdate::Always, true) => Some(Contents::Everything),
-        (BeforeUpdate::Always, false) => (comes != UpcomingChange::Before).then_some(Contents::Everything),
+        (BeforeUpdate::Always, false) => (change != UpcomingChange::Previous).then_some(Contents::Everything),
         (BeforeUpdate::OneWay, false) | (BeforeUpdate::Never, _) => None,
     }
 }
 
 /// Whether the worlds cannot be downgraded and are not backed up.
-fn is_leap(before: Option<BeforeUpdate>, one_way: bool, comes: UpcomingChange) -> bool {
-    one_way && !contents(before, one_way, comes).is_some_and(Contents::has_worlds)
+fn is_irreversible(before: Option<BeforeUpdate>, one_way: bool, change: UpcomingChange) -> bool {
+    one_way && !backup_contents(before, one_way, change).is_some_and(Contents::has_worlds)
 }
 
 /// Size and time of a backup. `None` if the size was never measured and no such backup exists.
-fn size(seen: &BackupsSeen, contents: Contents) -> Option<TransferSize> {
-    let known = || [&seen.last_of_worlds, &seen.last].into_iter().flatten();
-    let copied = || known().find(|copy| copy.contents == contents).map(|copy| copy.bytes);
-    let bytes = seen.sizes.map(|sizes| sizes.of(contents)).or_else(copied)?;
+fn transfer_size(backups: &BackupsReport, contents: Contents) -> Option<TransferSize> {
+    let candidates = || [&backups.last_of_worlds, &backups.last].into_iter().flatten();
+    let measured = || candidates().find(|backup| backup.contents == contents).map(|backup| backup.bytes);
+    let bytes = backups.sizes.map(|sizes| sizes.total(contents)).or_else(measured)?;
     // An offline backup is preferred, because the server did not use the disk then.
-    let timed = known().find_map(rate);
-    let takes = u128::from(bytes) * 1_000 / u128::from(timed.unwrap_or(GUESSED));
-    let takes = SignedDuration::from_secs(i64::try_from(takes.div_ceil(1_000)).unwrap_or(i64::MAX));
-    Some(TransferSize { bytes, takes: takes.max(SignedDuration::from_secs(1)), is_guess: timed.is_none() })
+    let timed = candidates().find_map(rate);
+    let duration = u128::from(bytes) * 1_000 / u128::from(timed.unwrap_or(ASSUMED_BYTES_PER_SECOND));
+    let duration = SignedDuration::from_secs(i64::try_from(duration.div_ceil(1_000)).unwrap_or(i64::MAX));
+    Some(TransferSize { bytes, duration: duration.max(SignedDuration::from_secs(1)), is_guess: timed.is_none() })
 }
 
 /// Bytes per second.
-fn rate(copy: &BackupSeen) -> Option<u64> {
-    let took = copy.completed_at.duration_since(copy.started_at).as_millis();
+fn rate(backup: &BackupReport) -> Option<u64> {
+    let took = backup.completed_at.duration_since(backup.started_at).as_millis();
     let took = u64::try_from(took).ok().filter(|took| *took > 0)?;
-    (copy.bytes >= WORTH_TIMING).then(|| (copy.bytes.saturating_mul(1_000) / took).max(1))
+    (backup.bytes >= MIN_TIMED_BYTES).then(|| (backup.bytes.saturating_mul(1_000) / took).max(1))
 }
 
 /// For example `41.0 GB`, `12 MB`, `less than 1 MB`.
-fn bytes_in_words(bytes: u64) -> String {
+fn format_bytes(bytes: u64) -> String {
     match bytes {
         0..1_000_000 => "less than 1 MB".to_owned(),
         1_000_000..1_000_000_000 => format!("{} MB", bytes.div_ceil(1_000_000)),
@@ -194,18 +197,18 @@ fn bytes_in_words(bytes: u64) -> String {
 }
 
 /// Downtime of the update to the running set in seconds, without the backup before it.
-pub(super) fn down_without_copy(agent: Option<&protocol::AgentReport>) -> Option<u32> {
+pub(super) fn downtime_without_backup(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let down = downtime(agent)?;
-    let seen = agent.and_then(|agent| agent.backups.as_ref());
+    let backups = agent.and_then(|agent| agent.backups.as_ref());
     let lock = agent.and_then(|agent| agent.lock.as_ref());
-    let copy = seen
-        .and_then(|seen| seen.last.as_ref())
-        .filter(|copy| copy.trigger == Trigger::BeforeUpdate && copy.before.as_ref() == lock && copy.before.is_some());
+    let backup = backups.and_then(|backups| backups.last.as_ref()).filter(|backup| {
+        backup.trigger == Trigger::BeforeUpdate && backup.before.as_ref() == lock && backup.before.is_some()
+    });
     let stopped = agent.and_then(|agent| agent.last_stop.as_ref()).map(|stop| stop.at);
     // Only the backup of this stop counts: the same set may have been backed up before an earlier attempt.
-    let copy = copy.filter(|copy| stopped.is_some_and(|stopped| stopped <= copy.started_at));
-    let copied = copy.map(|copy| copy.completed_at.duration_since(copy.started_at)).unwrap_or_default();
-    u32::try_from((down - copied).as_secs()).ok()
+    let backup = backup.filter(|backup| stopped.is_some_and(|stopped| stopped <= backup.started_at));
+    let took = backup.map(|backup| backup.completed_at.duration_since(backup.started_at)).unwrap_or_default();
+    u32::try_from((down - took).as_secs()).ok()
 }
 
 #[cfg(test)]
@@ -217,11 +220,11 @@ mod tests {
     use crate::server::check::tests::server;
     use crate::server::report::tests::{Pass, record};
 
-    fn seen(more: &Value) -> BackupsSeen {
+    fn backups(more: &Value) -> BackupsReport {
         serde_json::from_value(more.clone()).unwrap()
     }
 
-    fn copy(contents: &str, bytes: u64) -> Value {
+    fn backup(contents: &str, bytes: u64) -> Value {
         json!({
             "id": "20261122T030000Z-aaaaaaaa", "startedAt": "2026-11-22T03:00:00Z", "completedAt": "2026-11-22T03:03:10Z",
             "trigger": "beforeUpdate", "contents": contents, "before": "bb", "bytes": bytes, "archiveBytes": bytes,
@@ -232,97 +235,114 @@ mod tests {
         json!({"at": "2026-11-22T04:00:00Z", "worlds": worlds, "serverFiles": server_files})
     }
 
-    fn words(seen: &BackupsSeen, contents: Contents, down: Option<i64>) -> String {
-        let copy = Some(PreUpdateBackup { contents, size: size(seen, contents) });
-        DowntimeEstimate { down: down.map(SignedDuration::from_secs), copy, is_leap: false }.in_words().unwrap()
+    fn message_for(backups: &BackupsReport, contents: Contents, down: Option<i64>) -> String {
+        let backup = Some(PreUpdateBackup { contents, size: transfer_size(backups, contents) });
+        DowntimeEstimate { down: down.map(SignedDuration::from_secs), backup, is_irreversible: false }
+            .message()
+            .unwrap()
     }
 
     #[test]
     fn downtime_estimate_includes_restart_and_backup() {
-        let known = seen(&json!({"lastOfWorlds": copy("worlds", 20_500_000_000), "sizes": sizes(41_000_000_000, 0)}));
-        let said = "about 25 s, plus about 6 min 20 s for the copy of the worlds (41.0 GB)";
-        assert_eq!(words(&known, Contents::Worlds, Some(25)), said);
-        let only_down = DowntimeEstimate { down: Some(SignedDuration::from_secs(25)), copy: None, is_leap: false };
-        assert_eq!(behind(only_down.in_words().as_deref()), "; down for about 25 s");
-        let nothing = DowntimeEstimate { down: None, copy: None, is_leap: false };
-        assert_eq!((nothing.in_words(), behind(None)), (None, String::new()));
+        let backups =
+            backups(&json!({"lastOfWorlds": backup("worlds", 20_500_000_000), "sizes": sizes(41_000_000_000, 0)}));
+        let message = "about 25 s, plus about 6 min 20 s for the backup of the worlds (41.0 GB)";
+        assert_eq!(message_for(&backups, Contents::Worlds, Some(25)), message);
+        let without_backup =
+            DowntimeEstimate { down: Some(SignedDuration::from_secs(25)), backup: None, is_irreversible: false };
+        assert_eq!(downtime_suffix(without_backup.message().as_deref()), ". Expected downtime: about 25 s");
+        let nothing = DowntimeEstimate { down: None, backup: None, is_irreversible: false };
+        assert_eq!((nothing.message(), downtime_suffix(None)), (None, String::new()));
     }
 
     #[test]
     fn downtime_estimate_warns_of_one_way_without_backup() {
-        let is_leap = |before, one_way| is_leap(before, one_way, UpcomingChange::Other);
+        let is_leap = |before, one_way| is_irreversible(before, one_way, UpcomingChange::Other);
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
         assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
         let leap = |down: Option<i64>| DowntimeEstimate {
             down: down.map(SignedDuration::from_secs),
-            copy: None,
-            is_leap: true,
+            backup: None,
+            is_irreversible: true,
         };
-        let said = "no copy of the worlds is taken before it (`spec.backup`), and they cannot go back";
-        assert_eq!(leap(Some(25)).in_words().unwrap(), format!("about 25 s; {said}"));
-        assert_eq!(behind(leap(None).in_words().as_deref()), format!("; down for the restart; {said}"));
+        let message = "No backup of the worlds is taken before it (`spec.backup`), and they cannot be downgraded";
+        assert_eq!(leap(Some(25)).message().unwrap(), format!("about 25 s. {message}"));
+        assert_eq!(
+            downtime_suffix(leap(None).message().as_deref()),
+            format!(
+                ". Expected downtime: the restart. \
+        {message}"
+            )
+        );
     }
 
     #[test]
     fn downtime_estimate_has_no_backup_for_pod_settings() {
-        let always = |comes| contents(Some(BeforeUpdate::Always), false, comes);
+        let always = |change| backup_contents(Some(BeforeUpdate::Always), false, change);
         assert_eq!((always(UpcomingChange::Same), always(UpcomingChange::Other)), (None, Some(Contents::Everything)));
         let mut pass = Pass::new();
         pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
-        let copied = |pass: &Pass| {
-            DowntimeEstimate::of(&pass.checked, &pass.report(), &pass.before).copy.map(|copy| copy.contents)
+        let estimated = |pass: &Pass| {
+            DowntimeEstimate::new(&pass.checked, &pass.report(), &pass.before).backup.map(|backup| backup.contents)
         };
-        assert_eq!(copied(&pass), None, "the set that runs");
+        assert_eq!(estimated(&pass), None, "the set that runs");
         pass.plan.record = record(131);
         assert!(pass.plan.changes.is_empty());
-        assert_eq!(copied(&pass), Some(Contents::Everything), "another digest of the same files");
+        assert_eq!(estimated(&pass), Some(Contents::Everything), "another digest of the same files");
     }
 
     #[test]
     fn backup_estimate_survives_silent_agent() {
         let mut pass = Pass::new();
         pass.checked = check(&server(json!({"backup": {"beforeUpdate": "Always"}}))).unwrap();
-        pass.agent_says(&json!({"backups": {"sizes": sizes(300_000_000_000, 0)}}));
-        let takes = |pass: &Pass| copy_takes(&pass.checked, &pass.plan, &pass.seen).map(|takes| takes.as_secs());
-        assert_eq!(takes(&pass), None, "the set that runs is not copied");
+        pass.extend_agent_report(&json!({"backups": {"sizes": sizes(300_000_000_000, 0)}}));
+        let duration =
+            |pass: &Pass| backup_estimate(&pass.checked, &pass.plan, &pass.observed).map(|duration| duration.as_secs());
+        assert_eq!(duration(&pass), None, "the set that runs is not copied");
         pass.plan.record = record(131);
-        assert_eq!(takes(&pass), Some(12_000));
-        pass.seen.heard = pass.seen.report.take();
-        assert_eq!(takes(&pass), Some(12_000), "by its last word");
-        pass.seen.heard = None;
-        assert_eq!(takes(&pass), None);
+        assert_eq!(duration(&pass), Some(12_000));
+        pass.observed.cached_report = pass.observed.report.take();
+        assert_eq!(duration(&pass), Some(12_000), "by its last word");
+        pass.observed.cached_report = None;
+        assert_eq!(duration(&pass), None);
     }
 
     #[test]
     fn backup_estimate_is_marked_as_guess_without_history() {
-        let first = seen(&json!({"sizes": sizes(41_000_000_000, 300_000_000)}));
+        let first = backups(&json!({"sizes": sizes(41_000_000_000, 300_000_000)}));
         assert_eq!(
-            words(&first, Contents::Everything, None),
-            "the restart, plus about 27 min 32 s for the copy of worlds, settings and plugins (41.3 GB; a guess, no copy was timed \
-             here yet)"
+            message_for(&first, Contents::Everything, None),
+            "the restart, plus about 27 min 32 s for the backup of worlds, settings and plugins (41.3 GB, estimated \
+            without an earlier backup)"
         );
-        let tiny = seen(&json!({"last": copy("worlds", 5_000_000), "sizes": sizes(5_000_000, 1)}));
-        assert!(words(&tiny, Contents::Worlds, None).contains("about 1 s for the copy of the worlds (5 MB; a guess"));
+        let tiny = backups(&json!({"last": backup("worlds", 5_000_000), "sizes": sizes(5_000_000, 1)}));
         assert!(
-            words(&tiny, Contents::ServerFiles, None)
-                .contains("about 1 s for the copy of settings and plugins (less than 1 MB")
+            message_for(&tiny, Contents::Worlds, None)
+                .contains("about 1 s for the backup of the worlds (5 MB, estimated")
+        );
+        assert!(
+            message_for(&tiny, Contents::ServerFiles, None)
+                .contains("about 1 s for the backup of settings and plugins (less than 1 MB")
         );
     }
 
     #[test]
     fn backup_estimate_uses_last_size_without_measurement() {
-        let old = seen(&json!({"last": copy("worlds", 41_000_000_000)}));
+        let old = backups(&json!({"last": backup("worlds", 41_000_000_000)}));
         assert_eq!(
-            words(&old, Contents::Worlds, None),
-            "the restart, plus about 3 min 10 s for the copy of the worlds (41.0 GB)"
+            message_for(&old, Contents::Worlds, None),
+            "the restart, plus about 3 min 10 s for the backup of the worlds (41.0 GB)"
         );
-        assert_eq!(words(&old, Contents::ServerFiles, None), "the restart, plus the copy of settings and plugins");
+        assert_eq!(
+            message_for(&old, Contents::ServerFiles, None),
+            "the restart, plus the backup of settings and plugins"
+        );
     }
 
     #[test]
     fn backup_estimate_matches_agent_contents() {
-        let of = |before| [true, false].map(|one_way| contents(before, one_way, UpcomingChange::Other));
+        let of = |before| [true, false].map(|one_way| backup_contents(before, one_way, UpcomingChange::Other));
         assert_eq!(of(Some(BeforeUpdate::OneWay)), [Some(Contents::Worlds), None]);
         assert_eq!(of(Some(BeforeUpdate::Always)), [Some(Contents::Everything); 2]);
         assert_eq!([of(Some(BeforeUpdate::Never)), of(None)], [[None; 2]; 2]);
@@ -330,27 +350,32 @@ mod tests {
 
     #[test]
     fn downtime_estimate_has_no_backup_for_rollback() {
-        let of =
-            |goal, settled, copy: Value| UpcomingChange::of(goal, settled, Some(&seen(&json!({"lastOfWorlds": copy}))));
-        let mut before_b = copy("everything", 41_000_000_000);
+        let of = |goal, stable, backup: Value| {
+            UpcomingChange::new(goal, stable, Some(&backups(&json!({"lastOfWorlds": backup}))))
+        };
+        let mut before_b = backup("everything", 41_000_000_000);
         before_b["lock"] = json!("aa");
-        assert_eq!(of("aa", Some("bb"), before_b.clone()), UpcomingChange::Before);
+        assert_eq!(of("aa", Some("bb"), before_b.clone()), UpcomingChange::Previous);
         assert_eq!(of("bb", Some("aa"), before_b.clone()), UpcomingChange::Other, "it failed, and is tried again");
         assert_eq!(of("aa", Some("cc"), before_b.clone()), UpcomingChange::Other, "the copy is not from right before");
         assert_eq!(of("bb", Some("bb"), before_b), UpcomingChange::Same);
         assert_eq!(
-            (UpcomingChange::of("aa", None, None), of("aa", None, json!(null))),
+            (UpcomingChange::new("aa", None, None), of("aa", None, json!(null))),
             (UpcomingChange::Other, UpcomingChange::Other)
         );
-        let back = |before, one_way| contents(Some(before), one_way, UpcomingChange::Before);
-        assert_eq!(back(BeforeUpdate::Always, false), None);
-        assert_eq!(back(BeforeUpdate::Always, true), Some(Contents::Everything), "a newer Minecraft cannot go back");
+        let previous = |before, one_way| backup_contents(Some(before), one_way, UpcomingChange::Previous);
+        assert_eq!(previous(BeforeUpdate::Always, false), None);
+        assert_eq!(
+            previous(BeforeUpdate::Always, true),
+            Some(Contents::Everything),
+            "a newer Minecraft cannot go back"
+        );
     }
 
     #[test]
     fn restart_estimate_excludes_backup_time() {
         let agent = |stopped: &str, before: &str| -> protocol::AgentReport {
-            let mut last = copy("worlds", 41_000_000_000);
+            let mut last = backup("worlds", 41_000_000_000);
             last["before"] = json!(before);
             serde_json::from_value(json!({
                 "at": "2026-11-22T04:00:00Z", "podUid": "u", "players": {"who": "nobody"}, "lock": "bb",
@@ -360,10 +385,10 @@ mod tests {
             }))
             .unwrap()
         };
-        let of = |stopped, before| down_without_copy(Some(&agent(stopped, before)));
+        let of = |stopped, before| downtime_without_backup(Some(&agent(stopped, before)));
         assert_eq!(of("2026-11-22T02:59:55Z", "bb"), Some(35), "225 s, and 190 s of them for the copy");
         assert_eq!(of("2026-11-22T02:59:55Z", "cc"), Some(225), "the copy of another step");
         assert_eq!(of("2026-11-22T03:03:20Z", "bb"), Some(20), "an earlier stop's copy");
-        assert_eq!(down_without_copy(None), None);
+        assert_eq!(downtime_without_backup(None), None);
     }
 }

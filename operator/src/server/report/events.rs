@@ -6,10 +6,10 @@ use scheduler::observation::{Disruption, Players};
 use scheduler::protocol;
 use scheduler::rollout::Step;
 
-use super::conditions::{AGENT_REFUSES, COUNTDOWN_WHILE_EMPTY, agent_refuses};
-use super::downtime_estimate::{DowntimeEstimate, behind};
-use super::failure::why_it_failed;
-use super::status::for_people;
+use super::conditions::{AGENT_REJECTS, COUNTDOWN_WHILE_EMPTY, agent_rejection};
+use super::downtime_estimate::{DowntimeEstimate, downtime_suffix};
+use super::failure::failure_reason;
+use super::status::format_time;
 use super::{
     PassReport, backup, backup_schedule, crash_loop, displaced_jars, drain, image_pull, is_open, last_stop,
     plugin_data, seed_volume, short_reason, status, update_blocked, world_damage,
@@ -20,150 +20,161 @@ use crate::server::act::{MarkedStable, StepOutcome};
 use crate::server::changes;
 use crate::server::check::CheckedServer;
 use crate::server::follows::FollowWait;
-use crate::server::next_window::{SPOILT, SUSPENDED};
+use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::pinned_set::PinnedSet;
 use crate::server::plan::Plan;
 use crate::server::requested_restore::PendingRestore;
 use crate::server::verify::count_enabled;
 
 /// All Events of a complete pass.
-pub(super) fn build_notes(
+pub(super) fn build_events(
     server: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Vec<EventText> {
-    let mut notes = Vec::new();
+    let mut events = Vec::new();
     let plan = report.plan;
-    let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    if plan.is_update() && !matches!(report.step, Step::Wait(scheduler::rollout::WaitingOn::Held { .. })) {
-        if known.is_none() {
-            notes.push(normal("UpdatePlanned", planned(server, report, before)));
+    let available_update =
+        before.available_update.as_ref().filter(|available_update| available_update.digest == plan.record.files.lock);
+    if plan.is_update() && !matches!(report.step, Step::Wait(scheduler::rollout::WaitingOn::Blocked { .. })) {
+        if available_update.is_none() {
+            events.push(normal("UpdatePlanned", planned_message(server, report, before)));
         }
-        if plan.seen.staged && known.is_some_and(|known| !known.staged) {
-            notes.push(normal("UpdateStaged", staged(report)));
+        if plan.observation.staged && available_update.is_some_and(|available_update| !available_update.staged) {
+            events.push(normal("UpdateStaged", staged_message(report)));
         }
     }
-    notes.extend(update_blocked::note(plan, before));
-    notes.extend(of_the_schedule(server, report, before));
-    notes.extend(called_off(report, before));
-    notes.extend(seed_volume::notes(server, report, before));
-    notes.extend(image_pull::note(report, before));
-    notes.extend(drain::notes(server, report, before));
-    notes.extend(crash_loop::note(server, report, before));
-    notes.extend(backup_schedule::note(server, before));
-    notes.extend(of_the_server(server, report, before));
-    notes
+    events.extend(update_blocked::event(plan, before));
+    events.extend(schedule_events(server, report, before));
+    events.extend(cancelled(report, before));
+    events.extend(seed_volume::event(server, report, before));
+    events.extend(image_pull::event(report, before));
+    events.extend(drain::events(server, report, before));
+    events.extend(crash_loop::event(server, report, before));
+    events.extend(backup_schedule::event(server, before));
+    events.extend(server_events(server, report, before));
+    events
 }
 
 /// Events about the running server and the step, independent of the plan.
-pub(super) fn of_the_server(
+pub(super) fn server_events(
     server: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Vec<EventText> {
-    let mut notes: Vec<EventText> = refused_by_agent(report).into_iter().collect();
-    notes.extend(backup::notes(server, report, before));
-    notes.extend(world_damage::note(server, report, before));
-    notes.extend(plugin_data::notes(report, before));
-    notes.extend(displaced_jars::notes(report.seen.report.as_deref(), &before.conditions));
-    notes.extend(last_stop::note(report, before));
-    notes.extend(proven_later(report, before));
-    notes.extend(of_step(server, report, before));
-    notes
+    let mut events: Vec<EventText> = agent_rejection_event(report).into_iter().collect();
+    events.extend(backup::events(server, report, before));
+    events.extend(world_damage::event(server, report, before));
+    events.extend(plugin_data::events(report, before));
+    events.extend(displaced_jars::event(report.observed.report.as_deref(), &before.conditions));
+    events.extend(last_stop::event(report, before));
+    events.extend(verified_later(report, before));
+    events.extend(step_event(server, report, before));
+    events
 }
 
 /// Events about the reasons for which an update waits.
-fn of_the_schedule(
+fn schedule_events(
     server: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> impl Iterator<Item = EventText> {
-    let outlook = &report.plan.outlook;
-    let refused = report.plan.refused.map(|asked_at| {
-        let people = |at| for_people(at, &server.zone, report.now);
-        let asked = people(asked_at);
-        let text = match &outlook.blackout {
+    let next_window = &report.plan.next_window;
+    let refused = report.plan.rejected_at.map(|rejected_at| {
+        let format_time = |at| format_time(at, &server.zone, report.now);
+        let requested_at = format_time(rejected_at);
+        let text = match &next_window.blackout {
             Some((name, until)) => format!(
-                "the request of {asked} to apply now does not pass blackout `{name}`, which is on until {}: ask again \
-                 then, or change `spec.updateSchedule.blackouts` and ask again",
-                people(*until)
+                "The request of {requested_at} to apply now is refused, because blackout `{name}` lasts until {}. \
+                Repeat it then, or change `spec.updateSchedule.blackouts` and repeat it.",
+                format_time(*until)
             ),
-            None => format!("a blackout was on after the request of {asked} to apply now: ask again"),
+            None => format!(
+                "A blackout was active after the request of {requested_at} to apply now. Repeat the \
+            request."
+            ),
         };
         warning("RequestRefused", text)
     });
     let plan = report.plan;
-    let another = plan.consent.applies_another.as_ref().map(|digest| {
+    let another = plan.approval.requests_other_set.as_ref().map(|digest| {
         let planned = &plan.record.files.lock;
-        let text = format!("`nightshift.dev/apply` names the set {digest}, and what is planned is {planned}");
+        let text = format!("`nightshift.dev/apply` names the version set {digest}, but {planned} is planned.");
         warning("RequestRefused", text)
     });
-    let unapproved = plan.consent.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
-    let waits = plan.waits.as_ref().map(|waits| {
-        let text = waits_in_words(waits, server, report.now);
-        EventText { reason: "WaitingForLeaderServer", warning: waits.is_a_mistake(), text }
+    let unapproved = plan.approval.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
+    let waits = plan.follow_wait.as_ref().map(|waits| {
+        let text = follow_wait_message(waits, server, report.now);
+        EventText { reason: "WaitingForLeaderServer", warning: waits.is_spec_error(), text }
     });
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
-    let suspended = match (was_suspended, outlook.is_suspended) {
+    let suspended = match (was_suspended, next_window.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
         (true, false) => Some(resumed()),
         (true, true) | (false, false) => None,
     };
-    let undone = of_the_way_back(server, report, before);
-    let spoilt = outlook.is_spoilt.then(|| warning("NoUsableWindow", SPOILT.to_owned()));
-    let not_alone = plan.alone.refusal().map(|text| warning("RequestRefused", text.to_owned()));
-    let no_copy = plan.copies.refused.clone().map(|text| warning("RequestRefused", text));
+    let rolled_back = pinned_set_event(server, report, before);
+    let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
+    let partial_refused = plan.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
+    let backup_refused = plan.backups.refused.clone().map(|text| warning("RequestRefused", text));
     // Only one of them: the publisher remembers one text per reason, so two texts would alternate and be published in each pass.
     refused
-        .or(not_alone)
+        .or(partial_refused)
         .or(another)
-        .or(no_copy)
+        .or(backup_refused)
         .into_iter()
         .chain(unapproved)
         .chain(waits)
-        .chain(undone)
+        .chain(rolled_back)
         .chain(suspended)
         .chain(spoilt)
 }
 
 /// A suspension or pinned set has ended.
 fn resumed() -> EventText {
-    normal("Resumed", "updates are applied in their windows again".to_owned())
+    normal("Resumed", "Updates are applied in their windows again.".to_owned())
 }
 
 /// The operator can neither count nor warn players until a user has fixed the problem.
-fn refused_by_agent(report: &PassReport<'_>) -> Option<EventText> {
-    agent_refuses(report).map(|(_, words)| warning(AGENT_REFUSES, words.to_owned()))
+fn agent_rejection_event(report: &PassReport<'_>) -> Option<EventText> {
+    agent_rejection(report).map(|(_, message)| warning(AGENT_REJECTS, message.to_owned()))
 }
 
 /// A player joined during the countdown of an empty server, or an announced stop was cancelled.
-fn called_off(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let was_counting = before.conditions.iter().any(|it| it.type_ == "Updating" && it.reason == COUNTDOWN_WHILE_EMPTY);
+fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
+    let was_counting = before
+        .conditions
+        .iter()
+        .any(|condition| condition.type_ == "Updating" && condition.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
-    let is_called_off = was_counting && plan.is_update() && !is_open(plan.gate);
-    let why = if is_called_off {
-        "somebody joined, or nobody could say who is on"
-    } else if *report.done == StepOutcome::CalledOff {
-        "what players were told of does not come now"
+    let is_cancelled = was_counting && plan.is_update() && !is_open(plan.gate);
+    let why = if is_cancelled {
+        "a player joined, or the players could not be counted"
+    } else if *report.done == StepOutcome::AnnouncementCancelled {
+        "the announced stop does not take place now"
     } else {
         return None;
     };
-    let is_restart = matches!(report.step, Step::CancelAnnouncement { act: Disruption::Restart { .. }, .. });
+    let is_restart = matches!(report.step, Step::CancelAnnouncement { disruption: Disruption::Restart { .. }, .. });
     let reason = if is_restart { "RestartCancelled" } else { "UpdateCancelled" };
     let at = report.now;
-    Some(normal(reason, format!("called off in its countdown at {at}: {why}. Nothing was changed")))
+    Some(normal(reason, format!("Cancelled in its countdown at {at}: {why}. No change was made.")))
 }
 
 /// Begin and end of a pinned set.
-fn of_the_way_back(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
+fn pinned_set_event(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Option<EventText> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
     let CheckedServer { name, namespace, .. } = server;
-    match &report.plan.undo {
-        Some(undo @ (PinnedSet::To { .. } | PinnedSet::Held { .. })) => {
-            Some(normal("PinnedToSet", undo.in_words(namespace, name, &before.history)))
+    match &report.plan.pinned_set {
+        Some(pinned_set @ (PinnedSet::RollbackTo { .. } | PinnedSet::Held { .. })) => {
+            Some(normal("PinnedToSet", pinned_set.message(namespace, name, &before.history)))
         }
-        Some(undo @ PinnedSet::Unknown { .. }) => {
-            Some(warning("RequestRefused", undo.in_words(namespace, name, &before.history)))
+        Some(pinned_set @ PinnedSet::Unknown { .. }) => {
+            Some(warning("RequestRefused", pinned_set.message(namespace, name, &before.history)))
         }
         None => was_held.then(resumed),
     }
@@ -174,110 +185,110 @@ pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
     let CheckedServer { name, namespace, .. } = server;
     format!(
         "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
-        cut(&changes::in_words(&plan.changes), 640),
+        cut(&changes::format_changes(&plan.changes), 640),
         crds::annotations::APPROVE,
         plan.record.files.lock
     )
 }
 
 /// The followed server and the missing condition.
-pub(super) fn waits_in_words(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
-    waits.in_words(|at| for_people(at, &server.zone, now))
+pub(super) fn follow_wait_message(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
+    waits.message(|at| format_time(at, &server.zone, now))
 }
 
-fn planned(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
-    let cost = behind(DowntimeEstimate::of(server, report, before).in_words().as_deref());
-    let what = format!("{}{cost}", changes::in_words(&report.plan.changes));
-    if matches!(report.plan.undo, Some(PinnedSet::To { .. })) && !report.plan.consent.needs_approval {
-        return format!("asked for: {what}");
+fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
+    let downtime = downtime_suffix(DowntimeEstimate::new(server, report, before).message().as_deref());
+    let changes = format!("{}{downtime}", changes::format_changes(&report.plan.changes));
+    if matches!(report.plan.pinned_set, Some(PinnedSet::RollbackTo { .. })) && !report.plan.approval.needs_approval {
+        return format!("Requested: {changes}");
     }
-    if let Some(held_back) = short_reason::in_short(report) {
-        return format!("{held_back}: {what}");
+    if let Some(wait_reason) = short_reason::wait_reason(report) {
+        return format!("{wait_reason}: {changes}");
     }
-    let opens = report.plan.outlook.next_opening.map(|opens| for_people(opens, &server.zone, report.now));
-    match report.plan.opportunistic.beside(opens) {
-        _ if is_open(report.plan.gate) => format!("now: {what}"),
-        Some(when) => format!("{when}: {what}"),
-        None if report.plan.outlook.is_suspended => format!("suspended: {what}"),
-        None => format!("no window opens by itself: {what}"),
+    let opens = report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.zone, report.now));
+    match report.plan.opportunistic.format_when(opens) {
+        _ if is_open(report.plan.gate) => format!("Now: {changes}"),
+        Some(when) => format!("{when}: {changes}"),
+        None if report.plan.next_window.is_suspended => format!("Suspended: {changes}"),
+        None => format!("No window opens automatically: {changes}"),
     }
 }
 
-fn staged(report: &PassReport<'_>) -> String {
+fn staged_message(report: &PassReport<'_>) -> String {
     let files = &report.plan.record.files;
     let all = || std::iter::once(&files.server).chain(&files.support).chain(&files.plugins);
     let bytes: u64 = all().filter_map(|file| file.size).sum();
-    format!("{} files ({} kB) staged and verified", all().count(), bytes.div_ceil(1_000))
+    format!("Staged and verified {} files ({} kB).", all().count(), bytes.div_ceil(1_000))
 }
 
-fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
+fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     Some(match report.done {
-        StepOutcome::Created => normal("ServerCreated", "the StatefulSet is made; the server starts".to_owned()),
+        StepOutcome::Created => normal("ServerCreated", "Created the StatefulSet. The server starts.".to_owned()),
         StepOutcome::Announced { notice, is_cut_short } => {
-            let left = scheduler::announcement::in_words(*notice);
-            let is_drain = matches!(report.step, Step::Announce { act: Disruption::Drain { .. }, .. });
-            let what = if is_drain { "the server may be evicted" } else { "restart" };
+            let left = scheduler::announcement::format_duration(*notice);
+            let is_drain = matches!(report.step, Step::Announce { disruption: Disruption::Drain { .. }, .. });
+            let subject = if is_drain { "the server may be evicted" } else { "restart" };
             normal(
                 "PlayersWarned",
-                match report.plan.seen.players {
-                    _ if *is_cut_short => format!("the last player has left: {what} in {left}"),
-                    Players::Some(1) => format!("1 player warned: {what} in {left}"),
-                    Players::Some(count) => format!("{count} players warned: {what} in {left}"),
-                    Players::Nobody => format!("nobody is on: {what} in {left}"),
+                match report.plan.observation.players {
+                    _ if *is_cut_short => format!("The last player has left: {subject} in {left}."),
+                    Players::Some(1) => format!("Warned 1 player: {subject} in {left}."),
+                    Players::Some(count) => format!("Warned {count} players: {subject} in {left}."),
+                    Players::Nobody => format!("No players are online: {subject} in {left}."),
                     Players::Unknown { .. } | Players::Hidden => {
-                        format!("{what} in {left}; nobody could be counted")
+                        format!("Players could not be counted: {subject} in {left}.")
                     }
                 },
             )
         }
-        StepOutcome::ToldAgain { left } => {
-            let left = scheduler::announcement::in_words(*left);
+        StepOutcome::Reannounced { left } => {
+            let left = scheduler::announcement::format_duration(*left);
             normal(
                 "CountdownResumed",
-                format!("the agent has started anew in the countdown and goes on with it: {left} are left"),
+                format!("The agent restarted during the countdown and continues it. Time left: {left}."),
             )
         }
         StepOutcome::Saved { confirmed: true, took_ms, problem: _ } => {
-            normal("WorldSaved", format!("saved in {}.{} s", took_ms / 1_000, took_ms % 1_000 / 100))
+            normal("WorldSaved", format!("Saved the world in {}.{} s.", took_ms / 1_000, took_ms % 1_000 / 100))
         }
         StepOutcome::Saved { confirmed: false, took_ms: _, problem } => {
-            warning("SaveRefused", problem.clone().unwrap_or_else(|| "the server did not confirm its save".to_owned()))
+            warning("SaveRefused", problem.clone().unwrap_or_else(|| "The server did not confirm its save.".to_owned()))
         }
-        StepOutcome::Committed { unasked } => {
-            let asked = if *unasked { "nobody could be asked; " } else { "" };
-            let why_now = report.plan.opportunistic.why_now();
-            normal("UpdateStarted", format!("{asked}{why_now}{}", changes::in_words(&report.plan.changes)))
+        StepOutcome::Committed { agent_unreachable: unasked } => {
+            let agent_note = if *unasked { "The agent was unreachable. " } else { "" };
+            let why_now = report.plan.opportunistic.changes_prefix();
+            normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.changes)))
         }
-        StepOutcome::MarkedFailed => warning("UpdateFailed", why_it_failed(report)),
-        StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_ordered(report)),
-        StepOutcome::DataOrdered => normal("RestoreScheduled", plugin_data::ordered()),
-        StepOutcome::RolledBack { .. } => warning("UpdateRolledBack", rolled_back(report, before)),
+        StepOutcome::MarkedFailed => warning("UpdateFailed", failure_reason(report)),
+        StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_requested_message(report)),
+        StepOutcome::PluginDataRestoreRequested => normal("RestoreScheduled", plugin_data::restore_effect()),
+        StepOutcome::RolledBack { .. } => warning("UpdateRolledBack", rolled_back_message(report, before)),
         // A set that is kept without verification is reported as such. A first start has no roll-back, whatever the result of its
         // verification is.
-        StepOutcome::Closed(MarkedStable::First | MarkedStable::Update) | StepOutcome::Restarted if report.plan.proof.unproven().is_some() => {
-            unproven(report)
+        StepOutcome::MarkedStable(MarkedStable::First | MarkedStable::Update) | StepOutcome::Restarted if report.plan.verification.unverified_reason().is_some() => {
+            unverified(report)
         }
-        StepOutcome::Closed(MarkedStable::First) => normal("ServerReady", running(report, true)),
-        StepOutcome::Closed(MarkedStable::Update) => normal("UpdateApplied", running(report, false)),
-        StepOutcome::Closed(MarkedStable::Before) => {
-            normal("ServerReady", format!("what ran before runs again: {}", running(report, false)))
+        StepOutcome::MarkedStable(MarkedStable::First) => normal("ServerReady", running_message(report, true)),
+        StepOutcome::MarkedStable(MarkedStable::Update) => normal("UpdateApplied", running_message(report, false)),
+        StepOutcome::MarkedStable(MarkedStable::Previous) => {
+            normal("ServerReady", format!("The previous version set runs again. {}", running_message(report, false)))
         }
-        StepOutcome::Restarting { due, unasked } => {
-            let asked = if *unasked { "; nobody could be asked" } else { "" };
+        StepOutcome::Restarting { due, agent_unreachable: unasked } => {
+            let agent_note = if *unasked { ". The agent was unreachable" } else { "" };
             let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
-            let what = match restore {
-                Some(restore) => what_for(restore),
-                None => format!("the restart of {}, as it is", for_people(*due, &server.zone, report.now)),
+            let purpose = match restore {
+                Some(restore) => restore_purpose(restore),
+                None => format!("scheduled for {}, without changes", format_time(*due, &server.zone, report.now)),
             };
-            normal("RestartStarted", format!("{what}{asked}"))
+            normal("RestartStarted", format!("Restart: {purpose}{agent_note}."))
         }
-        StepOutcome::Restarted => normal("Restarted", running(report, false)),
+        StepOutcome::Restarted => normal("Restarted", running_message(report, false)),
         // `report::drain` builds these Events.
         StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
-        // `called_off` builds this Event, because it needs the previous status.
-        | StepOutcome::CalledOff
-        | StepOutcome::StagingAsked
+        // `cancelled` builds this Event, because it needs the previous status.
+        | StepOutcome::AnnouncementCancelled
+        | StepOutcome::StagingRequested
         | StepOutcome::TemplateWritten
         | StepOutcome::Restored
         | StepOutcome::Nothing => return None,
@@ -285,74 +296,84 @@ fn of_step(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServ
 }
 
 /// The Event for a set that was kept without verification.
-fn unproven(report: &PassReport<'_>) -> EventText {
-    let first = matches!(report.done, StepOutcome::Closed(MarkedStable::First));
-    let problem = report.plan.proof.unproven().unwrap_or_default();
-    warning("UpdateUnverified", format!("kept, and not proven: {problem}; {}", running(report, first)))
+fn unverified(report: &PassReport<'_>) -> EventText {
+    let first = matches!(report.done, StepOutcome::MarkedStable(MarkedStable::First));
+    let problem = report.plan.verification.unverified_reason().unwrap_or_default();
+    warning("UpdateUnverified", format!("Kept without verification: {problem}. {}", running_message(report, first)))
 }
 
 /// The Event for a set that is verified after it was kept unverified.
-fn proven_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
+fn verified_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let waited = before.history.first().is_some_and(|newest| newest.unproven);
-    let is_it = waited && status::proves_what_settled(report);
-    is_it
-        .then(|| normal("UpdateVerified", format!("proven now, after it was kept unproven: {}", running(report, true))))
+    let is_verified_now = waited && status::passes_verification(report);
+    is_verified_now.then(|| {
+        normal(
+            "UpdateVerified",
+            format!("Verified after it was kept without verification. {}", running_message(report, true)),
+        )
+    })
 }
 
-fn rolled_back(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
-    let what = before.update.as_deref().unwrap_or("the update");
-    let is_asked = matches!(report.step, Step::RollBack { asked: true, .. });
-    let restore = report.plan.restores.due.as_ref().filter(|_| is_asked);
-    let copy = restore.map_or_else(String::new, |restore| format!(", {}, as a person asked", what_for(restore)));
-    format!("going back to what ran before{copy}: {what} did not work here. Not tried again until it changes")
+fn rolled_back_message(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
+    let update = before.update.as_deref().unwrap_or("the update");
+    let is_on_request = matches!(report.step, Step::RollBack { requested_by_user: true, .. });
+    let restore = report.plan.restores.due.as_ref().filter(|_| is_on_request);
+    let restore_text =
+        restore.map_or_else(String::new, |restore| format!(", {}, as requested", restore_purpose(restore)));
+    format!(
+        "Rolling back to the previous version set{restore_text}. This update failed: {update}. It is not tried \
+    again until it changes."
+    )
 }
 
 /// The restore that was requested, as text.
-fn restore_ordered(report: &PassReport<'_>) -> String {
-    let is_asked = matches!(report.step, Step::RequestRestore { asked: true, .. });
-    match report.plan.restores.due.as_ref().filter(|_| is_asked) {
+fn restore_requested_message(report: &PassReport<'_>) -> String {
+    let is_on_request = matches!(report.step, Step::RequestRestore { requested_by_user: true, .. });
+    match report.plan.restores.due.as_ref().filter(|_| is_on_request) {
         Some(restore) => {
-            format!("the init container tries again within minutes, {}, as a person asked", what_for(restore))
+            format!("The init container tries again within minutes, {}, as requested.", restore_purpose(restore))
         }
-        None => backup::restore_ordered(report),
+        None => backup::restore_effect(report),
     }
 }
 
 /// For example `to put the worlds of the copy … in place`.
-fn what_for(restore: &PendingRestore) -> String {
-    let copy = &restore.order.copy;
-    if restore.order.everything {
-        format!("to put all that the copy {copy} holds in place")
+fn restore_purpose(restore: &PendingRestore) -> String {
+    let backup = &restore.request.copy;
+    if restore.request.everything {
+        format!("to restore all contents of the backup {backup}")
     } else {
-        format!("to put the worlds of the copy {copy} in place")
+        format!("to restore the worlds of the backup {backup}")
     }
 }
 
 /// For example `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`.
-fn running(report: &PassReport<'_>, first: bool) -> String {
-    let agent = report.seen.report.as_deref();
+fn running_message(report: &PassReport<'_>, first: bool) -> String {
+    let agent = report.observed.report.as_deref();
     let version =
-        report.seen.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
+        report.observed.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
     let count = count_enabled(agent);
     let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
-    let text = format!("running {} with {plugins} enabled", version.unwrap_or_default());
+    let text = format!("Running {} with {plugins} enabled.", version.unwrap_or_default());
     match downtime(agent) {
-        Some(down) if !first => format!("{text}; down for {} s{}", down.as_secs(), who_was_on(interrupted(agent))),
+        Some(down) if !first => {
+            format!("{text} Downtime: {} s{}.", down.as_secs(), players_text(disconnected_players(agent)))
+        }
         Some(_) | None => text,
     }
 }
 
-fn who_was_on(players: Option<u32>) -> String {
+fn players_text(players: Option<u32>) -> String {
     match players {
         None => String::new(),
-        Some(0) => ", nobody was on".to_owned(),
-        Some(1) => ", 1 player was on".to_owned(),
-        Some(count) => format!(", {count} players were on"),
+        Some(0) => ", no players were online".to_owned(),
+        Some(1) => ", 1 player was online".to_owned(),
+        Some(count) => format!(", {count} players were online"),
     }
 }
 
 /// The number of players that the last stop disconnected.
-pub(super) fn interrupted(agent: Option<&protocol::AgentReport>) -> Option<u32> {
+pub(super) fn disconnected_players(agent: Option<&protocol::AgentReport>) -> Option<u32> {
     agent?.last_stop.as_ref()?.players
 }
 

@@ -1,10 +1,10 @@
 //! Pure. Reports the last stop of the server, with an Event if no save was confirmed.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::StopSeen;
+use crds::paper_mc_server::ObservedStop;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use scheduler::protocol::{self, LastStop, NOBODY_ASKED, NOBODY_SAW};
+use scheduler::protocol::{self, LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
 
 use super::PassReport;
 use crate::error_chain::cut;
@@ -12,19 +12,22 @@ use crate::k8s::events::EventText;
 use crate::server::in_game_stop::stopped_at;
 
 /// Age after which a stop is not reported any more, for an operator that sees the volume for the first time.
-const IS_NEWS: SignedDuration = SignedDuration::from_hours(24);
+const REPORTED_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// Maximum length of the reason in the status.
-const LONGEST_WHY: usize = 1_024;
+const MAX_REASON_LENGTH: usize = 1_024;
 /// Maximum difference between the instants at which kubelet and agent see the same exit: the agent polls every few seconds.
-const SAME_END: SignedDuration = SignedDuration::from_mins(1);
+const SAME_EXIT_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The last stop for the status. While the agent is unreachable, the previous value remains.
-pub(super) fn build_status(agent: Option<&protocol::AgentReport>, before: &PaperMCServerStatus) -> Option<StopSeen> {
+pub(super) fn build_status(
+    agent: Option<&protocol::AgentReport>,
+    before: &PaperMCServerStatus,
+) -> Option<ObservedStop> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
-    let last = last.map(|LastStop { at, saved, why, players, saved_at, started_at: _ }| StopSeen {
+    let last = last.map(|LastStop { at, saved, why, players, saved_at, started_at: _ }| ObservedStop {
         at: *at,
         saved: *saved,
-        why: cut(why, LONGEST_WHY),
+        why: cut(why, MAX_REASON_LENGTH),
         players: *players,
         saved_at: *saved_at,
     });
@@ -32,48 +35,49 @@ pub(super) fn build_status(agent: Option<&protocol::AgentReport>, before: &Paper
 }
 
 /// An Event for a stop without a confirmed save, once. In a crash loop only the loop is reported.
-pub(super) fn note(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let last = report.seen.report.as_deref()?.last_stop.as_ref()?;
-    let is_known = before.last_stop.as_ref().is_some_and(|known| is_same(known, last));
-    let is_told = is_known || report.plan.seen.crash_loop;
-    let is_worth_it = !is_told && is_news(last, before, report.now) && is_unsaved(last, report.seen.pod.as_ref());
-    is_worth_it.then(|| EventText { reason: "StoppedUnsaved", warning: true, text: in_words(last) })
+pub(super) fn event(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
+    let last = report.observed.report.as_deref()?.last_stop.as_ref()?;
+    let is_known = before.last_stop.as_ref().is_some_and(|reported| is_same(reported, last));
+    let is_reported = is_known || report.plan.observation.crash_loop;
+    let needs_event =
+        !is_reported && is_recent(last, before, report.now) && is_unsaved(last, report.observed.pod.as_ref());
+    needs_event.then(|| EventText { reason: "StoppedUnsaved", warning: true, text: message(last) })
 }
 
 /// The instant alone is not sufficient, because a later stop may be reported with the same one.
-fn is_same(known: &StopSeen, last: &LastStop) -> bool {
-    known.at == last.at && known.why == cut(&last.why, LONGEST_WHY)
+fn is_same(reported: &ObservedStop, last: &LastStop) -> bool {
+    reported.at == last.at && reported.why == cut(&last.why, MAX_REASON_LENGTH)
 }
 
 /// Whether the stop is recent. An exit that was not observed is found when the next pod starts, which may be days later. It is reported if
 /// the server was known before.
-fn is_news(last: &LastStop, before: &PaperMCServerStatus, now: Timestamp) -> bool {
-    now < last.at + IS_NEWS || (last.why.starts_with(NOBODY_SAW) && !before.conditions.is_empty())
+fn is_recent(last: &LastStop, before: &PaperMCServerStatus, now: Timestamp) -> bool {
+    now < last.at + REPORTED_FOR || (last.why.starts_with(UNOBSERVED_STOP) && !before.conditions.is_empty())
 }
 
 fn is_unsaved(last: &LastStop, pod: Option<&Pod>) -> bool {
-    let nobody_knows_why = [NOBODY_ASKED, NOBODY_SAW].into_iter().any(|words| last.why.starts_with(words));
-    !(last.saved || nobody_knows_why && was_by_a_person(last, pod))
+    let is_cause_unknown = [UNREQUESTED_STOP, UNOBSERVED_STOP].into_iter().any(|prefix| last.why.starts_with(prefix));
+    !(last.saved || is_cause_unknown && was_user_stop(last, pod))
 }
 
 /// Whether a user typed `/stop` in the game: the process exited with code 0, and a server saves before it does.
-fn was_by_a_person(last: &LastStop, pod: Option<&Pod>) -> bool {
+fn was_user_stop(last: &LastStop, pod: Option<&Pod>) -> bool {
     let ended = pod.and_then(stopped_at);
-    ended.is_some_and(|ended| ended.duration_since(last.at).abs() <= SAME_END)
+    ended.is_some_and(|ended| ended.duration_since(last.at).abs() <= SAME_EXIT_WITHIN)
 }
 
 /// The message, with the last known save. That may be hours ago although the world is newer, because a server does not report its automatic
 /// saves.
-fn in_words(last: &LastStop) -> String {
+fn message(last: &LastStop) -> String {
     let to_the_second = |at: Timestamp| at.round(jiff::Unit::Second).unwrap_or(at);
-    let known = match last.saved_at {
-        Some(saved_at) => format!("The last save that is known was at {}", to_the_second(saved_at)),
-        None => "No save is known since its start".to_owned(),
+    let last_save = match last.saved_at {
+        Some(saved_at) => format!("The last known save was at {}", to_the_second(saved_at)),
+        None => "No save since its start is known".to_owned(),
     };
-    let or_later = if last.why.starts_with(NOBODY_SAW) { " or later" } else { "" };
+    let or_later = if last.why.starts_with(UNOBSERVED_STOP) { " or later" } else { "" };
     format!(
-        "the server stopped at {}{or_later}, and nobody confirmed that it had saved before: {}. {known}; it also saves by itself and tells nobody. \
-         What was built since its last save may be lost",
+        "The server stopped at {}{or_later} without a confirmed save: {}. {last_save}. The server's automatic saves \
+        are not reported. Progress since its last save may be lost.",
         to_the_second(last.at),
         cut(last.why.trim_end_matches('.'), 640)
     )
@@ -96,7 +100,7 @@ mod tests {
     }
 
     /// The status of a server that was observed before.
-    fn known() -> PaperMCServerStatus {
+    fn observed_before() -> PaperMCServerStatus {
         let ready = json!({
             "type": "Ready", "status": "True", "reason": "Up", "message": "", "lastTransitionTime": AT,
         });
@@ -120,59 +124,62 @@ mod tests {
 
     #[test]
     fn unsaved_stop_is_reported_unless_saved_or_old() {
-        let hung = stop(false, "stopped on request; `save-all flush` was not confirmed: no answer within 45 s");
+        let hung = stop(false, "stopped on request, but `save-all flush` was not confirmed: no answer within 45 s");
         assert!(is_unsaved(&hung, None) && !is_unsaved(&stop(true, "stopped on request"), None));
-        let known = known();
-        assert!(is_news(&hung, &known, after(23)) && !is_news(&hung, &known, after(24)));
+        let before = observed_before();
+        assert!(is_recent(&hung, &before, after(23)) && !is_recent(&hung, &before, after(24)));
         assert_eq!(
-            in_words(&hung),
-            "the server stopped at 2026-11-22T03:00:05Z, and nobody confirmed that it had saved before: stopped on request; `save-all flush` \
-             was not confirmed: no answer within 45 s. No save is known since its start; it also saves by itself and tells nobody. What was \
-             built since its last save may be lost"
+            message(&hung),
+            "The server stopped at 2026-11-22T03:00:05Z without a confirmed save: stopped on request, but `save-all \
+            flush` was not confirmed: no answer within 45 s. No save since its start is known. The server's automatic \
+            saves are not reported. Progress since its last save may be lost."
         );
     }
 
     #[test]
     fn unobserved_exit_is_reported_however_late() {
-        let lost = stop(false, &format!("{NOBODY_SAW}: its pod was deleted by force, or its node was lost"));
-        assert!(is_unsaved(&lost, None));
-        assert!(is_news(&lost, &known(), after(72)), "the node was lost for days");
-        assert!(!is_news(&lost, &PaperMCServerStatus::default(), after(72)), "a volume of long ago, and a new server");
-        assert!(is_news(&lost, &PaperMCServerStatus::default(), after(1)));
-        let words = in_words(&lost);
+        let node_lost = stop(false, &format!("{UNOBSERVED_STOP}: its pod was deleted by force, or its node was lost"));
+        assert!(is_unsaved(&node_lost, None));
+        assert!(is_recent(&node_lost, &observed_before(), after(72)), "the node was lost for days");
         assert!(
-            words.starts_with("the server stopped at 2026-11-22T03:00:05Z or later, and nobody confirmed"),
-            "{words}"
+            !is_recent(&node_lost, &PaperMCServerStatus::default(), after(72)),
+            "a volume of long ago, and a new server"
         );
-        assert!(words.contains("before: nobody saw the process end: its pod was deleted by force, or"), "{words}");
+        assert!(is_recent(&node_lost, &PaperMCServerStatus::default(), after(1)));
+        let text = message(&node_lost);
+        assert!(text.starts_with("The server stopped at 2026-11-22T03:00:05Z or later without a confirmed"), "{text}");
+        assert!(
+            text.contains("save: the exit of the process was not observed: its pod was deleted by force, or"),
+            "{text}"
+        );
         let same_end = "2026-11-22T03:00:41Z";
-        assert!(!is_unsaved(&lost, Some(&ended(0, same_end))), "/stop, beside an agent that was away");
-        assert!(is_unsaved(&lost, Some(&ended(137, same_end))), "killed with it");
+        assert!(!is_unsaved(&node_lost, Some(&ended(0, same_end))), "/stop, beside an agent that was away");
+        assert!(is_unsaved(&node_lost, Some(&ended(137, same_end))), "killed with it");
     }
 
     #[test]
     fn unsaved_stop_event_keeps_last_save_time() {
         let saved_at = "2026-11-22T02:12:10.5Z".parse().unwrap();
         let crashed = LastStop { saved_at: Some(saved_at), ..stop(false, &"a long story. ".repeat(100)) };
-        let words = in_words(&crashed);
-        let end = ". The last save that is known was at 2026-11-22T02:12:11Z; it also saves by itself and tells nobody. What was built since its \
-                   last save may be lost";
-        assert!(words.ends_with(end), "{words}");
-        assert!(words.len() <= 1_024, "{}", words.len());
-        assert!(words.contains("a long story. a long story"), "{words}");
+        let text = message(&crashed);
+        let end = ". The last known save was at 2026-11-22T02:12:11Z. The server's automatic saves are not reported. \
+        Progress since its last save may be lost.";
+        assert!(text.ends_with(end), "{text}");
+        assert!(text.len() <= 1_024, "{}", text.len());
+        assert!(text.contains("a long story. a long story"), "{text}");
     }
 
     #[test]
     fn in_game_stop_is_not_reported_as_crash() {
-        let unasked = stop(false, &format!("{NOBODY_ASKED}: a crash, a kill, or /stop"));
+        let unasked = stop(false, &format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"));
         let same_end = "2026-11-22T03:00:01Z";
         assert!(!is_unsaved(&unasked, Some(&ended(0, same_end))), "/stop");
         assert!(is_unsaved(&unasked, Some(&ended(1, same_end))), "a crash");
         assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z"))), "another end");
         assert!(is_unsaved(&unasked, None));
         // The pod is deleted and the server exits normally, but the save is still unconfirmed.
-        let asked = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
-        assert!(is_unsaved(&asked, Some(&ended(0, same_end))));
+        let on_request = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
+        assert!(is_unsaved(&on_request, Some(&ended(0, same_end))));
     }
 
     #[test]
@@ -182,11 +189,11 @@ mod tests {
             "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3, "savedAt": AT},
         }))
         .unwrap();
-        let said = build_status(Some(&agent), &PaperMCServerStatus::default()).unwrap();
-        assert_eq!((said.saved, said.why.as_str(), said.players), (true, "asked", Some(3)));
-        assert_eq!(said.saved_at, Some(AT.parse().unwrap()));
-        assert!(is_same(&said, &stop(true, "asked")) && !is_same(&said, &stop(false, NOBODY_SAW)));
-        let before = PaperMCServerStatus { last_stop: Some(said.clone()), ..PaperMCServerStatus::default() };
-        assert_eq!(build_status(None, &before), Some(said));
+        let status = build_status(Some(&agent), &PaperMCServerStatus::default()).unwrap();
+        assert_eq!((status.saved, status.why.as_str(), status.players), (true, "asked", Some(3)));
+        assert_eq!(status.saved_at, Some(AT.parse().unwrap()));
+        assert!(is_same(&status, &stop(true, "asked")) && !is_same(&status, &stop(false, UNOBSERVED_STOP)));
+        let before = PaperMCServerStatus { last_stop: Some(status.clone()), ..PaperMCServerStatus::default() };
+        assert_eq!(build_status(None, &before), Some(status));
     }
 }

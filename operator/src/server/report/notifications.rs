@@ -7,14 +7,14 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{NotificationEvent, NotificationState, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::rollout::{Step, WaitingOn, is_left_to_a_person};
+use scheduler::rollout::{Step, WaitingOn, needs_admin};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
-use super::conditions::refusal;
-use super::downtime_estimate::behind;
+use super::conditions::refusal_message;
+use super::downtime_estimate::downtime_suffix;
 use super::events::downtime;
-use super::failure::why_it_failed;
-use super::status::{for_people, rollout_facts};
+use super::failure::failure_reason;
+use super::status::{format_time, rollout_facts};
 use super::update_blocked::UPDATE_BLOCKED;
 use super::world_damage::WORLD_DAMAGED;
 use super::{PassReport, is_open};
@@ -23,7 +23,7 @@ use crate::notify::{Channel, ChannelError};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
-use crate::server::finish_rollout::is_left_to_a_person_by;
+use crate::server::finish_rollout::step_needs_manual_recovery;
 use crate::server::observe::Observed;
 
 /// How long before its window an update is announced to the channels again.
@@ -32,17 +32,17 @@ pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
 const LONG_BLOCKED: SignedDuration = SignedDuration::from_hours(14 * 24);
 /// Minimum interval between two notifications of a plan. A list that is edited on a page produces a new plan each time, and only the last
 /// one of an hour is sent.
-const PLANS_APART: SignedDuration = SignedDuration::from_hours(1);
+const MIN_PLAN_INTERVAL: SignedDuration = SignedDuration::from_hours(1);
 /// How long a notification is valid. A channel that is repaired in the morning still receives the notifications of the night.
-const WORTH_TELLING: SignedDuration = SignedDuration::from_hours(24);
+const NOTIFICATION_VALID_FOR: SignedDuration = SignedDuration::from_hours(24);
 /// The maximum of the CRD schema.
-const MOST: usize = 10;
+const MAX_NOTIFICATIONS: usize = 10;
 /// Maximum length of a notification's texts in the schema, in bytes.
-const LONGEST: usize = 512;
+const MAX_TEXT_BYTES: usize = 512;
 /// Maximum length of its short texts.
-const SHORT: usize = 64;
+const MAX_SHORT_BYTES: usize = 64;
 /// Placeholder if the text of the plan is no longer known.
-const WHAT_WAS_PLANNED: &str = "what was planned";
+const UNKNOWN_PLAN: &str = "the planned update";
 
 /// The state of a server from which notifications are derived.
 #[derive(Debug, Clone, Default)]
@@ -57,15 +57,15 @@ pub(super) struct NotificationInput {
     /// Why a set has failed since the last status.
     pub(super) problem: Option<String>,
     /// Why the stable set is not verified.
-    pub(super) unproven: Option<String>,
+    pub(super) unverified: Option<String>,
     /// A failed set that cannot be rolled back automatically.
-    pub(super) is_stuck: bool,
+    pub(super) needs_manual_recovery: bool,
     /// Since when a set has failed or was rolled back, and why it needs manual recovery.
-    pub(super) left_to_a_person: Option<(Timestamp, String)>,
+    pub(super) manual_recovery: Option<(Timestamp, String)>,
     /// Since when no newer version is possible, and the blockers.
     pub(super) blocked: Option<(Timestamp, String)>,
     /// Since when a backup is missing, and why.
-    pub(super) no_copy: Option<(Timestamp, String)>,
+    pub(super) no_backup: Option<(Timestamp, String)>,
     /// Since when the server is in a crash loop, with the message.
     pub(super) crashes: Option<(Timestamp, String)>,
     /// Since when the server's log reports damage to worlds, with the message.
@@ -76,7 +76,7 @@ pub(super) struct NotificationInput {
 #[derive(Debug, Clone)]
 pub(super) struct Planned {
     pub(super) revision: String,
-    pub(super) what: String,
+    pub(super) changes: String,
     /// For example `Sun 22 Nov 04:00 CET`, `now`, `needs approval`.
     pub(super) when: String,
     /// When its window opens. `None` if it is open, or no window is scheduled.
@@ -87,55 +87,59 @@ pub(super) struct Planned {
 
 impl NotificationInput {
     /// The input from a complete pass. `status` is the one that is about to be written, with its conditions.
-    pub(super) fn of(
+    pub(super) fn new(
         server: &CheckedServer,
         report: &PassReport<'_>,
         before: &PaperMCServerStatus,
         status: &PaperMCServerStatus,
     ) -> Self {
         let plan = report.plan;
-        let is_held = matches!(report.step, Step::Wait(WaitingOn::Held { .. } | WaitingOn::BelowFloor { .. }))
-            || is_left_to_a_person_by(report.step) && !plan.waits_to_go_forward(report.step);
+        let is_held = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. } | WaitingOn::BelowFloor { .. }))
+            || step_needs_manual_recovery(report.step) && !plan.is_waiting_to_roll_forward(report.step);
         let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
-        let cost = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
-        let planned = status.update.as_ref().filter(|_| !is_held).map(|what| Planned {
+        let downtime = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
+        let planned = status.update.as_ref().filter(|_| !is_held).map(|changes| Planned {
             revision: plan.goal.revision.to_string(),
-            what: with_cost(what, &behind(cost)),
-            when: status.next_window.clone().unwrap_or_else(|| "no window opens by itself".to_owned()),
+            changes: with_downtime(changes, &downtime_suffix(downtime)),
+            when: status.next_window.clone().unwrap_or_else(|| "no window opens automatically".to_owned()),
             opens,
-            opens_at: opens.map(|at| for_people(at, &server.zone, report.now)).unwrap_or_default(),
+            opens_at: opens.map(|at| format_time(at, &server.zone, report.now)).unwrap_or_default(),
         });
-        let of = |of: &str, holds: &str| status.conditions.iter().find(|it| it.type_ == of && it.status == holds);
-        let blocked = of(UPDATE_BLOCKED, "True");
-        let what_blocks = status.update_blocked.as_ref().and_then(|blocked| blocked.reason.clone());
-        let no_copy = of(BACKUP_READY, "False").filter(|it| it.reason != NEEDS_RESTART);
+        let condition = |name: &str, wanted: &str| {
+            status.conditions.iter().find(|condition| condition.type_ == name && condition.status == wanted)
+        };
+        let blocked = condition(UPDATE_BLOCKED, "True");
+        let blocked_by = status.update_blocked.as_ref().and_then(|blocked| blocked.reason.clone());
+        let no_backup = condition(BACKUP_READY, "False").filter(|condition| condition.reason != NEEDS_RESTART);
         Self {
             planned,
             // The last known blockers if they are unknown now.
-            blocked: blocked.map(|it| it.last_transition_time.0).zip(what_blocks),
-            no_copy: no_copy.map(|it| (it.last_transition_time.0, it.message.clone())),
+            blocked: blocked.map(|condition| condition.last_transition_time.0).zip(blocked_by),
+            no_backup: no_backup.map(|condition| (condition.last_transition_time.0, condition.message.clone())),
             // A stop is reported separately, because the server may have been in the loop for a long time.
-            crashes: of(CRASH_LOOP, "True")
-                .map(|it| (plan.stopped_at().unwrap_or(it.last_transition_time.0), it.message.clone())),
-            damaged: of(WORLD_DAMAGED, "True").map(|it| (it.last_transition_time.0, it.message.clone())),
-            ..Self::of_a_trial(report, before)
+            crashes: condition(CRASH_LOOP, "True").map(|condition| {
+                (plan.stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
+            }),
+            damaged: condition(WORLD_DAMAGED, "True")
+                .map(|condition| (condition.last_transition_time.0, condition.message.clone())),
+            ..Self::from_rollout(report, before)
         }
     }
 
     /// The input from a pass without a plan that took a step of the rollout in progress.
-    pub(super) fn of_a_trial(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
-        let end = Self::of_the_end(report.seen, before);
+    pub(super) fn from_rollout(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
+        let end = Self::from_rollout_end(report.observed, before);
         Self {
-            problem: end.newly_failed().map(|_| why_it_failed(report)),
+            problem: end.newly_failed().map(|_| failure_reason(report)),
             // This also holds while a newer set replaces the failed one, because there is no roll-back.
-            is_stuck: is_left_to_a_person(&report.plan.seen)
+            needs_manual_recovery: needs_admin(&report.plan.observation)
                 || matches!(
                     report.step,
                     Step::Wait(
                         WaitingOn::NoBackup | WaitingOn::RollbackWouldLoseProgress | WaitingOn::BelowFloor { .. }
                     )
                 ),
-            left_to_a_person: left_to_a_person(report, before),
+            manual_recovery: manual_recovery_reason(report, before),
             ..end
         }
     }
@@ -148,87 +152,89 @@ impl NotificationInput {
     }
 
     /// The input from a pass without a plan: the end of a rollout is reported in any case.
-    pub(super) fn of_the_end(seen: &Observed, before: &PaperMCServerStatus) -> Self {
+    pub(super) fn from_rollout_end(observed: &Observed, before: &PaperMCServerStatus) -> Self {
         Self {
             rollout_before: before.rollout.clone(),
-            rollout: rollout_facts(&seen.facts),
+            rollout: rollout_facts(&observed.facts),
             was_planned: before.update.clone(),
-            down: downtime(seen.report.as_deref()),
-            unproven: seen.settled.as_ref().and_then(|record| record.unproven.clone()),
+            down: downtime(observed.report.as_deref()),
+            unverified: observed.stable.as_ref().and_then(|record| record.unverified.clone()),
             ..Self::default()
         }
     }
 }
 
 /// All notifications, old and new. `before` are those of the last status.
-pub(super) fn next_notices(
+pub(super) fn next_notifications(
     before: &[NotificationState],
     channels: &[Channel],
-    situation: &NotificationInput,
+    input: &NotificationInput,
     now: Timestamp,
 ) -> Vec<NotificationState> {
     if channels.is_empty() {
         return Vec::new();
     }
-    let mut notices = still_worth(before, channels, now);
-    notices.extend(
-        ended(situation, now)
-            .map(|notice| NotificationState { pending: who_wants(channels, notice.occasion), ..notice }),
-    );
-    let left = left_notice(&notices, channels, situation, now);
-    notices.extend(left);
-    if let Some(planned) = &situation.planned {
-        let news = plan_notice(&notices, channels, planned, now);
+    let mut notifications = retained(before, channels, now);
+    notifications.extend(end_notifications(input, now).map(|notification| NotificationState {
+        pending: subscribers(channels, notification.occasion),
+        ..notification
+    }));
+    let left = manual_recovery_notification(&notifications, channels, input, now);
+    notifications.extend(left);
+    if let Some(planned) = &input.planned {
+        let news = plan_notification(&notifications, channels, planned, now);
         if news.is_some() {
             // The new plan replaces one that is still pending.
-            for old in notices.iter_mut().filter(|old| old.occasion == NotificationEvent::Planned) {
+            for old in notifications.iter_mut().filter(|old| old.occasion == NotificationEvent::Planned) {
                 old.pending.clear();
             }
         }
-        notices.extend(news);
-        let soon = soon_notice(&notices, channels, planned, now);
-        notices.extend(soon);
+        notifications.extend(news);
+        let soon = soon_notification(&notifications, channels, planned, now);
+        notifications.extend(soon);
     }
-    let long_blocked = situation.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
+    let long_blocked = input.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
     for (occasion, lasts) in [
         (NotificationEvent::Blocked, long_blocked),
-        (NotificationEvent::BackupFailed, situation.no_copy.as_ref()),
-        (NotificationEvent::CrashLoop, situation.crashes.as_ref()),
-        (NotificationEvent::WorldDamaged, situation.damaged.as_ref()),
+        (NotificationEvent::BackupFailed, input.no_backup.as_ref()),
+        (NotificationEvent::CrashLoop, input.crashes.as_ref()),
+        (NotificationEvent::WorldDamaged, input.damaged.as_ref()),
     ] {
-        let news = lasting_notice(&notices, channels, occasion, lasts, now);
-        notices.extend(news);
+        let news = lasting_notification(&notifications, channels, occasion, lasts, now);
+        notifications.extend(news);
     }
-    notices.retain(|notice| {
-        !notice.pending.is_empty() || !notice.given_up.is_empty() || before.iter().any(|old| same(old, notice))
+    notifications.retain(|notification| {
+        !notification.pending.is_empty()
+            || !notification.given_up.is_empty()
+            || before.iter().any(|old| is_same(old, notification))
     });
-    trim(notices)
+    trim(notifications)
 }
 
 /// The changes followed by their cost. Only the changes are truncated.
-fn with_cost(what: &str, cost: &str) -> String {
-    format!("{}{cost}", cut(what, LONGEST.saturating_sub(cost.len())))
+fn with_downtime(changes: &str, downtime: &str) -> String {
+    format!("{}{downtime}", cut(changes, MAX_TEXT_BYTES.saturating_sub(downtime.len())))
 }
 
 /// Keeps the record of delivered notifications. Removed channels are dropped, and expired deliveries are given up.
-fn still_worth(before: &[NotificationState], channels: &[Channel], now: Timestamp) -> Vec<NotificationState> {
-    let is_there = |name: &String| channels.iter().any(|channel| channel.name == *name);
-    let kept = before.iter().cloned().map(|mut notice| {
-        notice.pending.retain(is_there);
-        notice.given_up.retain(is_there);
-        if notice.until <= now {
-            notice.given_up.append(&mut notice.pending);
+fn retained(before: &[NotificationState], channels: &[Channel], now: Timestamp) -> Vec<NotificationState> {
+    let exists = |name: &String| channels.iter().any(|channel| channel.name == *name);
+    let retained = before.iter().cloned().map(|mut notification| {
+        notification.pending.retain(exists);
+        notification.given_up.retain(exists);
+        if notification.until <= now {
+            notification.given_up.append(&mut notification.pending);
         }
-        notice
+        notification
     });
-    kept.collect()
+    retained.collect()
 }
 
 /// Since when the last update has failed or was rolled back, and why it needs manual recovery.
-fn left_to_a_person(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
+fn manual_recovery_reason(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<(Timestamp, String)> {
     let last = before.last_update.as_ref().filter(|last| !last.successful)?;
     let Step::Wait(waiting) = report.step else { return None };
-    let why = if waiting.is_about_the_way_back() {
+    let why = if waiting.is_rollback_decision() {
         last.message.clone()
     } else if !last.going_back {
         // The earlier set has been up since the update, so the update is not the reason.
@@ -237,163 +243,205 @@ fn left_to_a_person(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Op
         let (does_not, log) = if waiting == WaitingOn::WorldRefused {
             ("open the worlds", "prepare")
         } else if waiting == WaitingOn::ServerDown {
-            ("come up", "papermc")
+            ("start", "papermc")
         } else {
             return None;
         };
-        let why = refusal(report).unwrap_or_else(|| format!("see the log of container `{log}`"));
-        format!("the server is down, because what ran before does not {does_not}: {why}")
+        let why = refusal_message(report).unwrap_or_else(|| format!("see the log of container `{log}`"));
+        format!("the server is down, because the previous version set does not {does_not}: {why}")
     };
     Some((last.applied_at, why))
 }
 
 /// A notification that manual recovery is needed. It is sent once, unless the failure itself was reported as such.
-fn left_notice(
-    told: &[NotificationState],
+fn manual_recovery_notification(
+    notifications: &[NotificationState],
     channels: &[Channel],
-    situation: &NotificationInput,
+    input: &NotificationInput,
     now: Timestamp,
 ) -> Option<NotificationState> {
-    let (since, why) = situation.left_to_a_person.as_ref()?;
-    let is_known = told.iter().any(|notice| notice.occasion == NotificationEvent::Failed && notice.at >= *since);
-    let what = situation.was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
-    (!is_known).then(|| NotificationState {
-        pending: who_wants(channels, NotificationEvent::Failed),
-        why: Some(cut(why, LONGEST)),
-        ..notice(NotificationEvent::Failed, since.as_second().to_string(), what, now, now + WORTH_TELLING)
+    let (since, why) = input.manual_recovery.as_ref()?;
+    let is_reported = notifications
+        .iter()
+        .any(|notification| notification.occasion == NotificationEvent::Failed && notification.at >= *since);
+    let changes = input.was_planned.as_deref().unwrap_or(UNKNOWN_PLAN);
+    (!is_reported).then(|| NotificationState {
+        pending: subscribers(channels, NotificationEvent::Failed),
+        why: Some(cut(why, MAX_TEXT_BYTES)),
+        ..new_notification(
+            NotificationEvent::Failed,
+            since.as_second().to_string(),
+            changes,
+            now,
+            now + NOTIFICATION_VALID_FOR,
+        )
     })
 }
 
 /// Notifications about an update that has ended since the last status, with success or failure.
-fn ended(situation: &NotificationInput, now: Timestamp) -> impl Iterator<Item = NotificationState> {
-    let NotificationInput { rollout_before, rollout, was_planned, down, problem, unproven, is_stuck, .. } = situation;
+fn end_notifications(input: &NotificationInput, now: Timestamp) -> impl Iterator<Item = NotificationState> {
+    let NotificationInput {
+        rollout_before,
+        rollout,
+        was_planned,
+        down,
+        problem,
+        unverified,
+        needs_manual_recovery,
+        ..
+    } = input;
     let both = rollout_before.as_ref().zip(rollout.as_ref());
-    let what = was_planned.as_deref().unwrap_or(WHAT_WAS_PLANNED);
-    let settled = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
+    let changes = was_planned.as_deref().unwrap_or(UNKNOWN_PLAN);
+    let stable = both.and_then(|(before, now)| match (&before.settled, &now.settled) {
         (Some(old), Some(new)) if old != new => Some(new.clone()),
         // A first start is no update.
         (Some(_) | None, Some(_) | None) => None,
     });
-    let occasion = if *is_stuck { NotificationEvent::Failed } else { NotificationEvent::RolledBack };
-    let why = problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, LONGEST));
-    let failed = situation.newly_failed().map(|revision| NotificationState {
+    let occasion = if *needs_manual_recovery { NotificationEvent::Failed } else { NotificationEvent::RolledBack };
+    let why =
+        problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, MAX_TEXT_BYTES));
+    let failed = input.newly_failed().map(|revision| NotificationState {
         why: Some(why),
-        ..notice(occasion, at_instant(revision, now), what, now, now + WORTH_TELLING)
+        ..new_notification(occasion, instant_key(revision, now), changes, now, now + NOTIFICATION_VALID_FOR)
     });
-    let down = down.map(|down| cut(&duration_in_words(down), SHORT));
-    let done = settled.map(|revision| NotificationState {
+    let down = down.map(|down| cut(&format_duration(down), MAX_SHORT_BYTES));
+    let done = stable.map(|revision| NotificationState {
         down,
-        why: unproven.as_ref().map(|why| cut(why, LONGEST)),
-        ..notice(NotificationEvent::Done, at_instant(&revision, now), what, now, now + WORTH_TELLING)
+        why: unverified.as_ref().map(|why| cut(why, MAX_TEXT_BYTES)),
+        ..new_notification(
+            NotificationEvent::Done,
+            instant_key(&revision, now),
+            changes,
+            now,
+            now + NOTIFICATION_VALID_FOR,
+        )
     });
     failed.into_iter().chain(done)
 }
 
 /// A notification of a plan that was not reported yet.
-fn plan_notice(
-    told: &[NotificationState],
+fn plan_notification(
+    notifications: &[NotificationState],
     channels: &[Channel],
     planned: &Planned,
     now: Timestamp,
 ) -> Option<NotificationState> {
-    let last = newest(told, NotificationEvent::Planned);
+    let last = newest(notifications, NotificationEvent::Planned);
     if let Some(last) = last {
         let has_ended = [NotificationEvent::Done, NotificationEvent::RolledBack, NotificationEvent::Failed]
             .into_iter()
-            .any(|end| newest(told, end).is_some_and(|end| end.at >= last.at));
+            .any(|end| newest(notifications, end).is_some_and(|end| end.at >= last.at));
         // A plan that is still pending is replaced at once.
-        let was_told = last.pending.is_empty();
-        if last.about == planned.revision || (was_told && !has_ended && now < last.at + PLANS_APART) {
+        let was_delivered = last.pending.is_empty();
+        if last.about == planned.revision || (was_delivered && !has_ended && now < last.at + MIN_PLAN_INTERVAL) {
             return None;
         }
     }
     Some(NotificationState {
-        pending: who_wants(channels, NotificationEvent::Planned),
-        when: Some(cut(&planned.when, SHORT)),
-        ..notice(NotificationEvent::Planned, planned.revision.clone(), &planned.what, now, now + WORTH_TELLING)
+        pending: subscribers(channels, NotificationEvent::Planned),
+        when: Some(cut(&planned.when, MAX_SHORT_BYTES)),
+        ..new_notification(
+            NotificationEvent::Planned,
+            planned.revision.clone(),
+            &planned.changes,
+            now,
+            now + NOTIFICATION_VALID_FOR,
+        )
     })
 }
 
 /// The notification ten minutes before the window. Channels that have just received the plan are left out.
-fn soon_notice(
-    told: &[NotificationState],
+fn soon_notification(
+    notifications: &[NotificationState],
     channels: &[Channel],
     planned: &Planned,
     now: Timestamp,
 ) -> Option<NotificationState> {
     let opens = planned.opens.filter(|opens| now < *opens && *opens <= now + SOON)?;
-    let about = at_instant(&planned.revision, opens);
-    if told.iter().any(|notice| notice.occasion == NotificationEvent::Soon && notice.about == about) {
+    let about = instant_key(&planned.revision, opens);
+    if notifications
+        .iter()
+        .any(|notification| notification.occasion == NotificationEvent::Soon && notification.about == about)
+    {
         return None;
     }
-    let just_told = newest(told, NotificationEvent::Planned).is_some_and(|plan| now < plan.at + SOON);
-    let knows = |channel: &&Channel| just_told && channel.wants(NotificationEvent::Planned);
-    let pending = channels.iter().filter(|channel| channel.wants(NotificationEvent::Soon) && !knows(channel));
+    let was_just_planned = newest(notifications, NotificationEvent::Planned).is_some_and(|plan| now < plan.at + SOON);
+    let knows = |channel: &&Channel| was_just_planned && channel.is_subscribed_to(NotificationEvent::Planned);
+    let pending =
+        channels.iter().filter(|channel| channel.is_subscribed_to(NotificationEvent::Soon) && !knows(channel));
     Some(NotificationState {
         pending: pending.map(|channel| channel.name.clone()).collect(),
-        when: Some(cut(&planned.opens_at, SHORT)),
-        ..notice(NotificationEvent::Soon, about, &planned.what, now, opens)
+        when: Some(cut(&planned.opens_at, MAX_SHORT_BYTES)),
+        ..new_notification(NotificationEvent::Soon, about, &planned.changes, now, opens)
     })
 }
 
 /// A notification about a lasting problem, once for each start of it.
-fn lasting_notice(
-    told: &[NotificationState],
+fn lasting_notification(
+    notifications: &[NotificationState],
     channels: &[Channel],
     occasion: NotificationEvent,
     lasts: Option<&(Timestamp, String)>,
     now: Timestamp,
 ) -> Option<NotificationState> {
-    let (since, what) = lasts?;
+    let (since, problem) = lasts?;
     let about = since.as_second().to_string();
-    let is_known = told.iter().any(|notice| notice.occasion == occasion && notice.about == about);
-    (!is_known).then(|| NotificationState {
-        pending: who_wants(channels, occasion),
-        ..notice(occasion, about, what, now, now + WORTH_TELLING)
+    let is_reported =
+        notifications.iter().any(|notification| notification.occasion == occasion && notification.about == about);
+    (!is_reported).then(|| NotificationState {
+        pending: subscribers(channels, occasion),
+        ..new_notification(occasion, about, problem, now, now + NOTIFICATION_VALID_FOR)
     })
 }
 
 /// Limits the number of notifications. The newest of each kind is the record that it was sent. The rest is filled with pending ones, newest
 /// first.
-fn trim(mut notices: Vec<NotificationState>) -> Vec<NotificationState> {
-    notices.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
-    let of_its_kind = |notices: &[NotificationState], of: &NotificationState| {
-        notices.iter().find(|it| it.occasion == of.occasion).cloned()
+fn trim(mut notifications: Vec<NotificationState>) -> Vec<NotificationState> {
+    notifications.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
+    let of_its_kind = |notifications: &[NotificationState], of: &NotificationState| {
+        notifications.iter().find(|notification| notification.occasion == of.occasion).cloned()
     };
-    let is_memory: Vec<bool> =
-        notices.iter().map(|notice| of_its_kind(&notices, notice).is_some_and(|first| same(&first, notice))).collect();
-    let room = MOST - is_memory.iter().filter(|is_memory| **is_memory).count();
-    let mut others = 0;
-    let mut kept: Vec<NotificationState> = notices
-        .into_iter()
-        .zip(is_memory)
-        .filter(|(notice, is_memory)| {
-            let waits = !is_memory && !notice.pending.is_empty();
-            others += usize::from(waits);
-            *is_memory || (waits && others <= room)
+    let is_newest: Vec<bool> = notifications
+        .iter()
+        .map(|notification| {
+            of_its_kind(&notifications, notification).is_some_and(|first| is_same(&first, notification))
         })
-        .map(|(notice, _)| notice)
         .collect();
-    kept.reverse();
-    kept
+    let room = MAX_NOTIFICATIONS - is_newest.iter().filter(|is_newest| **is_newest).count();
+    let mut others = 0;
+    let mut retained: Vec<NotificationState> = notifications
+        .into_iter()
+        .zip(is_newest)
+        .filter(|(notification, is_newest)| {
+            let waits = !is_newest && !notification.pending.is_empty();
+            others += usize::from(waits);
+            *is_newest || (waits && others <= room)
+        })
+        .map(|(notification, _)| notification)
+        .collect();
+    retained.reverse();
+    retained
 }
 
-fn newest(notices: &[NotificationState], occasion: NotificationEvent) -> Option<&NotificationState> {
-    notices.iter().filter(|notice| notice.occasion == occasion).max_by_key(|notice| notice.at)
+fn newest(notifications: &[NotificationState], occasion: NotificationEvent) -> Option<&NotificationState> {
+    notifications
+        .iter()
+        .filter(|notification| notification.occasion == occasion)
+        .max_by_key(|notification| notification.at)
 }
 
-fn same(a: &NotificationState, b: &NotificationState) -> bool {
+fn is_same(a: &NotificationState, b: &NotificationState) -> bool {
     a.occasion == b.occasion && a.about == b.about
 }
 
-fn who_wants(channels: &[Channel], occasion: NotificationEvent) -> Vec<String> {
-    channels.iter().filter(|channel| channel.wants(occasion)).map(|channel| channel.name.clone()).collect()
+fn subscribers(channels: &[Channel], occasion: NotificationEvent) -> Vec<String> {
+    channels.iter().filter(|channel| channel.is_subscribed_to(occasion)).map(|channel| channel.name.clone()).collect()
 }
 
-fn notice(
+fn new_notification(
     occasion: NotificationEvent,
     about: String,
-    what: &str,
+    text: &str,
     at: Timestamp,
     until: Timestamp,
 ) -> NotificationState {
@@ -402,7 +450,7 @@ fn notice(
         about,
         at,
         until,
-        what: cut(what, LONGEST),
+        what: cut(text, MAX_TEXT_BYTES),
         when: None,
         down: None,
         why: None,
@@ -412,12 +460,12 @@ fn notice(
 }
 
 /// A key that includes the instant, because the same revision may be rolled out and rolled back more than once.
-fn at_instant(revision: &str, at: Timestamp) -> String {
+fn instant_key(revision: &str, at: Timestamp) -> String {
     format!("{revision}@{}", at.as_second())
 }
 
 /// For example `21 s`, `2 min 10 s`.
-pub(super) fn duration_in_words(duration: SignedDuration) -> String {
+pub(super) fn format_duration(duration: SignedDuration) -> String {
     match (duration.as_secs() / 60, duration.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),
@@ -426,35 +474,37 @@ pub(super) fn duration_in_words(duration: SignedDuration) -> String {
 }
 
 /// Requeues a server that waits for its window in time for the notification before it.
-pub(crate) fn in_time_to_tell(outcome: Outcome, channels: &[Channel], now: Timestamp) -> Outcome {
+pub(crate) fn requeue_for_notification(outcome: Outcome, channels: &[Channel], now: Timestamp) -> Outcome {
     match outcome {
         Outcome::Waiting { until: Some(opens) } if !channels.is_empty() && now < opens - SOON => {
             outcome.no_later_than(opens - SOON, now)
         }
-        Outcome::Settled
+        Outcome::UpToDate
         | Outcome::Acted
-        | Outcome::Under { .. }
-        | Outcome::Counting { .. }
+        | Outcome::InDisruption { .. }
+        | Outcome::CountingDown { .. }
         | Outcome::Waiting { .. }
         | Outcome::Failed { .. } => outcome,
     }
 }
 
 /// The problems of delivery: reason and message, for the condition and the Event `NotifyFailed`.
-pub(super) fn what_is_in_the_way(
-    troubles: &[ChannelError],
-    notices: &[NotificationState],
+pub(super) fn delivery_errors(
+    errors: &[ChannelError],
+    notifications: &[NotificationState],
     now: Timestamp,
 ) -> Option<(&'static str, String)> {
-    let lost = notices.iter().filter(|notice| !notice.given_up.is_empty() && now < notice.until + WORTH_TELLING);
-    let given_up = lost.map(|notice| {
-        let channels = notice.given_up.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        format!("{} was not told in {channels}", notice.occasion.as_str())
+    let undelivered = notifications
+        .iter()
+        .filter(|notification| !notification.given_up.is_empty() && now < notification.until + NOTIFICATION_VALID_FOR);
+    let given_up = undelivered.map(|notification| {
+        let channels = notification.given_up.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+        format!("{} was not delivered to {channels}", notification.occasion.as_str())
     });
-    let reason = troubles.first().map_or("NotDelivered", |trouble| trouble.fault.reason());
-    let words = troubles.iter().map(|trouble| trouble.fault.in_words(&trouble.channel)).chain(given_up);
-    let words = words.collect::<Vec<_>>().join("; ");
-    (!words.is_empty()).then(|| (reason, cut(&words, 1_024)))
+    let reason = errors.first().map_or("NotDelivered", |error| error.error.reason());
+    let messages = errors.iter().map(|error| error.error.message(&error.channel)).chain(given_up);
+    let messages = messages.collect::<Vec<_>>().join("; ");
+    (!messages.is_empty()).then(|| (reason, cut(&messages, 1_024)))
 }
 
 #[cfg(test)]

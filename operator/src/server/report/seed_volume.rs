@@ -2,11 +2,11 @@
 
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::protocol::restore::{NewVolume, NewVolumeOrder};
+use scheduler::protocol::restore::{SeedRequest, SeedResult};
 use scheduler::protocol::{self, NOT_RESTORED};
 
 use super::PassReport;
-use super::conditions::refusal;
+use super::conditions::refusal_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
@@ -18,59 +18,62 @@ pub(super) const RESTORED_FROM: &str = "RestoredFrom";
 pub(super) const NOT_RESTORED_YET: &str = "NotRestored";
 
 /// The result of `spec.restoreFrom`: status, reason and message. `None` if it is not set, or the agent has not answered yet.
-pub(super) fn came_of(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
-    let order = &server.restore_from.as_ref()?.order;
-    if let Some(why) = refused(report) {
+pub(super) fn condition_parts(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
+    let request = &server.restore_from.as_ref()?.request;
+    if let Some(why) = start_refusal(report) {
         return Some((false, NOT_RESTORED_YET, why));
     }
-    report.seen.report.as_deref().map(|agent| of_the_agent(server, order, agent))
+    report.observed.report.as_deref().map(|agent| reported_result(server, request, agent))
 }
 
 /// Why the init container refuses to start a server on a volume without a world.
-pub(super) fn refused(report: &PassReport<'_>) -> Option<String> {
-    refusal(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
+pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
+    refusal_message(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
 }
 
-fn of_the_agent(
+fn reported_result(
     server: &CheckedServer,
-    order: &NewVolumeOrder,
+    request: &SeedRequest,
     agent: &protocol::AgentReport,
 ) -> (bool, &'static str, String) {
-    match agent.new_volume.as_ref().filter(|known| known.order == *order) {
-        Some(NewVolume { order: _, at, copy: Some(id) }) => {
+    match agent.new_volume.as_ref().filter(|new_volume| new_volume.order == *request) {
+        Some(SeedResult { order: _, at, copy: Some(id) }) => {
             let text = format!(
-                "the volume had no world and got what the copy {id} of `{}` holds, at {at}; `spec.restoreFrom` has done its work",
-                order.server
+                "The volume had no world. It was filled from the backup {id} of `{}` at {at}. `spec.restoreFrom` is \
+                no longer needed.",
+                request.server
             );
             (true, "Restored", cut(&text, 1_024))
         }
-        Some(NewVolume { order: _, at: _, copy: None }) | None => (false, "VolumeInUse", in_use(server, order)),
+        Some(SeedResult { order: _, at: _, copy: None }) | None => {
+            (false, "VolumeInUse", in_use_message(server, request))
+        }
     }
 }
 
-fn in_use(server: &CheckedServer, order: &NewVolumeOrder) -> String {
-    let way = if order.apart || order.server != server.name {
-        "docs/guides/backup.md says how to put the copy in its place by hand".to_owned()
+fn in_use_message(server: &CheckedServer, request: &SeedRequest) -> String {
+    let hint = if request.apart || request.server != server.name {
+        "See docs/guides/backup.md to restore the backup manually.".to_owned()
     } else {
-        format!("the copy takes its place by `{}`", requested_restore::command(server, &order.copy))
+        format!("To restore the backup, run `{}`.", requested_restore::restore_command(server, &request.copy))
     };
     format!(
-        "nothing was done, because the volume has a world already: `spec.restoreFrom` is for one that has none. The server runs on what is \
-         there; {way}"
+        "The volume was not changed, because it already has a world. `spec.restoreFrom` is for a volume without one. \
+        The server runs on the existing world. {hint}"
     )
 }
 
 /// The Event, once for each result.
-pub(super) fn notes(
+pub(super) fn event(
     server: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Option<EventText> {
-    let (_, reason, text) = came_of(server, report)?;
-    let is_known = |condition: &Condition| {
+    let (_, reason, text) = condition_parts(server, report)?;
+    let is_reported = |condition: &Condition| {
         condition.type_ == RESTORED_FROM && condition.reason == reason && condition.message == text
     };
-    if before.conditions.iter().any(is_known) {
+    if before.conditions.iter().any(is_reported) {
         return None;
     }
     let (reason, warning) = match reason {
@@ -89,41 +92,44 @@ mod tests {
     use crate::server::check::check;
     use crate::server::check::tests::server;
 
-    fn said(spec: Value, new_volume: &Value) -> (bool, &'static str, String) {
+    fn result_of(spec: Value, new_volume: &Value) -> (bool, &'static str, String) {
         let checked = check(&server(spec)).unwrap();
         let agent = serde_json::from_value(json!({
             "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
             "lock": null, "world": {"floor": null, "whole": true}, "newVolume": new_volume,
         }))
         .unwrap();
-        of_the_agent(&checked, &checked.restore_from.as_ref().unwrap().order, &agent)
+        reported_result(&checked, &checked.restore_from.as_ref().unwrap().request, &agent)
     }
 
-    fn record(copy: &str, got: Option<&str>) -> Value {
-        let order = json!({"server": "lobby", "copy": copy, "claim": "backup-lobby-0", "apart": false});
-        json!({"order": order, "at": "2026-11-22T03:00:00Z", "copy": got})
+    fn record(backup: &str, got: Option<&str>) -> Value {
+        let request = json!({"server": "lobby", "copy": backup, "claim": "backup-lobby-0", "apart": false});
+        json!({"order": request, "at": "2026-11-22T03:00:00Z", "copy": got})
     }
 
-    fn own() -> Value {
+    fn own_backup() -> Value {
         json!({"backup": {}, "restoreFrom": {}})
     }
 
     #[test]
     fn restored_volume_condition_stays_true() {
-        let (holds, reason, text) = said(own(), &record("latest", Some("20261122T030000Z-aaaaaaaa")));
-        assert_eq!((holds, reason), (true, "Restored"));
-        assert!(text.contains("the copy 20261122T030000Z-aaaaaaaa of `lobby`"), "{text}");
+        let (status, reason, text) = result_of(own_backup(), &record("latest", Some("20261122T030000Z-aaaaaaaa")));
+        assert_eq!((status, reason), (true, "Restored"));
+        assert!(text.contains("the backup 20261122T030000Z-aaaaaaaa of `lobby`"), "{text}");
     }
 
     #[test]
     fn volume_in_use_condition_names_restore_command() {
         // A world that was there at the first start, a field that was set on a running server, and another backup than the restored one.
-        for known in [record("latest", None), json!(null), record("20261122T030000Z-aaaaaaaa", Some("x"))] {
-            let (holds, reason, text) = said(own(), &known);
-            assert_eq!((holds, reason), (false, "VolumeInUse"), "{known}");
-            assert!(text.ends_with("nightshift.dev/restore-from=\"latest;overwrite\"`"), "{text}");
+        for new_volume in [record("latest", None), json!(null), record("20261122T030000Z-aaaaaaaa", Some("x"))] {
+            let (status, reason, text) = result_of(own_backup(), &new_volume);
+            assert_eq!((status, reason), (false, "VolumeInUse"), "{new_volume}");
+            assert!(text.ends_with("nightshift.dev/restore-from=\"latest;overwrite\"`."), "{text}");
         }
-        let (_, _, text) = said(json!({"backup": {}, "restoreFrom": {"server": "survival"}}), &json!(null));
-        assert!(text.ends_with("by hand"), "the annotation knows the server's own copies alone: {text}");
+        let (_, _, text) = result_of(json!({"backup": {}, "restoreFrom": {"server": "survival"}}), &json!(null));
+        assert!(
+            text.ends_with("to restore the backup manually."),
+            "the annotation knows the server's own copies alone: {text}"
+        );
     }
 }

@@ -12,19 +12,19 @@ use resolver::lock::{Lock, LockReason};
 use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::downtime_estimate::{DowntimeEstimate, down_without_copy};
-use super::events::interrupted;
+use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
+use super::events::disconnected_players;
 use super::{PassReport, backup, image_pull, is_open, last_stop, plugin_data, short_reason, update_blocked};
 use crate::error_chain::cut;
 use crate::k8s::labels;
 use crate::server::act::{MarkedStable, StepOutcome};
-use crate::server::approval::noted;
-use crate::server::changes::{ServerChange, in_words};
+use crate::server::approval::recorded_request;
+use crate::server::changes::{ServerChange, format_changes};
 use crate::server::check::CheckedServer;
 use crate::server::partial::PartialSelection;
-use crate::server::pinned_set::{SetOrigin, history, still_noted};
-use crate::server::plan::{opens, running_version};
-use crate::server::unmanaged_jars::{kept, strangers};
+use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
+use crate::server::plan::{request_opens_gate, running_version};
+use crate::server::unmanaged_jars::{retained, unmanaged_files};
 
 mod last_update;
 
@@ -40,15 +40,17 @@ pub(super) fn build_status(
 ) -> PaperMCServerStatus {
     let plan = report.plan;
     let lock = &plan.record.lock;
-    let agent = report.seen.report.as_deref();
+    let agent = report.observed.report.as_deref();
     let running = running_version(agent);
-    let settled = report.seen.settled_lock.as_ref().map(|record| &record.lock);
+    let stable = report.observed.stable_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
-    let known = before.available_update.as_ref().filter(|known| known.digest == plan.record.files.lock);
-    let held_back = short_reason::in_short(report);
+    let available_update =
+        before.available_update.as_ref().filter(|available_update| available_update.digest == plan.record.files.lock);
+    let wait_reason = short_reason::wait_reason(report);
     // A window is not announced for an update that is held back.
-    let opens = plan.outlook.next_opening.filter(|_| held_back.is_none());
-    let next_restart = plan.restarts.comes_at(&plan.goal, &plan.seen, opens.filter(|_| update && !is_open(plan.gate)));
+    let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
+    let next_restart =
+        plan.restarts.next_restart(&plan.goal, &plan.observation, opens.filter(|_| update && !is_open(plan.gate)));
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // The version remains while the server is down.
@@ -67,78 +69,79 @@ pub(super) fn build_status(
         desired_version: Some(lock.minecraft.to_string()),
         desired_build: Some(lock.build),
         lock: agent.and_then(|agent| agent.lock.clone()).or_else(|| before.lock.clone()),
-        update: update.then(|| cut(&in_words(&plan.changes), 1_024)),
-        next_window: if matches!(report.step, Step::Wait(WaitingOn::Held { .. })) {
+        update: update.then(|| cut(&format_changes(&plan.changes), 1_024)),
+        next_window: if matches!(report.step, Step::Wait(WaitingOn::Blocked { .. })) {
             Some("held".to_owned())
-        } else if let Some(held_back) = held_back {
-            Some(cut(&held_back, 64))
+        } else if let Some(wait_reason) = wait_reason {
+            Some(cut(&wait_reason, 64))
         } else if is_open(plan.gate) && update {
             Some("now".to_owned())
-        } else if plan.undo.is_some() && !update {
+        } else if plan.pinned_set.is_some() && !update {
             Some("held".to_owned())
-        } else if plan.outlook.is_suspended {
+        } else if plan.next_window.is_suspended {
             Some("suspended".to_owned())
         } else {
-            plan.opportunistic.beside(opens.map(|at| for_people(at, &checked.zone, report.now)))
+            plan.opportunistic.format_when(opens.map(|at| format_time(at, &checked.zone, report.now)))
         },
         next_window_at: opens,
         next_restart: next_restart
-            .map(|at| if at <= report.now { "now".to_owned() } else { for_people(at, &checked.zone, report.now) }),
+            .map(|at| if at <= report.now { "now".to_owned() } else { format_time(at, &checked.zone, report.now) }),
         next_restart_at: next_restart,
-        held_by: update_blocked::held_by(plan, before),
-        plugins: plugin_states(settled, lock, unfollowed(&plan.explanation)),
-        unmanaged: agent.map_or_else(|| before.unmanaged.clone(), |agent| kept(strangers(agent), &server.spec)),
+        held_by: update_blocked::blocked_by(plan, before),
+        plugins: plugin_states(stable, lock, not_updated(&plan.explanation)),
+        unmanaged: agent
+            .map_or_else(|| before.unmanaged.clone(), |agent| retained(unmanaged_files(agent), &server.spec)),
         available_update: update.then(|| AvailableUpdate {
             digest: plan.record.files.lock.clone(),
             version: lock.minecraft.to_string(),
             build: lock.build,
             one_way: plan.changes.iter().any(|change| change.one_way),
-            summary: cut(&in_words(&plan.changes), 1_024),
-            found_at: known.map_or(Some(report.now), |known| known.found_at),
+            summary: cut(&format_changes(&plan.changes), 1_024),
+            found_at: available_update.map_or(Some(report.now), |available_update| available_update.found_at),
             plugins: planned_plugins(&plan.changes),
-            cost: DowntimeEstimate::of(checked, report, before).in_words().map(|cost| cut(&cost, 253)),
-            staged: plan.seen.staged,
+            cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),
+            staged: plan.observation.staged,
             image_problem: image_pull::problem(report),
         }),
         update_blocked: update_blocked::build_status(plan, before),
         last_update: build_last_update(report, before),
-        history: history(
+        history: next_history(
             &before.history,
-            report.seen.settled_lock.as_deref(),
+            report.observed.stable_lock.as_deref(),
             SetOrigin {
-                down_seconds: down_without_copy(agent),
-                players: interrupted(agent),
-                unproven: report.seen.settled.as_ref().is_some_and(|record| record.unproven.is_some()),
+                down_seconds: downtime_without_backup(agent),
+                players: disconnected_players(agent),
+                unverified: report.observed.stable.as_ref().is_some_and(|record| record.unverified.is_some()),
             },
-            proves_what_settled(report),
+            passes_verification(report),
             report.now,
         ),
         last_stop: last_stop::build_status(agent, before),
         crashes: plan.crashes.clone(),
-        backup: backup::build_status(checked, agent, before, plan.copies.next),
+        backup: backup::build_status(checked, agent, before, plan.backups.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
         // Derived from the whole status, and therefore added last.
         notices: Vec::new(),
-        rollout: rollout_facts(&report.seen.facts).or_else(|| before.rollout.clone()),
+        rollout: rollout_facts(&report.observed.facts).or_else(|| before.rollout.clone()),
         // The same for each result of a pass, and therefore added there.
         basis: None,
         players: agent.and_then(|agent| agent.players.count()),
-        replicas: Some(i32::from(report.seen.pod.is_some())),
+        replicas: Some(i32::from(report.observed.pod.is_some())),
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
     }
 }
 
 /// The status after a pass without a plan that took a step of the rollout in progress. The last plan remains, unless it has been applied.
-pub(super) fn build_on_trial(
+pub(super) fn build_rollout(
     server: &PaperMCServer,
     checked: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> PaperMCServerStatus {
     let now = build_status(server, checked, report, before);
-    let seen = PaperMCServerStatus {
+    let observed = PaperMCServerStatus {
         observed_generation: now.observed_generation,
         version: now.version,
         current_version: now.current_version,
@@ -157,18 +160,18 @@ pub(super) fn build_on_trial(
         selector: now.selector,
         ..before.clone()
     };
-    if has_come(report, before) {
+    if is_update_done(report, before) {
         let (update, available_update, next_window, next_window_at) = (None, None, None, None);
-        let (plugins, last_handled) = (now.plugins, seen.last_handled.clone().map(served));
-        let nothing_planned = PaperMCServerStatus { update, available_update, next_window, next_window_at, ..seen };
+        let (plugins, last_handled) = (now.plugins, observed.last_handled.clone().map(mark_handled));
+        let nothing_planned = PaperMCServerStatus { update, available_update, next_window, next_window_at, ..observed };
         PaperMCServerStatus { plugins, last_handled, ..nothing_planned }
     } else {
-        seen
+        observed
     }
 }
 
 /// Marks the request as handled.
-fn served(handled: HandledRequests) -> HandledRequests {
+fn mark_handled(handled: HandledRequests) -> HandledRequests {
     match handled.apply_now_accepted {
         Some(request) => HandledRequests { apply_now: Some(request), apply_now_accepted: None, ..handled },
         None => handled,
@@ -176,18 +179,18 @@ fn served(handled: HandledRequests) -> HandledRequests {
 }
 
 /// Whether the planned update has become stable.
-pub(super) fn has_come(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
-    let settled = report.seen.settled_lock.as_ref().map(|record| &record.files.lock);
-    before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == settled)
+pub(super) fn is_update_done(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
+    let stable_digest = report.observed.stable_lock.as_ref().map(|record| &record.files.lock);
+    before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == stable_digest)
 }
 
 /// How long a date without its year is unambiguous.
-const YEAR_IS_CLEAR: SignedDuration = SignedDuration::from_hours(180 * 24);
+const YEAR_OMITTED_FOR: SignedDuration = SignedDuration::from_hours(180 * 24);
 
 /// For example `Sun 22 Nov 04:00 CET`. The zone is included because the reader's may differ, and the year if it is not clear.
-pub(super) fn for_people(at: Timestamp, zone: &str, now: Timestamp) -> String {
+pub(super) fn format_time(at: Timestamp, zone: &str, now: Timestamp) -> String {
     let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    let format = if at > now + YEAR_IS_CLEAR { "%a %-d %b %Y %H:%M %Z" } else { "%a %-d %b %H:%M %Z" };
+    let format = if at > now + YEAR_OMITTED_FOR { "%a %-d %b %Y %H:%M %Z" } else { "%a %-d %b %H:%M %Z" };
     at.to_zoned(zone).strftime(format).to_string()
 }
 
@@ -196,18 +199,18 @@ fn selector(server: &str) -> String {
 }
 
 fn planned_plugins(changes: &[ServerChange]) -> Vec<PlannedPlugin> {
-    let plugins = changes.iter().filter(|change| change.what != "Paper");
+    let plugins = changes.iter().filter(|change| change.package != "Paper");
     plugins
         .filter_map(|change| {
             let version = change.to.as_ref()?;
-            Some(PlannedPlugin { name: cut(&change.what, 64), version: cut(version, 64) })
+            Some(PlannedPlugin { name: cut(&change.package, 64), version: cut(version, 64) })
         })
         .take(200)
         .collect()
 }
 
 /// Plugins that the strategy `latest` could not keep up with.
-fn unfollowed(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
+fn not_updated(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     match explanation {
         Explanation::Solved(solved) => &solved.unfollowed,
         Explanation::Impossible(_)
@@ -226,13 +229,13 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
         .iter()
         .map(|plugin| {
             let current = was(&plugin.project_id);
-            let (asked, needed) = match &plugin.reason {
+            let (requested_by, needed) = match &plugin.reason {
                 LockReason::RequestedBy(objects) => (Some(objects.join(", ")), None),
                 LockReason::NeededBy(plugins) => (None, Some(plugins.join(", "))),
             };
             PluginState {
                 name: cut(&plugin.name, 64),
-                plugin: asked.map(|names| cut(&names, 253)),
+                plugin: requested_by.map(|names| cut(&names, 253)),
                 needed_by: needed.map(|names| cut(&names, 253)),
                 current_version: current.map(|current| cut(&current.version, 64)),
                 desired_version: Some(cut(&plugin.version, 64)),
@@ -245,12 +248,12 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
             }
         })
         .collect();
-    let gone = running
+    let removed = running
         .into_iter()
         .flat_map(|running| &running.plugins)
-        .filter(|plugin| !lock.plugins.iter().any(|kept| kept.project_id == plugin.project_id));
-    let left_out = unfollowed.iter().filter(|left| left.stays.is_none() && !runs(running, &left.name));
-    states.extend(left_out.map(|left| PluginState {
+        .filter(|plugin| !lock.plugins.iter().any(|locked| locked.project_id == plugin.project_id));
+    let not_followed = unfollowed.iter().filter(|left| left.stays.is_none() && !is_running(running, &left.name));
+    states.extend(not_followed.map(|left| PluginState {
         name: cut(&left.name, 64),
         plugin: left.object.as_ref().map(|object| cut(object, 253)),
         needed_by: None,
@@ -258,7 +261,7 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
         desired_version: None,
         state: PluginStateKind::Unfollowed,
     }));
-    states.extend(gone.map(|plugin| PluginState {
+    states.extend(removed.map(|plugin| PluginState {
         name: cut(&plugin.name, 64),
         plugin: None,
         needed_by: None,
@@ -273,13 +276,13 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
     states
 }
 
-fn runs(running: Option<&Lock>, name: &str) -> bool {
+fn is_running(running: Option<&Lock>, name: &str) -> bool {
     running.is_some_and(|running| running.plugins.iter().any(|plugin| plugin.name == name))
 }
 
 /// Whether the running stable set passes its verification now. It may have been kept without.
-pub(super) fn proves_what_settled(report: &PassReport<'_>) -> bool {
-    report.plan.proof.verdict == Verification::Passed && report.seen.runs_settled_files()
+pub(super) fn passes_verification(report: &PassReport<'_>) -> bool {
+    report.plan.verification.result == Verification::Passed && report.observed.runs_stable_files()
 }
 
 /// The state of the requests. A request that was made in time is accepted, and counts as handled when no update is left.
@@ -288,23 +291,23 @@ fn last_handled(
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Option<HandledRequests> {
-    let (apply, apply_seen_at) = noted(server, before.last_handled.as_ref(), report.now).unzip();
+    let (apply, apply_seen_at) = recorded_request(server, before.last_handled.as_ref(), report.now).unzip();
     let mut handled = HandledRequests { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
-    handled = still_noted(server, handled);
-    let copies = &report.plan.copies;
-    handled.backup_now = copies.served.clone().or(handled.backup_now);
-    handled.backup_now_accepted.clone_from(&copies.accepted);
+    handled = retained_record(server, handled);
+    let backups = &report.plan.backups;
+    handled.backup_now = backups.served.clone().or(handled.backup_now);
+    handled.backup_now_accepted.clone_from(&backups.accepted);
     let plan = report.plan;
-    let is_served = match &plan.alone {
-        PartialSelection::Nothing | PartialSelection::Early(_) => matches!(report.step, Step::Settled),
+    let is_served = match &plan.partial {
+        PartialSelection::Nothing | PartialSelection::Urgent(_) => matches!(report.step, Step::UpToDate),
         // The requested packages are updated. The request does not cover the rest of the plan.
-        PartialSelection::Asked(_) => is_proven(report),
+        PartialSelection::Requested(_) => is_verified(report),
         PartialSelection::Refused(_) => false,
         PartialSelection::UpToDate(_) => true,
     };
     // A request with a scope remains accepted while it waits for an approval, or cannot be handled yet.
-    let is_scoped = !matches!(plan.alone, PartialSelection::Nothing | PartialSelection::Early(_));
-    let counts = |request: &&String| is_scoped || opens(request, plan.gate);
+    let is_scoped = !matches!(plan.partial, PartialSelection::Nothing | PartialSelection::Urgent(_));
+    let counts = |request: &&String| is_scoped || request_opens_gate(request, plan.gate);
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
         let request = Some(cut(request, 1_024));
         if is_served {
@@ -317,10 +320,10 @@ fn last_handled(
 }
 
 /// Whether the planned set has just been marked stable.
-fn is_proven(report: &PassReport<'_>) -> bool {
+fn is_verified(report: &PassReport<'_>) -> bool {
     let goal = &report.plan.record.files.lock;
-    let is_goal = report.seen.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
-    matches!(report.done, StepOutcome::Closed(MarkedStable::Update)) && is_goal
+    let is_goal = report.observed.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
+    matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update)) && is_goal
 }
 
 /// The rollout facts in the status, in case the `StatefulSet` is deleted. `None` if there is nothing to keep.
@@ -329,8 +332,8 @@ pub(crate) fn rollout_facts(facts: &RecordedFacts) -> Option<RolloutFacts> {
         return None;
     }
     Some(RolloutFacts {
-        settled: facts.settled.map(|settled| settled.revision.to_string()),
-        settled_world: facts.settled.map(|settled| settled.world.0),
+        settled: facts.settled.map(|stable| stable.revision.to_string()),
+        settled_world: facts.settled.map(|stable| stable.world.0),
         failed: facts.failed.iter().map(ToString::to_string).collect(),
     })
 }
@@ -391,7 +394,7 @@ mod tests {
         );
         let shown = |running: &Lock| -> Vec<(String, PluginStateKind, Option<String>, Option<String>)> {
             let states = plugin_states(Some(running), &after, &[]).into_iter();
-            states.map(|it| (it.name, it.state, it.current_version, it.desired_version)).collect()
+            states.map(|state| (state.name, state.state, state.current_version, state.desired_version)).collect()
         };
         let (one, two) = (Some("1".to_owned()), Some("2".to_owned()));
         let wanted = [
@@ -410,7 +413,7 @@ mod tests {
     #[test]
     fn window_is_shown_with_zone_across_clock_change() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let text = |window, now| for_people(at(window), "Europe/Berlin", at(now));
+        let text = |window, now| format_time(at(window), "Europe/Berlin", at(now));
         assert_eq!(text("2026-11-22T03:00:00Z", "2026-11-21T12:00:00Z"), "Sun 22 Nov 04:00 CET");
         assert_eq!(text("2026-07-05T02:00:00Z", "2026-07-01T12:00:00Z"), "Sun 5 Jul 04:00 CEST");
         assert_eq!(text("2028-02-29T03:00:00Z", "2026-11-21T12:00:00Z"), "Tue 29 Feb 2028 04:00 CET");

@@ -5,7 +5,7 @@ use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explain::{Explanation, Warning};
 
-use super::LONGEST_MESSAGE;
+use super::MAX_MESSAGE_LENGTH;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::plan::Plan;
@@ -13,33 +13,34 @@ use crate::server::plan::Plan;
 /// Type of the condition that reports blockers of a newer set.
 pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
 /// The reason if two files declare one plugin name.
-pub(super) const TWO_FILES_ONE_NAME: &str = "TwoJarsOneName";
+pub(super) const TWO_JARS_ONE_NAME: &str = "DuplicatePluginName";
 /// The reason if no lock satisfies the request.
 const NO_SOLUTION: &str = "NoSolution";
 /// Separator between the reason why the result is unknown now, and the last known result.
-const KNOWN_LAST: &str = " What was known last: ";
+const KNOWN_LAST: &str = " Last known: ";
 
 /// Status, reason and message of the condition. While the result is unknown, the last known one remains. Its age counts from the first time
 /// that it was reported, whatever could not be read in between.
-pub(super) fn in_words(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
-    let words = super::in_words(&plan.explanation);
-    let said = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
-    let known = said.and_then(|said| match said.status.as_str() {
-        "True" => Some((true, said)),
-        "False" => Some((false, said)),
+pub(super) fn condition_parts(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
+    let explanation = super::explanation_message(&plan.explanation);
+    let previous = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
+    let last_known = previous.and_then(|previous| match previous.status.as_str() {
+        "True" => Some((true, previous)),
+        "False" => Some((false, previous)),
         _ => None,
     });
-    if let Some((holds, said)) = known.filter(|_| is_unknown(&plan.explanation)) {
-        let message = format!("not known now: {}{KNOWN_LAST}{}", cut(&words, 256), known_last(&said.message));
-        return (Some(holds), said.reason.clone(), cut(&message, LONGEST_MESSAGE));
+    if let Some((condition_status, previous)) = last_known.filter(|_| is_unknown(&plan.explanation)) {
+        let message =
+            format!("Unknown at the moment: {}{KNOWN_LAST}{}", cut(&explanation, 256), known_last(&previous.message));
+        return (Some(condition_status), previous.reason.clone(), cut(&message, MAX_MESSAGE_LENGTH));
     }
-    let (holds, reason) = reason(plan);
-    (holds, reason.to_owned(), words)
+    let (condition_status, reason) = reason(plan);
+    (condition_status, reason.to_owned(), explanation)
 }
 
 /// The part of a condition's message that was known.
 fn known_last(message: &str) -> &str {
-    message.split_once(KNOWN_LAST).map_or(message, |(_, known)| known)
+    message.split_once(KNOWN_LAST).map_or(message, |(_, last_known)| last_known)
 }
 
 /// Whether the blockers are unknown now, because a page was not read or the search was abandoned.
@@ -47,7 +48,7 @@ fn is_unknown(explanation: &Explanation) -> bool {
     match explanation {
         Explanation::Unanswerable(_) => true,
         Explanation::Solved(_) | Explanation::GaveUp(_) => {
-            explanation.stopped_by().is_none() && explanation.gave_up().is_some()
+            explanation.deploy_blocker().is_none() && explanation.gave_up().is_some()
         }
         Explanation::Impossible(_) | Explanation::WhyNot(_) | Explanation::WhyNotRelease(_) => false,
     }
@@ -56,13 +57,13 @@ fn is_unknown(explanation: &Explanation) -> bool {
 /// Status and reason of the current result.
 fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
     let explanation = &plan.explanation;
-    if explanation.stopped_by().is_some() {
-        (Some(true), TWO_FILES_ONE_NAME)
+    if explanation.deploy_blocker().is_some() {
+        (Some(true), TWO_JARS_ONE_NAME)
     } else if is_unknown(explanation) {
         (None, "NotEvaluated")
     } else if plan.is_impossible() {
         (Some(true), NO_SOLUTION)
-    } else if explanation.held_by().is_empty() {
+    } else if explanation.blocked_by().is_empty() {
         // A newer Paper may still wait for its delay, for the image's Java, or for a pin.
         (Some(false), "NotBlocked")
     } else {
@@ -80,43 +81,43 @@ pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<
     let is_blocked = reason(plan).0 == Some(true);
     is_blocked.then(|| UpdateBlocked {
         blocked: true,
-        reason: Some(super::in_words(explanation)),
-        blocked_by: if explanation.stopped_by().is_some() { Vec::new() } else { holders(explanation) },
+        reason: Some(super::explanation_message(explanation)),
+        blocked_by: if explanation.deploy_blocker().is_some() { Vec::new() } else { blockers(explanation) },
     })
 }
 
 /// The plugins that block a newer Paper, for a printer column.
-pub(super) fn held_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<String> {
+pub(super) fn blocked_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<String> {
     if is_unknown(&plan.explanation) {
         return before.held_by.clone();
     }
-    let names = plan.explanation.held_by().join(", ");
+    let names = plan.explanation.blocked_by().join(", ");
     (!names.is_empty()).then(|| cut(&names, 1_024))
 }
 
-fn holders(explanation: &Explanation) -> Vec<BlockedBy> {
+fn blockers(explanation: &Explanation) -> Vec<BlockedBy> {
     let Explanation::Solved(solved) = explanation else { return Vec::new() };
     let Some(newer) = solved.newer_paper.first() else { return Vec::new() };
-    let holders = newer.held_by.iter().map(|holder| BlockedBy {
-        plugin: cut(&holder.name, 64),
-        version: holder.newest.as_ref().map(|newest| cut(&newest.version, 64)).unwrap_or_default(),
-        supported_versions: holder
+    let blockers = newer.held_by.iter().map(|blocker| BlockedBy {
+        plugin: cut(&blocker.name, 64),
+        version: blocker.newest.as_ref().map(|newest| cut(&newest.version, 64)).unwrap_or_default(),
+        supported_versions: blocker
             .newest
             .iter()
             .flat_map(|newest| newest.up_to.iter().map(ToString::to_string))
             .collect(),
     });
     // The maximum of the CRD schema.
-    holders.take(10).collect()
+    blockers.take(10).collect()
 }
 
 /// Files that declare one plugin name. The server loads only one of them.
-pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
+pub(super) fn name_conflicts(explanation: &Explanation) -> Option<String> {
     let Explanation::Solved(solved) = explanation else { return None };
     let lines: Vec<String> = (solved.warnings.iter())
         .filter_map(|warning| {
             let Warning::SharedName { name, files, stops: _ } = warning else { return None };
-            Some(format!("{} are both {name}; remove one", files.join(" and ")))
+            Some(format!("{} are both {name}: remove one", files.join(" and ")))
         })
         .collect();
     (!lines.is_empty()).then(|| lines.join("; "))
@@ -124,21 +125,22 @@ pub(super) fn shared_names(explanation: &Explanation) -> Option<String> {
 
 /// The Event about a blocker that needs an action by a user or a third party. It is repeated for another blocker. The last status tells
 /// which one was reported.
-pub(super) fn note(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
+pub(super) fn event(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
     let explanation = &plan.explanation;
-    let words = super::in_words(explanation);
-    let said = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
+    let text = super::explanation_message(explanation);
+    let message = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     if plan.is_impossible() {
-        return Some(EventText { reason: NO_SOLUTION, warning: true, text: words });
+        return Some(EventText { reason: NO_SOLUTION, warning: true, text });
     }
-    if explanation.stopped_by().is_some() {
-        let is_news = said.is_none_or(|said| said.reason != TWO_FILES_ONE_NAME || known_last(&said.message) != words);
-        return is_news.then_some(EventText { reason: TWO_FILES_ONE_NAME, warning: true, text: words });
+    if explanation.deploy_blocker().is_some() {
+        let is_news =
+            message.is_none_or(|message| message.reason != TWO_JARS_ONE_NAME || known_last(&message.message) != text);
+        return is_news.then_some(EventText { reason: TWO_JARS_ONE_NAME, warning: true, text });
     }
     // The suggested action and the running build may change although the blocker is the same.
-    let held = explanation.paper_held_back()?;
-    let is_news = said.is_none_or(|said| !said.message.contains(&held));
-    is_news.then_some(EventText { reason: "UpdateBlocked", warning: false, text: words })
+    let held = explanation.blocked_paper_sentence()?;
+    let is_news = message.is_none_or(|message| !message.message.contains(&held));
+    is_news.then_some(EventText { reason: "UpdateBlocked", warning: false, text })
 }
 
 #[cfg(test)]
@@ -152,7 +154,7 @@ mod tests {
     use crate::server::report::tests::Pass;
 
     /// Paper 1.21.10-130, with exactly these newer versions.
-    fn answer(newer: &Value, warnings: &Value) -> Explanation {
+    fn solved(newer: &Value, warnings: &Value) -> Explanation {
         serde_json::from_value(json!({
             "answer": "solved", "server": "games/lobby", "image": {"java": 21, "choice": "newest"}, "plugins": [],
             "paper": {"minecraft": "1.21.10", "build": 130, "published": "2025-12-01T00:00:00Z", "runsNow": true},
@@ -171,47 +173,47 @@ mod tests {
     }
 
     /// Blocked by these plugins.
-    fn held(names: &[&str]) -> Explanation {
-        let holder = |name: &&str| {
+    fn blocked(names: &[&str]) -> Explanation {
+        let blocker = |name: &&str| {
             let newest = json!({"version": "16.18.5", "published": "2025-10-06T00:00:00Z", "upTo": "1.21.10"});
             let key = json!({"source": "modrinth", "project": name});
             json!({"name": name, "key": key, "newest": newest, "readAt": "2026-11-22T03:00:00Z"})
         };
-        answer(&newer(&json!({"heldBy": names.iter().map(holder).collect::<Vec<_>>()})), &json!([]))
+        solved(&newer(&json!({"heldBy": names.iter().map(blocker).collect::<Vec<_>>()})), &json!([]))
     }
 
     fn pinned() -> Explanation {
-        answer(&newer(&json!({"pinned": {"version": "1.21.10"}})), &json!([]))
+        solved(&newer(&json!({"pinned": {"version": "1.21.10"}})), &json!([]))
     }
 
-    fn not_found_out() -> Explanation {
-        answer(&newer(&json!({"gaveUp": {"steps": 9, "limit": "steps"}})), &json!([]))
+    fn not_evaluated() -> Explanation {
+        solved(&newer(&json!({"gaveUp": {"steps": 9, "limit": "steps"}})), &json!([]))
     }
 
     fn nothing_newer() -> Explanation {
-        answer(&json!([]), &json!([]))
+        solved(&json!([]), &json!([]))
     }
 
     fn stopped() -> Explanation {
-        let shared = json!([{"warning": "sharedName", "name": "Rules", "files": ["a.jar", "b.jar"], "stops": true}]);
-        answer(&newer(&json!({"pinned": {"version": "1.21.10"}})), &shared)
+        let conflicts = json!([{"warning": "sharedName", "name": "Rules", "files": ["a.jar", "b.jar"], "stops": true}]);
+        solved(&newer(&json!({"pinned": {"version": "1.21.10"}})), &conflicts)
     }
 
     /// Status, reason and message of the condition.
     fn condition(status: &PaperMCServerStatus) -> (&str, &str, &str) {
-        let found = status.conditions.iter().find(|it| it.type_ == UPDATE_BLOCKED).unwrap();
+        let found = status.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED).unwrap();
         (&found.status, &found.reason, &found.message)
     }
 
     #[test]
     fn update_blocked_names_plugin_until_it_clears() {
         let mut pass = Pass::new();
-        pass.plan.explanation = held(&["GriefPrevention"]);
+        pass.plan.explanation = blocked(&["GriefPrevention"]);
         let status = pass.status();
-        let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("True", "HeldByPlugin"));
+        let (condition_status, reason, message) = condition(&status);
+        assert_eq!((condition_status, reason), ("True", "HeldByPlugin"));
         assert!(
-            message.contains("Paper 1.21.11, out since 10 December 2025, is held by GriefPrevention (listed up to"),
+            message.contains("Paper 1.21.11, out since 10 December 2025, is blocked by GriefPrevention (listed up to"),
             "{message}"
         );
         let blocked = status.update_blocked.as_ref().unwrap();
@@ -222,9 +224,9 @@ mod tests {
         let mut pass = pass.next();
         pass.plan.explanation = nothing_newer();
         let status = pass.status();
-        let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("False", "NotBlocked"));
-        assert!(message.ends_with("Everything is at its newest."), "{message}");
+        let (condition_status, reason, message) = condition(&status);
+        assert_eq!((condition_status, reason), ("False", "NotBlocked"));
+        assert!(message.ends_with("Everything is up to date."), "{message}");
         assert_eq!((status.update_blocked, status.held_by), (None, None));
     }
 
@@ -235,49 +237,53 @@ mod tests {
     }
 
     /// The next pass, with a result that has lasted for a long time.
-    fn for_long(pass: Pass) -> (Pass, Timestamp) {
+    fn after_long_time(pass: Pass) -> (Pass, Timestamp) {
         let mut pass = pass.next();
         let earlier = Timestamp::UNIX_EPOCH + SignedDuration::from_hours(1);
-        let blocked = pass.before.conditions.iter_mut().find(|it| it.type_ == UPDATE_BLOCKED).unwrap();
+        let blocked = pass.before.conditions.iter_mut().find(|condition| condition.type_ == UPDATE_BLOCKED).unwrap();
         blocked.last_transition_time.0 = earlier;
         (pass, earlier)
     }
 
     fn since(status: &PaperMCServerStatus) -> Timestamp {
-        status.conditions.iter().find(|it| it.type_ == UPDATE_BLOCKED).unwrap().last_transition_time.0
+        status.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED).unwrap().last_transition_time.0
     }
 
     #[test]
     fn update_blocked_stands_while_cause_is_unknown() {
         let gave_up = || Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() });
-        for (known, wanted) in [
-            (held(&["GriefPrevention"]), ("True", "HeldByPlugin")),
-            (stopped(), ("True", TWO_FILES_ONE_NAME)),
+        for (result, wanted) in [
+            (blocked(&["GriefPrevention"]), ("True", "HeldByPlugin")),
+            (stopped(), ("True", TWO_JARS_ONE_NAME)),
             (nothing_newer(), ("False", "NotBlocked")),
         ] {
             let mut pass = Pass::new();
-            pass.plan.explanation = known.clone();
-            let (mut pass, earlier) = for_long(pass);
+            pass.plan.explanation = result.clone();
+            let (mut pass, earlier) = after_long_time(pass);
             let first = pass.before.clone();
-            let words = condition(&first).2.to_owned();
-            for unknown in [unanswerable(), gave_up(), not_found_out()] {
+            let first_message = condition(&first).2.to_owned();
+            for unknown in [unanswerable(), gave_up(), not_evaluated()] {
                 pass.plan.explanation = unknown;
                 let status = pass.status();
-                let (holds, reason, message) = condition(&status);
-                assert_eq!(((holds, reason), since(&status)), (wanted, earlier));
-                assert!(message.starts_with("not known now: "), "{message}");
-                assert!(message.ends_with(&format!("{KNOWN_LAST}{words}")), "{message}");
+                let (condition_status, reason, message) = condition(&status);
+                assert_eq!(((condition_status, reason), since(&status)), (wanted, earlier));
+                assert!(message.starts_with("Unknown at the moment: "), "{message}");
+                assert!(message.ends_with(&format!("{KNOWN_LAST}{first_message}")), "{message}");
                 assert_eq!(message.matches(KNOWN_LAST).count(), 1, "{message}");
                 assert_eq!((&status.update_blocked, &status.held_by), (&first.update_blocked, &first.held_by));
-                let told = NotificationInput::of(&pass.checked, &pass.report(), &pass.before, &status).blocked;
-                assert_eq!(told, (holds == "True").then(|| (earlier, words.clone())), "after fourteen days");
+                let reported = NotificationInput::new(&pass.checked, &pass.report(), &pass.before, &status).blocked;
+                assert_eq!(
+                    reported,
+                    (condition_status == "True").then(|| (earlier, first_message.clone())),
+                    "after fourteen days"
+                );
                 pass = pass.next();
             }
-            pass.plan.explanation = known;
+            pass.plan.explanation = result;
             let status = pass.status();
-            assert_eq!((condition(&status).2, since(&status)), (&*words, earlier));
-            for reason in ["UpdateBlocked", TWO_FILES_ONE_NAME] {
-                assert_eq!(pass.said(reason), Vec::<String>::new(), "nothing new");
+            assert_eq!((condition(&status).2, since(&status)), (&*first_message, earlier));
+            for reason in ["UpdateBlocked", TWO_JARS_ONE_NAME] {
+                assert_eq!(pass.event_texts(reason), Vec::<String>::new(), "nothing new");
             }
         }
     }
@@ -296,15 +302,15 @@ mod tests {
         let mut pass = Pass::new();
         pass.plan.explanation = pinned();
         let status = pass.status();
-        let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("False", "NotBlocked"));
-        assert!(message.contains("is ruled out by your pin"), "{message}");
+        let (condition_status, reason, message) = condition(&status);
+        assert_eq!((condition_status, reason), ("False", "NotBlocked"));
+        assert!(message.contains("is excluded by your pin"), "{message}");
         assert_eq!(status.update_blocked, None);
-        pass.plan.explanation = not_found_out();
+        pass.plan.explanation = not_evaluated();
         let status = pass.status();
-        let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("Unknown", "NotEvaluated"));
-        assert!(message.contains("who holds it was not found out within 9 steps"), "{message}");
+        let (condition_status, reason, message) = condition(&status);
+        assert_eq!((condition_status, reason), ("Unknown", "NotEvaluated"));
+        assert!(message.contains("its blockers were not determined within 9 steps"), "{message}");
         assert_eq!(status.update_blocked, None);
         // The solve itself was abandoned as well.
         let gave_up = BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
@@ -319,15 +325,18 @@ mod tests {
         let mut pass = Pass::new();
         pass.plan.explanation = stopped();
         let status = pass.status();
-        let (holds, reason, message) = condition(&status);
-        assert_eq!((holds, reason), ("True", TWO_FILES_ONE_NAME));
-        assert!(message.starts_with("a.jar and b.jar are both Rules, and a server loads only one"), "{message}");
+        let (condition_status, reason, message) = condition(&status);
+        assert_eq!((condition_status, reason), ("True", TWO_JARS_ONE_NAME));
+        assert!(
+            message.starts_with("a.jar and b.jar share the plugin name Rules, and a server loads only one"),
+            "{message}"
+        );
         let blocked = status.update_blocked.as_ref().unwrap();
         assert_eq!((blocked.blocked, blocked.reason.as_deref()), (true, Some(message)));
         assert_eq!(blocked.blocked_by, []);
-        assert_eq!(pass.said(TWO_FILES_ONE_NAME), [message]);
+        assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), [message]);
         let mut pass = pass.next();
-        assert_eq!(pass.said(TWO_FILES_ONE_NAME), Vec::<String>::new(), "once");
+        assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), Vec::<String>::new(), "once");
         pass.plan.explanation = nothing_newer();
         let status = pass.status();
         assert_eq!((condition(&status).1, status.update_blocked.as_ref()), ("NotBlocked", None));
@@ -337,40 +346,40 @@ mod tests {
     fn update_blocked_event_is_sent_once_per_reason() {
         let mut pass = Pass::new();
         pass.plan.explanation = pinned();
-        let told = pass.said("UpdateBlocked").pop().unwrap();
-        assert!(told.contains("Paper 1.21.11, out since 10 December 2025, is ruled out by your pin."), "{told}");
+        let message = pass.event_texts("UpdateBlocked").pop().unwrap();
+        assert!(message.contains("Paper 1.21.11, out since 10 December 2025, is excluded by your pin."), "{message}");
         let mut pass = pass.next();
-        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
+        assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         // Another build runs, but the blocker is the same.
         let Explanation::Solved(solved) = &mut pass.plan.explanation else { panic!("it is solved") };
         solved.paper.build = 131;
-        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
-        pass.plan.explanation = held(&["GriefPrevention"]);
-        assert_eq!(pass.said("UpdateBlocked").len(), 1, "another reason");
+        assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
+        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "another reason");
         let mut pass = pass.next();
         pass.plan.explanation = nothing_newer();
-        assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
+        assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         let mut pass = pass.next();
-        pass.plan.explanation = held(&["GriefPrevention"]);
-        assert_eq!(pass.said("UpdateBlocked").len(), 1, "again, after it was over");
+        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "again, after it was over");
     }
 
     #[test]
     fn update_blocked_event_is_skipped_for_self_resolving_delay() {
         let mut pass = Pass::new();
         let ripens = json!({"unusable": {"why": "heldBack", "delay": "PT168H", "ripeAt": "2026-11-30T00:00:00Z"}});
-        for explanation in [answer(&newer(&ripens), &json!([])), not_found_out(), nothing_newer()] {
+        for explanation in [solved(&newer(&ripens), &json!([])), not_evaluated(), nothing_newer()] {
             pass.plan.explanation = explanation;
-            assert_eq!(pass.said("UpdateBlocked"), Vec::<String>::new());
+            assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         }
     }
 
     #[test]
     fn update_blocked_since_changes_only_with_status() {
         let mut pass = Pass::new();
-        pass.plan.explanation = held(&["GriefPrevention"]);
-        let (mut pass, earlier) = for_long(pass);
-        for explanation in [held(&["GriefPrevention", "Shop"]), stopped()] {
+        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        let (mut pass, earlier) = after_long_time(pass);
+        for explanation in [blocked(&["GriefPrevention", "Shop"]), stopped()] {
             pass.plan.explanation = explanation;
             assert_eq!(since(&pass.status()), earlier);
         }

@@ -2,23 +2,23 @@
 
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::protocol::damage::DamageTold;
+use scheduler::protocol::world_damage::DamageReport;
 
 use super::backup::unreadable;
-use super::conditions::in_its_place;
-use super::status::for_people;
-use super::{LONGEST_MESSAGE, PassReport};
+use super::conditions::replace_worlds_hint;
+use super::status::format_time;
+use super::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::backups::copies;
+use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
 
 /// Type of the condition. It is absent while no damage is reported.
 pub(super) const WORLD_DAMAGED: &str = "WorldDamaged";
 /// Reason of the condition.
-const TOLD_BY_LOG: &str = "ReportedByLog";
+const REPORTED_BY_LOG: &str = "ReportedByLog";
 /// Maximum length of the quoted log line. It leaves room for the possible action.
-const OF_THE_LOG: usize = 240;
+const MAX_LOG_LENGTH: usize = 240;
 
 /// The condition. While the agent is unreachable, the last one remains.
 pub(super) fn condition(
@@ -27,40 +27,50 @@ pub(super) fn condition(
     before: &[Condition],
     of: impl Fn(&'static str, &str, String) -> Condition,
 ) -> Option<Condition> {
-    match report.seen.report {
-        Some(_) => in_words(server, report).map(|message| of(WORLD_DAMAGED, TOLD_BY_LOG, message)),
+    match report.observed.report {
+        Some(_) => message(server, report).map(|message| of(WORLD_DAMAGED, REPORTED_BY_LOG, message)),
         None => before.iter().find(|old| old.type_ == WORLD_DAMAGED).cloned(),
     }
 }
 
 /// One Event for each damage. The condition reports all later changes.
-pub(super) fn note(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let is_known = before.conditions.iter().any(|condition| condition.type_ == WORLD_DAMAGED);
-    let text = in_words(server, report).filter(|_| !is_known)?;
+pub(super) fn event(
+    server: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> Option<EventText> {
+    let is_reported = before.conditions.iter().any(|condition| condition.type_ == WORLD_DAMAGED);
+    let text = message(server, report).filter(|_| !is_reported)?;
     Some(EventText { reason: WORLD_DAMAGED, warning: true, text })
 }
 
 /// The reported damage, since when, and the possible action. The number of lines is left out, because each further line would change the
 /// message.
-fn in_words(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
-    let DamageTold { since, last: _, lines: _, first } = report.seen.report.as_deref()?.damage.as_ref()?;
-    let people = |at| for_people(at, &server.zone, report.now);
-    let copy = copies(report.seen).and_then(|copies| copies.last_before_damage.as_ref());
-    let way = match copy {
-        Some(copy) => {
-            let of = people(copy.started_at);
-            let place = in_its_place(server, &copy.id);
-            format!("The newest copy from before that line is of {of}; the damage may be older than the line. {place}")
+fn message(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
+    let DamageReport { since, last: _, lines: _, first } = report.observed.report.as_deref()?.damage.as_ref()?;
+    let format_time = |at| format_time(at, &server.zone, report.now);
+    let backup = current_backups(report.observed).and_then(|backups| backups.last_before_damage.as_ref());
+    let hint = match backup {
+        Some(backup) => {
+            let of = format_time(backup.started_at);
+            let replace_hint = replace_worlds_hint(server, &backup.id);
+            format!(
+                "The newest backup from before that line is of {of}, but the damage may be older than the line. \
+                {replace_hint}"
+            )
         }
-        None if server.backup.is_none() => "This server takes no copies (`spec.backup`)".to_owned(),
-        None if unreadable(report).is_some() => "Which copies there are is not known now, see `BackupReady`".to_owned(),
-        None => "No copy of the worlds from before is known".to_owned(),
+        None if server.backup.is_none() => "This server takes no backups (`spec.backup`)".to_owned(),
+        None if unreadable(report).is_some() => {
+            "The existing backups are unknown at the moment, see `BackupReady`".to_owned()
+        }
+        None => "No earlier backup of the worlds is known".to_owned(),
     };
     let text = format!(
-        "the server's log tells of damage to its worlds, since {}: `{}`. {way}. Copies that are taken now take the place of none from before. \
-         This ends with worlds from before, or 30 days after the last such line; see docs/guides/backup.md",
-        people(*since),
-        cut(&first.replace('`', "'"), OF_THE_LOG)
+        "The server's log reports damage to its worlds since {}: `{}`. {hint}. New backups replace none of the \
+        earlier ones. The condition ends when earlier worlds are restored, or 30 days after the last such line. See \
+        docs/guides/backup.md.",
+        format_time(*since),
+        cut(&first.replace('`', "'"), MAX_LOG_LENGTH)
     );
-    Some(cut(&text, LONGEST_MESSAGE))
+    Some(cut(&text, MAX_MESSAGE_LENGTH))
 }

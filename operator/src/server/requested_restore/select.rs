@@ -3,12 +3,12 @@
 
 use crds::annotations::RESTORE_FROM;
 use scheduler::backup::Contents;
-use scheduler::protocol::last_words::WorldRefused;
-use scheduler::protocol::restore::{LATEST, ListedCopy};
-use scheduler::protocol::{AgentReport, BackupsSeen};
+use scheduler::protocol::restore::{LATEST, ListedBackup};
+use scheduler::protocol::termination_message::WorldRefused;
+use scheduler::protocol::{AgentReport, BackupsReport};
 
-use crate::server::check::{CheckedServer, is_copy};
-use crate::server::observe::{Observed, has_copies};
+use crate::server::check::{CheckedServer, is_backup_reference};
+use crate::server::observe::{Observed, supports_backups};
 use crate::server::records::LockRecord;
 
 /// The option that permits replacing existing worlds.
@@ -16,89 +16,100 @@ pub(super) const OVERWRITE: &str = "overwrite";
 /// The option that also restores settings, plugins and their data.
 const EVERYTHING: &str = "contents=Everything";
 /// Number of backups that the message lists if the requested one does not exist.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// Why no backup is selected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum NoBackupReason {
     /// The agent has to be reached first.
-    NotYet,
+    NotReady,
     /// The request is rejected for good, with a message.
     Refused(String),
 }
 
 /// The requested backup, if all available information allows its restore.
-pub(super) fn choose(asked: &str, server: &CheckedServer, seen: &Observed) -> Result<String, NoBackupReason> {
+pub(super) fn choose_backup(
+    requested: &str,
+    server: &CheckedServer,
+    observed: &Observed,
+) -> Result<String, NoBackupReason> {
     let refused = |why: String| NoBackupReason::Refused(format!("`{RESTORE_FROM}`: {why}"));
-    let RestoreQuery { copy, overwrite, everything } = read(asked).map_err(refused)?;
+    let RestoreQuery { backup, overwrite, everything } = parse_query(requested).map_err(refused)?;
     if server.backup.is_none() {
-        return Err(refused("this server has no copies: write `spec.backup` first".to_owned()));
+        return Err(refused("this server takes no backups: write `spec.backup` first".to_owned()));
     }
-    let Some(settled) = &seen.settled_lock else { return Err(NoBackupReason::NotYet) };
-    if seen.settled.as_ref().is_some_and(|record| !has_copies(&record.template)) {
-        return Err(refused(no_volume(settled)));
+    let Some(stable) = &observed.stable_lock else { return Err(NoBackupReason::NotReady) };
+    if observed.stable.as_ref().is_some_and(|record| !supports_backups(&record.template)) {
+        return Err(refused(no_volume_message(stable)));
     }
-    let without_the_word = || {
-        let way = format!("if you write `{asked};{OVERWRITE}`");
-        refused(format!("the server has worlds. They are set aside, and nobody plays them any more, {way}"))
+    let missing_overwrite = || {
+        let hint = format!("if you write `{requested};{OVERWRITE}`");
+        refused(format!("the server has worlds. They are moved away and no longer used {hint}"))
     };
-    if let Some(said) = seen.world_refused() {
-        return if overwrite { find_unseen(copy, everything, &said).map_err(refused) } else { Err(without_the_word()) };
+    if let Some(refusal) = observed.world_refused() {
+        return if overwrite {
+            find_without_list(backup, everything, &refusal).map_err(refused)
+        } else {
+            Err(missing_overwrite())
+        };
     }
-    let Some(report) = seen.report.as_deref() else { return Err(NoBackupReason::NotYet) };
-    let listed = listed(report, everything).map_err(refused)?;
+    let Some(report) = observed.report.as_deref() else { return Err(NoBackupReason::NotReady) };
+    let listed = listed_backups(report, everything).map_err(refused)?;
     if !overwrite {
-        return Err(without_the_word());
+        return Err(missing_overwrite());
     }
-    find(copy, everything, listed, seen, settled).map_err(refused)
+    find_backup(backup, everything, listed, observed, stable).map_err(refused)
 }
 
-fn no_volume(settled: &LockRecord) -> String {
+fn no_volume_message(stable: &LockRecord) -> String {
     format!(
-        "the set that would start ({}-{}) settled before `spec.backup`, and its pod has no volume for copies: that comes with the next restart \
-         after which the server is well. Until then docs/guides/backup.md says how to put a copy in its place by hand",
-        settled.lock.minecraft, settled.lock.build
+        "the version set that would start ({}-{}) is older than `spec.backup`, and its pod has no backup volume. The \
+        next restart after which the server is healthy adds it. Until then, restore a backup manually \
+        (docs/guides/backup.md)",
+        stable.lock.minecraft, stable.lock.build
     )
 }
 
 /// The newest backup whose worlds the stable set can open, according to a reachable agent.
-pub(crate) fn newest(seen: &Observed) -> Option<String> {
-    let can_obey = seen.settled.as_ref().is_none_or(|record| has_copies(&record.template));
-    let settled = seen.settled_lock.as_ref().filter(|_| can_obey)?;
-    find(LATEST, false, listed(seen.report.as_deref()?, false).ok()?, seen, settled).ok()
+pub(crate) fn newest_backup(observed: &Observed) -> Option<String> {
+    let supports_requests = observed.stable.as_ref().is_none_or(|record| supports_backups(&record.template));
+    let stable = observed.stable_lock.as_ref().filter(|_| supports_requests)?;
+    find_backup(LATEST, false, listed_backups(observed.report.as_deref()?, false).ok()?, observed, stable).ok()
 }
 
 /// Selects a backup while the init container refuses the worlds and no agent can list the backups. The init container inspects a named
 /// backup before it changes any file, and no running server would be stopped in vain.
-fn find_unseen(wanted: &str, everything: bool, said: &WorldRefused) -> Result<String, String> {
+fn find_without_list(wanted: &str, everything: bool, refusal: &WorldRefused) -> Result<String, String> {
     if wanted != LATEST {
         return Ok(wanted.to_owned());
     }
-    match (&said.copies, everything) {
-        (Some(copies), false) => copies
+    match (&refusal.backups, everything) {
+        (Some(backups), false) => backups
             .first()
             .cloned()
-            .ok_or_else(|| "there is no good copy with worlds that the set could open".to_owned()),
-        (Some(copies), true) => Err(format!(
-            "nobody can be asked now which copies hold settings and plugins too: write the name of one. With worlds there are: {}",
-            copies.join(", ")
+            .ok_or_else(|| "there is no good backup with worlds that the version set could open".to_owned()),
+        (Some(backups), true) => Err(format!(
+            "the agent is unreachable, so it is unknown which backups have settings and plugins: write the name of \
+            one. Backups with worlds: {}",
+            backups.join(", ")
         )),
-        (None, _) => Err("nobody can be asked now which copies there are: write the name of one, as the Events `BackupTaken` have it".to_owned()),
+        (None, _) => Err("the agent is unreachable, so the backups are unknown: write the name of one from an Event \
+        `BackupTaken`"
+            .to_owned()),
     }
 }
 
 /// The listed backups, if the agent supports the request.
-fn listed(report: &AgentReport, everything: bool) -> Result<&[ListedCopy], String> {
+fn listed_backups(report: &AgentReport, everything: bool) -> Result<&[ListedBackup], String> {
     match &report.backups {
-        Some(BackupsSeen { problem: Some(problem), .. }) => Err(problem.clone()),
-        Some(BackupsSeen { listed: Some(listed), puts_back_everything, .. })
+        Some(BackupsReport { problem: Some(problem), .. }) => Err(problem.clone()),
+        Some(BackupsReport { listed: Some(listed), puts_back_everything, .. })
             if *puts_back_everything || !everything =>
         {
             Ok(listed)
         }
         Some(_) | None => {
-            Err("the pod is from before the copies or the request were known: that comes with its next restart. \
-                               Write it again after that"
+            Err("the pod is too old for this request: write the request again after the next restart of the server"
                 .to_owned())
         }
     }
@@ -108,7 +119,7 @@ fn listed(report: &AgentReport, everything: bool) -> Result<&[ListedCopy], Strin
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RestoreQuery<'a> {
     /// The name of a backup, or `latest`.
-    pub(super) copy: &'a str,
+    pub(super) backup: &'a str,
     /// Whether existing worlds may be replaced.
     pub(super) overwrite: bool,
     /// Whether settings, plugins and their data are restored, too.
@@ -116,78 +127,83 @@ pub(super) struct RestoreQuery<'a> {
 }
 
 /// Parses the annotation.
-pub(super) fn read(asked: &str) -> Result<RestoreQuery<'_>, String> {
-    let (copy, words) = asked.split_once(';').unwrap_or((asked, ""));
-    let copy = copy.trim_end();
-    let split: Vec<&str> = words.split(';').map(str::trim).collect();
+pub(super) fn parse_query(requested: &str) -> Result<RestoreQuery<'_>, String> {
+    let (backup, options) = requested.split_once(';').unwrap_or((requested, ""));
+    let backup = backup.trim_end();
+    let split: Vec<&str> = options.split(';').map(str::trim).collect();
     let (overwrite, everything) = match split.as_slice() {
-        [""] if !asked.contains(';') => (false, false),
+        [""] if !requested.contains(';') => (false, false),
         [OVERWRITE] => (true, false),
         [EVERYTHING] => (false, true),
         [OVERWRITE, EVERYTHING] | [EVERYTHING, OVERWRITE] => (true, true),
         _ => {
-            let way = format!("write `;{OVERWRITE}`, or `;{OVERWRITE};{EVERYTHING}`");
-            return Err(format!("`;{words}` behind the copy's name is not known: {way}"));
+            let hint = format!("write `;{OVERWRITE}`, or `;{OVERWRITE};{EVERYTHING}`");
+            return Err(format!("`;{options}` after the name of the backup is unknown: {hint}"));
         }
     };
-    if is_copy(copy) {
-        return Ok(RestoreQuery { copy, overwrite, everything });
+    if is_backup_reference(backup) {
+        return Ok(RestoreQuery { backup, overwrite, everything });
     }
-    if let Some((server, of_another)) = copy.split_once('/').filter(|(_, copy)| is_copy(copy)) {
+    if let Some((server, of_another)) = backup.split_once('/').filter(|(_, backup)| is_backup_reference(backup)) {
         return Err(format!(
-            "`{copy}` is a copy of another server, and only those of this one are put in the place of a world that is there. For a new volume write \
-             `spec.restoreFrom: {{server: {server}, copy: {of_another}}}`; else docs/guides/backup.md says how it is done by hand"
+            "`{backup}` is a backup of another server. Only backups of this server can replace an existing world. For \
+            a new volume write `spec.restoreFrom: {{server: {server}, copy: {of_another}}}`. Otherwise, see \
+            docs/guides/backup.md to restore it manually"
         ));
     }
-    Err(format!("`{copy}` is no copy's name: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`"))
+    Err(format!(
+        "`{backup}` is not the name of a backup: write `{LATEST}`, or a name such as \
+    `20261122T030000Z-1a2b3c4d`"
+    ))
 }
 
 /// The name of the backup, if it has the requested contents and the stable set can open its worlds. The stable set starts after the
 /// restore, even if another one is in rollout now.
-fn find(
+fn find_backup(
     wanted: &str,
     everything: bool,
-    listed: &[ListedCopy],
-    seen: &Observed,
-    settled: &LockRecord,
+    listed: &[ListedBackup],
+    observed: &Observed,
+    stable: &LockRecord,
 ) -> Result<String, String> {
-    let has_worlds = |copy: &&ListedCopy| copy.contents.is_some_and(Contents::has_worlds);
-    let has_all = |copy: &&ListedCopy| has_worlds(copy) && copy.contents.is_some_and(Contents::has_server_files);
-    let will_do = |copy: &&ListedCopy| if everything { has_all(copy) } else { has_worlds(copy) };
-    let what = if everything { "worlds, settings and plugins" } else { "worlds" };
-    let set = &settled.files;
-    let opens = |copy: &&ListedCopy| set.opens(copy.data_version, copy.lock.as_deref());
-    let is_good = |copy: &&ListedCopy| copy.problem.is_none();
+    let has_worlds = |backup: &&ListedBackup| backup.contents.is_some_and(Contents::has_worlds);
+    let has_all =
+        |backup: &&ListedBackup| has_worlds(backup) && backup.contents.is_some_and(Contents::has_server_files);
+    let will_do = |backup: &&ListedBackup| if everything { has_all(backup) } else { has_worlds(backup) };
+    let contents = if everything { "worlds, settings and plugins" } else { "worlds" };
+    let files = &stable.files;
+    let opens = |backup: &&ListedBackup| files.can_open(backup.data_version, backup.lock.as_deref());
+    let is_good = |backup: &&ListedBackup| backup.problem.is_none();
     let found = match wanted {
         LATEST => listed.iter().filter(will_do).filter(is_good).find(opens),
-        name => listed.iter().find(|copy| copy.id == name),
+        name => listed.iter().find(|backup| backup.id == name),
     };
     let newest = || {
         let all = listed.iter().filter(will_do).filter(is_good).filter(opens);
-        let mark = |copy: &ListedCopy| if copy.after_damage { " (after damage)" } else { "" };
-        let names: Vec<_> = all.take(NAMED).map(|copy| format!("{}{}", copy.id, mark(copy))).collect();
+        let mark = |backup: &ListedBackup| if backup.after_damage { " (after damage)" } else { "" };
+        let names: Vec<_> = all.take(MAX_NAMED).map(|backup| format!("{}{}", backup.id, mark(backup))).collect();
         let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
-        format!("the newest ones with {what} are: {names}")
+        format!("the newest backups with {contents} are: {names}")
     };
-    let Some(found) = found else { return Err(format!("there is no copy `{wanted}`; {}", newest())) };
+    let Some(found) = found else { return Err(format!("there is no backup `{wanted}`: {}", newest())) };
     let id = &found.id;
     // A listed backup with known contents had only a read error. The user's explicit choice is then tried.
     if let Some(problem) = found.problem.as_ref().filter(|_| found.contents.is_none()) {
-        return Err(format!("the copy `{id}` cannot be used: {problem}"));
+        return Err(format!("the backup `{id}` cannot be used: {problem}"));
     }
     if !has_worlds(&found) {
-        return Err(format!("the copy `{id}` holds no worlds"));
+        return Err(format!("the backup `{id}` has no worlds"));
     }
     if !will_do(&found) {
-        let way = format!("leave `;{EVERYTHING}` out for its worlds alone");
-        return Err(format!("the copy `{id}` holds worlds and nothing else: {way}; {}", newest()));
+        let hint = format!("leave out `;{EVERYTHING}` to restore them");
+        return Err(format!("the backup `{id}` has worlds only: {hint}, or choose another one: {}", newest()));
     }
     if !opens(&found) {
-        let is_another = seen.pod_lock.is_some() && !seen.runs_settled_files();
-        let what = if is_another { "would come back" } else { "runs" };
+        let is_another = observed.pod_lock.is_some() && !observed.runs_stable_files();
+        let state = if is_another { "would be restored" } else { "runs" };
         return Err(format!(
-            "the copy `{id}` is of a newer Minecraft than {}, which {what}, and a world cannot go back; {}",
-            set.minecraft,
+            "the backup `{id}` is of a newer Minecraft than {}, which {state}, and a world cannot be downgraded: {}",
+            files.minecraft,
             newest()
         ));
     }

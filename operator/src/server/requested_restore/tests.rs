@@ -8,9 +8,9 @@ use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::records::LockRecord;
-use crate::server::render::init_orders::InitOrders;
+use crate::server::render::init_orders::InitRequests;
 
-pub(crate) mod way_back;
+pub(crate) mod after_failed_update;
 
 const GOOD: &str = "20261122T030000Z-aaaaaaaa";
 const NEWEST: &str = "20261122T060000Z-aaaaaaaa";
@@ -22,20 +22,20 @@ fn at(minutes: i64) -> Timestamp {
     "2026-11-22T12:00:00Z".parse::<Timestamp>().unwrap() + SignedDuration::from_mins(minutes)
 }
 
-fn asks(what: &str) -> PaperMCServer {
-    asks_of(what, json!({"backup": {}}))
+fn requesting(requested: &str) -> PaperMCServer {
+    requesting_with(requested, json!({"backup": {}}))
 }
 
-fn asks_of(what: &str, spec: Value) -> PaperMCServer {
+fn requesting_with(requested: &str, spec: Value) -> PaperMCServer {
     let mut server = server(spec);
-    server.metadata.annotations = Some([(RESTORE_FROM.to_owned(), what.to_owned())].into());
+    server.metadata.annotations = Some([(RESTORE_FROM.to_owned(), requested.to_owned())].into());
     server
 }
 
 /// Newest first: unreadable, settings only, damaged, of a newer Minecraft version, everything, and of unknown format.
-fn shelf() -> Value {
+fn backups_json() -> Value {
     json!({"listed": [
-        {"id": UNREAD, "contents": "worlds", "dataVersion": 4556, "problem": "could not be read when it was tried last"},
+        {"id": UNREAD, "contents": "worlds", "dataVersion": 4556, "problem": "could not be read at the last attempt"},
         {"id": "20261122T080000Z-aaaaaaaa", "contents": "serverFiles", "dataVersion": 4556},
         {"id": "20261122T070000Z-aaaaaaaa", "problem": "`archive.tar.gz` has 3 bytes"},
         {"id": NEWEST, "contents": "worlds", "dataVersion": 4556},
@@ -59,96 +59,101 @@ fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
 }
 
 /// A running server of 1.21.10 whose agent reports these backups. With null it reports nothing about them.
-fn seen(backups: &Value) -> Observed {
+fn observed(backups: &Value) -> Observed {
     let report = json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
     });
     Observed {
-        set: None,
+        stateful_set: None,
         pod: Some(serde_json::from_value(json!({"metadata": {"name": "lobby-0", "uid": OLD_POD}})).unwrap()),
         facts: RecordedFacts::default(),
-        shape: None,
+        stateful_set_view: None,
         pod_revision: None,
         pod_lock: None,
-        settled: None,
-        settled_lock: Some(record("a", "1.21.10", 4556)),
+        stable: None,
+        stable_lock: Some(record("a", "1.21.10", 4556)),
         key: None,
         report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
-        heard: None,
+        cached_report: None,
         silent_since: Timestamp::UNIX_EPOCH,
         refusal: None,
-        orders: InitOrders::default(),
+        init_requests: InitRequests::default(),
     }
 }
 
-fn before(noted: Option<RestoreHandled>) -> PaperMCServerStatus {
-    let handled = HandledRequests { restore_from: noted, ..HandledRequests::default() };
+fn before(record: Option<RestoreHandled>) -> PaperMCServerStatus {
+    let handled = HandledRequests { restore_from: record, ..HandledRequests::default() };
     PaperMCServerStatus { last_handled: Some(handled), ..PaperMCServerStatus::default() }
 }
 
-fn of(server: &PaperMCServer, seen: &Observed, noted: Option<RestoreHandled>, now: Timestamp) -> RestoreRequests {
-    RestoreRequests::of(server, &check(server).unwrap(), seen, &before(noted), now)
+fn evaluate(
+    server: &PaperMCServer,
+    observed: &Observed,
+    record: Option<RestoreHandled>,
+    now: Timestamp,
+) -> RestoreRequests {
+    RestoreRequests::new(server, &check(server).unwrap(), observed, &before(record), now)
 }
 
 /// The state of a new request after two passes.
-fn looked_at(server: &PaperMCServer, backups: &Value) -> RestoreHandled {
-    let first = of(server, &seen(backups), None, at(0));
+fn recorded_after_two_passes(server: &PaperMCServer, backups: &Value) -> RestoreHandled {
+    let first = evaluate(server, &observed(backups), None, at(0));
     assert_eq!(first.due, None);
-    let noted = first.noted.unwrap();
+    let record = first.record.unwrap();
     assert_eq!(
-        (noted.seen_at, &noted.copy, noted.result),
+        (record.seen_at, &record.copy, record.result),
         (at(0), &None, None),
         "it stands there before anything is done"
     );
-    let second = of(server, &seen(backups), Some(noted), at(0));
+    let second = evaluate(server, &observed(backups), Some(record), at(0));
     assert_eq!(second.due, None);
-    second.noted.unwrap()
+    second.record.unwrap()
 }
 
 /// The message of a rejected request.
-fn refused(what: &str, backups: &Value) -> String {
-    let noted = looked_at(&asks(what), backups);
-    assert_eq!((noted.result, noted.copy), (Some(RestoreResult::Refused), None), "{what}");
-    noted.message.unwrap()
+fn refused(requested: &str, backups: &Value) -> String {
+    let record = recorded_after_two_passes(&requesting(requested), backups);
+    assert_eq!((record.result, record.copy), (Some(RestoreResult::Refused), None), "{requested}");
+    record.message.unwrap()
 }
 
-fn chosen(what: &str) -> RestoreHandled {
-    looked_at(&asks(what), &shelf())
+fn selected(requested: &str) -> RestoreHandled {
+    recorded_after_two_passes(&requesting(requested), &backups_json())
 }
 
 #[test]
 fn requested_restore_fixes_chosen_backup() {
-    for (asked, copy) in [
+    for (requested, backup) in [
         (format!("{GOOD};overwrite"), GOOD),
         (format!(" {GOOD} ; overwrite\n"), GOOD),
         ("latest;overwrite".to_owned(), NEWEST),
         (format!("{UNREAD};overwrite"), UNREAD),
     ] {
-        let noted = chosen(&asked);
-        assert_eq!((noted.copy.as_deref(), noted.result), (Some(copy), None), "{asked}");
+        let record = selected(&requested);
+        assert_eq!((record.copy.as_deref(), record.result), (Some(backup), None), "{requested}");
     }
-    let noted = chosen("latest;overwrite");
+    let record = selected("latest;overwrite");
     let newer = json!({"listed": [{"id": "20261122T120000Z-aaaaaaaa", "contents": "worlds", "dataVersion": 4556}]});
-    let later = of(&asks("latest;overwrite"), &seen(&newer), Some(noted.clone()), at(1));
+    let later = evaluate(&requesting("latest;overwrite"), &observed(&newer), Some(record.clone()), at(1));
     let due = later.due.unwrap();
-    assert_eq!((due.order.copy.as_str(), due.order.overwrite), (NEWEST, true));
-    assert_eq!((due.order.request, due.order.to), (format!("asked-{}", at(0).as_second()), "a".repeat(64)));
-    assert_eq!((due.restart.due, due.restart.until, due.order.not_after), (at(0), at(30), at(120)));
-    assert_eq!(later.noted, Some(noted));
+    assert_eq!((due.request.copy.as_str(), due.request.overwrite), (NEWEST, true));
+    assert_eq!((due.request.request, due.request.to), (format!("asked-{}", at(0).as_second()), "a".repeat(64)));
+    assert_eq!((due.restart.due, due.restart.until, due.request.not_after), (at(0), at(30), at(120)));
+    assert_eq!(later.record, Some(record));
 }
 
 #[test]
 fn scheduled_restart_yields_to_requested_restore() {
-    let asked = asks("latest;overwrite");
+    let requesting = requesting("latest;overwrite");
     let by_the_clock = Some(RestartDue {
         due: at(-5),
         until: at(25),
         policy: scheduler::observation::PlayerPolicy::Announce,
         only_empty: true,
-        gives_way_until: at(-5),
+        yields_until: at(-5),
     });
-    let due = of(&asked, &seen(&shelf()), Some(chosen("latest;overwrite")), at(1));
+    let due = evaluate(&requesting, &observed(&backups_json()), Some(selected("latest;overwrite")), at(1));
     for clock in [by_the_clock, None] {
         let restart = due.restart(clock).unwrap();
         assert_eq!((restart.due, restart.only_empty), (at(0), false));
@@ -158,18 +163,18 @@ fn scheduled_restart_yields_to_requested_restore() {
 
 #[test]
 fn requested_restore_is_refused_with_reason() {
-    let why = refused("latest", &shelf());
+    let why = refused("latest", &backups_json());
     assert!(why.contains("`latest;overwrite`"), "{why}");
-    let why = refused("20200101T000000Z-aaaaaaaa;overwrite", &shelf());
-    assert!(why.contains(&format!("the newest ones with worlds are: {NEWEST}, ")), "{why}");
-    let of_hour = |copy: &str| refused(&format!("20261122T{copy};overwrite"), &shelf());
+    let why = refused("20200101T000000Z-aaaaaaaa;overwrite", &backups_json());
+    assert!(why.contains(&format!("the newest backups with worlds are: {NEWEST}, ")), "{why}");
+    let of_hour = |backup: &str| refused(&format!("20261122T{backup};overwrite"), &backups_json());
     let why = of_hour("070000Z-aaaaaaaa");
     assert!(why.contains("cannot be used: `archive.tar.gz` has 3 bytes"), "{why}");
     let why = of_hour("080000Z-aaaaaaaa");
-    assert!(why.contains("holds no worlds"), "{why}");
+    assert!(why.contains("has no worlds"), "{why}");
     for newer_or_unknown in ["050000Z-bbbbbbbb", "040000Z-cccccccc"] {
         let why = of_hour(newer_or_unknown);
-        assert!(why.contains("a world cannot go back"), "{why}");
+        assert!(why.contains("a world cannot be downgraded"), "{why}");
     }
     for malformed in [
         "yes",
@@ -181,62 +186,69 @@ fn requested_restore_is_refused_with_reason() {
         "../x;overwrite",
         "other/latest;overwrite",
     ] {
-        let why = refused(malformed, &shelf());
+        let why = refused(malformed, &backups_json());
         assert!(why.contains("write `"), "{malformed}: {why}");
     }
-    let why = refused("survival/latest;overwrite", &shelf());
+    let why = refused("survival/latest;overwrite", &backups_json());
     assert!(why.contains("write `spec.restoreFrom: {server: survival, copy: latest}`"), "{why}");
     let why = refused("latest;overwrite", &json!({"good": 1}));
     assert!(why.contains("next restart"), "an agent that knows no orders: {why}");
     let why = refused("latest;overwrite", &json!({"problem": "no such volume"}));
     assert!(why.contains("no such volume"), "{why}");
     let why = refused("latest;overwrite", &json!({"listed": []}));
-    assert!(why.ends_with("the newest ones with worlds are: none"), "{why}");
-    let noted = looked_at(&asks_of("latest;overwrite", json!({})), &shelf());
-    assert!(noted.message.unwrap().contains("write `spec.backup` first"));
+    assert!(why.ends_with("the newest backups with worlds are: none"), "{why}");
+    let record = recorded_after_two_passes(&requesting_with("latest;overwrite", json!({})), &backups_json());
+    assert!(record.message.unwrap().contains("write `spec.backup` first"));
 }
 
 #[test]
 fn requested_restore_of_everything_needs_backup_and_agent_support() {
     let with = |knows: bool| {
-        let mut shelf = shelf();
-        shelf["putsBackEverything"] = json!(knows);
-        shelf
+        let mut backups = backups_json();
+        backups["putsBackEverything"] = json!(knows);
+        backups
     };
-    for asked in ["latest;overwrite;contents=Everything", "latest; contents=Everything ;overwrite"] {
-        let noted = looked_at(&asks(asked), &with(true));
-        assert_eq!(noted.copy.as_deref(), Some(GOOD), "the newest one that holds it all, {asked}");
-        let due = of(&asks(asked), &seen(&with(true)), Some(noted), at(1));
-        assert!(due.in_words().unwrap().2.starts_with("all that the copy"), "{asked}");
-        let order = due.due.unwrap().order;
-        assert!(order.everything && order.overwrite, "{asked}");
+    for requested in ["latest;overwrite;contents=Everything", "latest; contents=Everything ;overwrite"] {
+        let record = recorded_after_two_passes(&requesting(requested), &with(true));
+        assert_eq!(record.copy.as_deref(), Some(GOOD), "the newest one that holds it all, {requested}");
+        let due = evaluate(&requesting(requested), &observed(&with(true)), Some(record), at(1));
+        assert!(due.condition_parts().unwrap().2.starts_with("All contents of the backup"), "{requested}");
+        let request = due.due.unwrap().request;
+        assert!(request.everything && request.overwrite, "{requested}");
     }
     let everything = format!("{NEWEST};overwrite;contents=Everything");
     let why = refused(&everything, &with(true));
-    assert!(why.contains("holds worlds and nothing else") && why.contains(&format!("plugins are: {GOOD}")), "{why}");
+    assert!(why.contains("has worlds only") && why.contains(&format!("plugins are: {GOOD}")), "{why}");
     let why = refused(&everything, &with(false));
     assert!(why.contains("next restart"), "its agent cannot do it: {why}");
     let why = refused("latest;contents=Everything", &with(true));
     assert!(why.contains("`latest;contents=Everything;overwrite`"), "{why}");
-    let order =
-        of(&asks("latest;overwrite"), &seen(&shelf()), Some(chosen("latest;overwrite")), at(1)).due.unwrap().order;
-    let written = serde_json::to_string(&order).unwrap();
+    let request = evaluate(
+        &requesting("latest;overwrite"),
+        &observed(&backups_json()),
+        Some(selected("latest;overwrite")),
+        at(1),
+    )
+    .due
+    .unwrap()
+    .request;
+    let written = serde_json::to_string(&request).unwrap();
     assert!(!written.contains("everything"), "agents from before do not know the word: {written}");
 }
 
 #[test]
 fn requested_restore_waits_for_silent_agent_within_limit() {
-    let asked = asks("latest;overwrite");
-    let noted = looked_at(&asked, &Value::Null);
-    assert_eq!((&noted.copy, noted.result), (&None, None));
-    let just = of(&asked, &seen(&Value::Null), Some(noted.clone()), at(29));
-    assert_eq!((just.noted.as_ref(), just.in_words().unwrap().1), (Some(&noted), "Waiting"));
-    let late = of(&asked, &seen(&shelf()), Some(noted), at(30)).noted.unwrap();
+    let requesting = requesting("latest;overwrite");
+    let record = recorded_after_two_passes(&requesting, &Value::Null);
+    assert_eq!((&record.copy, record.result), (&None, None));
+    let just = evaluate(&requesting, &observed(&Value::Null), Some(record.clone()), at(29));
+    assert_eq!((just.record.as_ref(), just.condition_parts().unwrap().1), (Some(&record), "Waiting"));
+    let late = evaluate(&requesting, &observed(&backups_json()), Some(record), at(30)).record.unwrap();
     assert_eq!(late.result, Some(RestoreResult::Refused));
     assert!(late.message.unwrap().contains("within 30 minutes"));
-    let late = of(&asked, &seen(&shelf()), Some(chosen("latest;overwrite")), at(30));
+    let late = evaluate(&requesting, &observed(&backups_json()), Some(selected("latest;overwrite")), at(30));
     assert_eq!(
-        (late.noted.unwrap().result, late.due),
+        (late.record.unwrap().result, late.due),
         (Some(RestoreResult::Refused), None),
         "also one that was chosen"
     );
@@ -245,84 +257,97 @@ fn requested_restore_waits_for_silent_agent_within_limit() {
 #[test]
 fn requested_restore_is_refused_in_blackout_only() {
     let blackouts = json!([{"name": "finals", "from": "2026-11-22T11:00:00Z", "to": "2026-11-22T13:00:00Z"}]);
-    let asked = asks_of("latest;overwrite", json!({"backup": {}, "updateSchedule": {"blackouts": blackouts}}));
-    let noted = looked_at(&asked, &shelf());
-    assert_eq!(noted.result, Some(RestoreResult::Refused));
-    assert!(noted.message.unwrap().contains("blackout `finals`"));
-    let asked = asks_of("latest;overwrite", json!({"backup": {}, "suspend": true}));
-    let noted = looked_at(&asked, &shelf());
-    assert!(of(&asked, &seen(&shelf()), Some(noted), at(1)).due.is_some());
+    let requesting =
+        requesting_with("latest;overwrite", json!({"backup": {}, "updateSchedule": {"blackouts": blackouts}}));
+    let record = recorded_after_two_passes(&requesting, &backups_json());
+    assert_eq!(record.result, Some(RestoreResult::Refused));
+    assert!(record.message.unwrap().contains("blackout `finals`"));
+    let requesting = requesting_with("latest;overwrite", json!({"backup": {}, "suspend": true}));
+    let record = recorded_after_two_passes(&requesting, &backups_json());
+    assert!(evaluate(&requesting, &observed(&backups_json()), Some(record), at(1)).due.is_some());
 }
 
 /// A request with a selected backup, on a server whose pod was deleted for it. The agent of this pod (the old or the new one) reports these
 /// backups.
 fn restarted(pod: &str, backups: &Value) -> RestoreRequests {
-    let mut seen = seen(backups);
-    seen.pod.as_mut().unwrap().metadata.uid = Some(pod.to_owned());
-    seen.facts.restarted = Some(RestartStarted { due: at(0), pod: OLD_POD.parse().unwrap() });
-    of(&asks("latest;overwrite"), &seen, Some(chosen("latest;overwrite")), at(45))
+    let mut observed = observed(backups);
+    observed.pod.as_mut().unwrap().metadata.uid = Some(pod.to_owned());
+    observed.facts.restarted = Some(RestartStarted { due: at(0), pod: OLD_POD.parse().unwrap() });
+    evaluate(&requesting("latest;overwrite"), &observed, Some(selected("latest;overwrite")), at(45))
 }
 
 #[test]
 fn requested_restore_result_comes_from_agent() {
     let request = format!("asked-{}", at(0).as_second());
-    let result = |restores: &RestoreRequests| (restores.noted.as_ref().unwrap().result, restores.due.is_some());
+    let result = |restores: &RestoreRequests| (restores.record.as_ref().unwrap().result, restores.due.is_some());
     assert_eq!(result(&restarted(NEW_POD, &Value::Null)), (None, false), "the copy is large");
-    assert_eq!(result(&restarted(OLD_POD, &shelf())), (Some(RestoreResult::Refused), false), "it was never deleted");
+    assert_eq!(
+        result(&restarted(OLD_POD, &backups_json())),
+        (Some(RestoreResult::Refused), false),
+        "it was never deleted"
+    );
     let restored = json!({"restored": {"at": at(40).to_string(), "id": NEWEST, "setAside": "x", "request": request}});
     let done = restarted(NEW_POD, &restored);
     assert_eq!(result(&done), (Some(RestoreResult::Restored), false));
-    assert_eq!(done.in_words(), None);
+    assert_eq!(done.condition_parts(), None);
     let another = json!({"restored": {"at": at(40).to_string(), "id": NEWEST, "setAside": "x", "request": "asked-1"}});
     let silent = restarted(NEW_POD, &another);
     assert_eq!(result(&silent), (Some(RestoreResult::Failed), false), "the server is not restarted again and again");
     let refused = json!({"restoreRefused": {"request": request, "at": at(40).to_string(), "why": "no room"}});
     let failed = restarted(NEW_POD, &refused);
     assert_eq!(result(&failed), (Some(RestoreResult::Failed), false));
-    assert_eq!(failed.in_words(), Some((false, "Failed", "no room; all is as it was".to_owned())));
+    assert_eq!(failed.condition_parts(), Some((false, "Failed", "no room. No files were changed".to_owned())));
     // A pod that was lost for another reason found the request.
-    let lost = of(&asks("latest;overwrite"), &seen(&restored), Some(chosen("latest;overwrite")), at(2));
-    assert_eq!(result(&lost), (Some(RestoreResult::Restored), false));
+    let outcome =
+        evaluate(&requesting("latest;overwrite"), &observed(&restored), Some(selected("latest;overwrite")), at(2));
+    assert_eq!(result(&outcome), (Some(RestoreResult::Restored), false));
 }
 
 #[test]
 fn requested_restore_counts_again_only_if_rewritten() {
-    let asked = asks("latest;overwrite");
-    let over = RestoreHandled { result: Some(RestoreResult::Restored), ..chosen("latest;overwrite") };
-    let same = of(&asked, &seen(&shelf()), Some(over.clone()), at(600));
-    assert_eq!((same.noted, same.due), (Some(over.clone()), None));
-    let gone = of(&server(json!({"backup": {}})), &seen(&shelf()), Some(over.clone()), at(600));
-    assert_eq!(gone, RestoreRequests::default());
-    let again = of(&asked, &seen(&shelf()), None, at(601)).noted.unwrap();
+    let server_with_request = requesting("latest;overwrite");
+    let over = RestoreHandled { result: Some(RestoreResult::Restored), ..selected("latest;overwrite") };
+    let same = evaluate(&server_with_request, &observed(&backups_json()), Some(over.clone()), at(600));
+    assert_eq!((same.record, same.due), (Some(over.clone()), None));
+    let without_request =
+        evaluate(&server(json!({"backup": {}})), &observed(&backups_json()), Some(over.clone()), at(600));
+    assert_eq!(without_request, RestoreRequests::default());
+    let again = evaluate(&server_with_request, &observed(&backups_json()), None, at(601)).record.unwrap();
     assert_eq!((again.seen_at, again.result), (at(601), None));
-    let other = of(&asks(&format!("{GOOD};overwrite")), &seen(&shelf()), Some(over), at(602)).noted.unwrap();
+    let other = evaluate(&requesting(&format!("{GOOD};overwrite")), &observed(&backups_json()), Some(over), at(602))
+        .record
+        .unwrap();
     assert_eq!((other.seen_at, other.result), (at(602), None));
 }
 
 #[test]
 fn requested_restore_protects_named_backup_from_first_observation() {
     let by_name = format!("{GOOD};overwrite");
-    let nobody_answers = of(&asks(&by_name), &seen(&Value::Null), None, at(0)).keeps;
-    let order = nobody_answers.unwrap();
-    assert_eq!((order.copy.as_str(), order.to.as_str(), order.not_after), (GOOD, NOBODY, at(120)));
-    let latest = |noted| of(&asks("latest;overwrite"), &seen(&shelf()), noted, at(1));
-    assert_eq!(latest(None).keeps, None, "nobody has said which one it is");
-    let due = latest(Some(chosen("latest;overwrite")));
-    let (kept, order) = (due.keeps.unwrap(), due.due.unwrap().order);
-    assert_eq!((&kept.copy, &kept.request), (&order.copy, &order.request));
-    assert_ne!(kept.to, order.to);
+    let without_agent = evaluate(&requesting(&by_name), &observed(&Value::Null), None, at(0)).protected;
+    let request = without_agent.unwrap();
+    assert_eq!((request.copy.as_str(), request.to.as_str(), request.not_after), (GOOD, NO_SET, at(120)));
+    let latest = |record| evaluate(&requesting("latest;overwrite"), &observed(&backups_json()), record, at(1));
+    assert_eq!(latest(None).protected, None, "nobody has said which one it is");
+    let due = latest(Some(selected("latest;overwrite")));
+    let (protected, request) = (due.protected.unwrap(), due.due.unwrap().request);
+    assert_eq!((&protected.copy, &protected.request), (&request.copy, &request.request));
+    assert_ne!(protected.to, request.to);
 
-    let over = of(&asks(&by_name), &seen(&shelf()), Some(chosen(&by_name)), at(30));
-    assert_eq!((over.noted.unwrap().result, over.keeps), (Some(RestoreResult::Refused), None));
-    assert_eq!(of(&asks_of(&by_name, json!({})), &seen(&shelf()), None, at(0)).keeps, None, "it takes no copies");
-    assert_eq!(of(&asks("yes"), &seen(&shelf()), None, at(0)).keeps, None);
+    let over = evaluate(&requesting(&by_name), &observed(&backups_json()), Some(selected(&by_name)), at(30));
+    assert_eq!((over.record.unwrap().result, over.protected), (Some(RestoreResult::Refused), None));
+    assert_eq!(
+        evaluate(&requesting_with(&by_name, json!({})), &observed(&backups_json()), None, at(0)).protected,
+        None,
+        "it takes no copies"
+    );
+    assert_eq!(evaluate(&requesting("yes"), &observed(&backups_json()), None, at(0)).protected, None);
 }
 
 #[test]
 fn restore_request_is_removed_with_its_annotation() {
-    let served = chosen("latest;overwrite");
-    let ends = |noted: Option<RestoreHandled>| {
-        RestoreRequests { noted, ..RestoreRequests::default() }.ends_order(Some(&served))
+    let served = selected("latest;overwrite");
+    let ends = |record: Option<RestoreHandled>| {
+        RestoreRequests { record, ..RestoreRequests::default() }.ends_request(Some(&served))
     };
     assert!(!ends(Some(served.clone())));
     assert!(ends(None), "it was taken away");
@@ -330,8 +355,8 @@ fn restore_request_is_removed_with_its_annotation() {
     assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "written again");
     assert!(ends(Some(RestoreHandled { asked: "x".into(), ..served.clone() })));
     let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), copy: None, ..served.clone() };
-    assert!(RestoreRequests::default().ends_order(Some(&by_name)), "the copy was kept for it");
-    let never_given = RestoreHandled { copy: None, ..served };
-    assert!(!RestoreRequests::default().ends_order(Some(&never_given)));
-    assert!(!RestoreRequests::default().ends_order(None));
+    assert!(RestoreRequests::default().ends_request(Some(&by_name)), "the copy was kept for it");
+    let unselected = RestoreHandled { copy: None, ..served };
+    assert!(!RestoreRequests::default().ends_request(Some(&unselected)));
+    assert!(!RestoreRequests::default().ends_request(None));
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::Snapshot;
-use crate::server::changes::in_words;
+use crate::server::changes::format_changes;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::records::LockRecord;
@@ -39,13 +39,14 @@ const PLUGINS: [(&str, [Version; 2]); 6] = [
 ];
 
 fn catalog() -> Catalog {
-    let out = [monday() - SignedDuration::from_hours(24), tuesday() - SignedDuration::from_hours(1)];
+    let published_at = [monday() - SignedDuration::from_hours(24), tuesday() - SignedDuration::from_hours(1)];
     let needs = |needed: &&str| {
-        let (project, version) = needed.split_once(' ').map_or((*needed, None), |(project, it)| (project, Some(it)));
-        json!({"projectId": project, "versionId": version.map(|it| format!("{project}-{it}")), "kind": "required"})
+        let (project, version) =
+            needed.split_once(' ').map_or((*needed, None), |(project, version)| (project, Some(version)));
+        json!({"projectId": project, "versionId": version.map(|version| format!("{project}-{version}")), "kind": "required"})
     };
     let projects = PLUGINS.iter().map(|(name, versions)| {
-        let releases = versions.iter().zip(out).rev().map(|((version, needed), published)| {
+        let releases = versions.iter().zip(published_at).rev().map(|((version, needed), published)| {
             json!({
                 "id": format!("{name}-{version}"), "version": version, "published": published, "channel": "release",
                 "minecraft": ["1.21.10"], "loaders": ["paper"], "file": file(&format!("{name}-{version}")),
@@ -57,7 +58,7 @@ fn catalog() -> Catalog {
             "releases": releases.collect::<Vec<_>>(),
         })
     });
-    let builds = out.iter().enumerate().map(|(number, published)| {
+    let builds = published_at.iter().enumerate().map(|(number, published)| {
         let number = number + 1;
         json!({"number": number, "channel": "STABLE", "published": published, "file": file(&format!("paper-{number}"))})
     });
@@ -69,7 +70,7 @@ fn catalog() -> Catalog {
 }
 
 fn request(plugins: &[&str], strategy: &str) -> Request {
-    let wish = |object: &&str| {
+    let request_json = |object: &&str| {
         json!({
             "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": strategy},
             "delay": "PT6H", "channel": "release",
@@ -77,85 +78,90 @@ fn request(plugins: &[&str], strategy: &str) -> Request {
     };
     serde_json::from_value(json!({
         "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT6H", "channel": "STABLE",
-        "plugins": plugins.iter().map(wish).collect::<Vec<_>>(),
+        "plugins": plugins.iter().map(request_json).collect::<Vec<_>>(),
     }))
     .unwrap()
 }
 
 /// A server with the packages of Monday (`ran`) and the plugins that Tuesday's request wants (`wanted`).
 struct Scene {
-    runs: WhatRuns,
+    runs: RunningState,
     request: Request,
-    together: Group,
-    undo: Option<PinnedSet>,
+    group: Group,
+    pinned_set: Option<PinnedSet>,
 }
 
 fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
     let lock = resolver::resolve(&catalog(), &request(ran, "auto"), monday()).unwrap().lock;
-    let running = Some(Running::of(&lock));
+    let running = Some(Running::from_lock(&lock));
     let files: FileSet = serde_json::from_value(json!({
         "lock": lock.digest(), "minecraft": "1.21.10", "build": 1,
         "server": {"path": "paper.jar", "url": "", "hash": "sha256:00"},
     }))
     .unwrap();
     let request = Request { running, ..request(wanted, "auto") };
-    let runs = WhatRuns { lock: Some(Arc::new(LockRecord { lock, files })), floor: None, strangers: None };
-    Scene { runs, together: Arc::new(vec![request.clone()]), request, undo: None }
+    let runs = RunningState { lock: Some(Arc::new(LockRecord { lock, files })), floor: None, unmanaged_jars: None };
+    Scene { runs, group: Arc::new(vec![request.clone()]), request, pinned_set: None }
 }
 
 impl Scene {
-    async fn ask(&self, only: &str) -> (String, PartialSelection) {
+    async fn solve_partial(&self, scope: &str) -> (String, PartialSelection) {
         let solver = Solver::start(Metrics::default().solves).unwrap();
-        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
-        let from = &PinnedInputs::of_now(snapshot, tuesday());
+        let snapshot = Some(Arc::new(Snapshot::new(catalog(), std::collections::BTreeMap::new())));
+        let from = &PinnedInputs::from_newest(snapshot, tuesday());
         let (request, runs) = (&self.request, &self.runs);
-        let together = Arc::clone(&self.together);
-        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
-        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
-        let asks = json!({
-            "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={only}")}},
+        let group = Arc::clone(&self.group);
+        let input = ResolveInput { solver: &solver, from, request, group, runs, follows: None };
+        let mut resolved = plan::resolved_lock(input.solve_whole().await.unwrap(), runs);
+        let annotated = json!({
+            "metadata": {"name": "lobby", "annotations": {"nightshift.dev/apply-now": format!("1;only={scope}")}},
             "spec": {"updateStrategy": "auto"},
         });
-        let asked = crate::server::partial::asked(&serde_json::from_value(asks).unwrap());
-        let alone = question.alone(asked, self.undo.as_ref(), &mut answer).await.unwrap();
+        let requested_scope = crate::server::partial::requested_scope(&serde_json::from_value(annotated).unwrap());
+        let partial = input.solve_partial(requested_scope, self.pinned_set.as_ref(), &mut resolved).await.unwrap();
         let before = runs.lock.as_ref().map(|record| &record.lock);
-        (in_words(&changes(before, &answer.lock.unwrap())), alone)
+        (format_changes(&diff_locks(before, &resolved.lock.unwrap())), partial)
     }
 
     /// The partial update because these Plugins are urgent or in their own windows. `is_meant` is whether a user has requested the planned
     /// set.
-    async fn early(&self, plugins: &[Arc<Plugin>], spec: &Value, is_meant: bool) -> Option<(&'static str, String)> {
+    async fn solve_urgent(
+        &self,
+        plugins: &[Arc<Plugin>],
+        spec: &Value,
+        is_meant: bool,
+    ) -> Option<(&'static str, String)> {
         let solver = Solver::start(Metrics::default().solves).unwrap();
-        let snapshot = Some(Arc::new(Snapshot::of(catalog(), std::collections::BTreeMap::new())));
-        let from = &PinnedInputs::of_now(snapshot, tuesday());
-        let (request, runs, together) = (&self.request, &self.runs, Arc::clone(&self.together));
-        let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
-        let mut answer = plan::answer(question.whole().await.unwrap(), runs);
+        let snapshot = Some(Arc::new(Snapshot::new(catalog(), std::collections::BTreeMap::new())));
+        let from = &PinnedInputs::from_newest(snapshot, tuesday());
+        let (request, runs, group) = (&self.request, &self.runs, Arc::clone(&self.group));
+        let input = ResolveInput { solver: &solver, from, request, group, runs, follows: None };
+        let mut resolved = plan::resolved_lock(input.solve_whole().await.unwrap(), runs);
         let server = check(&server(spec.clone())).unwrap();
-        let alone = question.early(&server, plugins, false, |_| is_meant, &mut answer).await.unwrap();
+        let partial = input.solve_urgent(&server, plugins, false, |_| is_meant, &mut resolved).await.unwrap();
         let before = runs.lock.as_ref().map(|record| &record.lock);
-        let comes = in_words(&changes(before, &answer.lock.unwrap()));
-        Some((alone.early()?.in_words().0, comes))
+        let changes = format_changes(&diff_locks(before, &resolved.lock.unwrap()));
+        Some((partial.urgent()?.reason_and_message().0, changes))
     }
 
     /// The partial update because this Plugin is urgent.
-    async fn urgent(&self, name: &str, is_meant: bool) -> Option<String> {
-        let early = self.early(&[urgent(name)], &sundays(), is_meant).await;
-        early.map(|(reason, comes)| {
+    async fn urgent_plugin(&self, name: &str, is_meant: bool) -> Option<String> {
+        let urgent = self.solve_urgent(&[urgent_object(name)], &sundays(), is_meant).await;
+        urgent.map(|(reason, changes)| {
             assert_eq!(reason, "Urgent");
-            comes
+            changes
         })
     }
 
-    async fn comes(&self, only: &str) -> String {
-        let (comes, alone) = self.ask(only).await;
-        assert!(matches!(alone, PartialSelection::Asked(_)), "{alone:?}");
-        comes
+    async fn changes_for(&self, scope: &str) -> String {
+        let (changes, partial) = self.solve_partial(scope).await;
+        assert!(matches!(partial, PartialSelection::Requested(_)), "{partial:?}");
+        changes
     }
 
-    async fn refused(&self, only: &str) -> String {
-        let (_, alone) = self.ask(only).await;
-        let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
+    async fn refusal_for(&self, scope: &str) -> String {
+        let (_, partial) = self.solve_partial(scope).await;
+        let PartialSelection::Refused(why) = partial else { panic!("{partial:?}") };
         why
     }
 }
@@ -166,7 +172,7 @@ fn object(name: &str, more: &Value) -> Arc<Plugin> {
     Arc::new(serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap())
 }
 
-fn urgent(name: &str) -> Arc<Plugin> {
+fn urgent_object(name: &str) -> Arc<Plugin> {
     object(name, &json!({"urgent": true}))
 }
 
@@ -184,38 +190,38 @@ const ALL: [&str; 4] = ["claims", "map", "shop", "vault"];
 #[tokio::test]
 async fn partial_update_skips_delay_and_keeps_other_plugins() {
     let scene = scene(&ALL, &ALL);
-    assert_eq!(scene.comes("plugin/vault").await, "vault 1.0 -> 1.1");
-    assert_eq!(scene.comes("plugin/shop,plugin/vault").await, "shop 1.0 -> 1.1, vault 1.0 -> 1.1");
-    assert_eq!(scene.comes("paper").await, "Paper 1.21.10-1 -> 1.21.10-2");
+    assert_eq!(scene.changes_for("plugin/vault").await, "vault 1.0 -> 1.1");
+    assert_eq!(scene.changes_for("plugin/shop,plugin/vault").await, "shop 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(scene.changes_for("paper").await, "Paper 1.21.10-1 -> 1.21.10-2");
 }
 
 #[tokio::test]
 async fn partial_update_includes_exclusive_dependency() {
-    assert_eq!(scene(&ALL, &ALL).comes("plugin/map").await, "map 1.0 -> 1.1, tiles 1.0 -> 1.1");
+    assert_eq!(scene(&ALL, &ALL).changes_for("plugin/map").await, "map 1.0 -> 1.1, tiles 1.0 -> 1.1");
     let two = scene(&["claims", "shop"], &["claims", "shop"]);
-    assert_eq!(two.comes("plugin/claims").await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+    assert_eq!(two.changes_for("plugin/claims").await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
 }
 
 #[tokio::test]
 async fn partial_update_refusal_names_minimal_additions() {
-    let (planned, alone) = scene(&ALL, &ALL).ask("plugin/shop").await;
-    let PartialSelection::Refused(why) = alone else { panic!("{alone:?}") };
-    assert!(why.contains("plugin/vault has to come along"), "{why}");
+    let (planned, partial) = scene(&ALL, &ALL).solve_partial("plugin/shop").await;
+    let PartialSelection::Refused(why) = partial else { panic!("{partial:?}") };
+    assert!(why.contains("plugin/vault has to change with it"), "{why}");
     assert!(why.contains("`;only=plugin/shop,plugin/vault`"), "{why}");
     assert_eq!(planned, "settings of the pod", "what is planned anyway stays planned: for today that is nothing");
 }
 
 #[tokio::test]
 async fn partial_install_or_removal_changes_no_other_plugin() {
-    assert_eq!(scene(&["claims", "vault"], &ALL).comes("plugin/map").await, "map 1.1 (new), tiles 1.1 (new)");
+    assert_eq!(scene(&["claims", "vault"], &ALL).changes_for("plugin/map").await, "map 1.1 (new), tiles 1.1 (new)");
     let removed = scene(&ALL, &["claims", "shop", "vault"]);
-    assert_eq!(removed.comes("plugin/map").await, "map 1.0 (removed), tiles 1.0 (removed)");
+    assert_eq!(removed.changes_for("plugin/map").await, "map 1.0 (removed), tiles 1.0 (removed)");
 }
 
 #[tokio::test]
 async fn partial_update_keeps_unrequested_plugins() {
     let removed = scene(&ALL, &["claims", "shop", "vault"]);
-    assert_eq!(removed.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+    assert_eq!(removed.changes_for("plugin/vault").await, "vault 1.0 -> 1.1");
 }
 
 #[tokio::test]
@@ -225,12 +231,12 @@ async fn partial_update_keeps_shared_dependency_and_reason() {
     let lib = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "lib").unwrap();
     lib.reason = LockReason::NeededBy(vec!["claims".to_owned(), "map".to_owned()]);
     both.runs.lock = Some(Arc::new(record));
-    assert_eq!(both.comes("plugin/claims").await, "claims 1.0 -> 1.1");
+    assert_eq!(both.changes_for("plugin/claims").await, "claims 1.0 -> 1.1");
     let runs = both.runs.lock.as_ref().unwrap().lock.clone();
-    let everything = narrow(&both.request, &Present::of(&runs), &Scope::default(), None, Delays::Skipped);
-    assert!(everything.request.plugins.iter().all(|wish| wish.hold.is_some()));
+    let everything = restrict(&both.request, &Present::from_lock(&runs), &Scope::default(), None, Delays::Skipped);
+    assert!(everything.request.plugins.iter().all(|plugin| plugin.hold.is_some()));
     let solved = resolver::resolve(&catalog(), &everything.request, tuesday()).unwrap().lock;
-    assert_eq!(everything.lock(&runs, solved).plugins, runs.plugins, "file by file, for the same reasons");
+    assert_eq!(everything.complete_lock(&runs, solved).plugins, runs.plugins, "file by file, for the same reasons");
 }
 
 #[tokio::test]
@@ -240,130 +246,134 @@ async fn partial_install_keeps_dependency_of_unmanaged_jar() {
     record.lock.plugins.retain(|plugin| plugin.name != "shop");
     let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
     vault.reason = LockReason::NeededBy(vec!["Kits.jar".to_owned()]);
-    scene.request.running = Some(Running::of(&record.lock));
+    scene.request.running = Some(Running::from_lock(&record.lock));
     let kits = json!({"file": "Kits.jar", "name": "Kits", "depend": ["vault"]});
     scene.request.unmanaged = vec![serde_json::from_value(kits).unwrap()];
-    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.group = Arc::new(vec![scene.request.clone()]);
     scene.runs.lock = Some(Arc::new(record));
-    assert_eq!(scene.comes("plugin/shop").await, "shop 1.0 (new)", "1.1 needs a newer vault");
+    assert_eq!(scene.changes_for("plugin/shop").await, "shop 1.0 (new)", "1.1 needs a newer vault");
 }
 
 #[tokio::test]
 async fn partial_update_uses_release_shared_by_group() {
-    let mut shared = scene(&["claims", "vault"], &["claims", "vault"]);
-    for wish in &mut shared.request.plugins {
-        wish.version = resolver::request::VersionRequest::Latest;
+    let mut grouped = scene(&["claims", "vault"], &["claims", "vault"]);
+    for plugin in &mut grouped.request.plugins {
+        plugin.version = resolver::request::VersionRequest::Latest;
     }
-    let other = Request { server: "games/other".to_owned(), ..shared.request.clone() };
-    shared.together = Arc::new(vec![shared.request.clone(), other]);
-    let (_, alone) = shared.ask("plugin/vault").await;
+    let other = Request { server: "games/other".to_owned(), ..grouped.request.clone() };
+    grouped.group = Arc::new(vec![grouped.request.clone(), other]);
+    let (_, partial) = grouped.solve_partial("plugin/vault").await;
     assert!(
-        matches!(alone, PartialSelection::Refused(_) | PartialSelection::UpToDate(_)),
-        "the others let it wait: {alone:?}"
+        matches!(partial, PartialSelection::Refused(_) | PartialSelection::UpToDate(_)),
+        "the others let it wait: {partial:?}"
     );
-    let soon = shared.together.iter().cloned().map(|mut request| {
-        request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
+    let soon = grouped.group.iter().cloned().map(|mut request| {
+        request.plugins.iter_mut().for_each(|plugin| plugin.delay = SignedDuration::ZERO);
         request
     });
-    shared.together = Arc::new(soon.collect());
-    assert_eq!(shared.comes("plugin/vault").await, "vault 1.0 -> 1.1");
+    grouped.group = Arc::new(soon.collect());
+    assert_eq!(grouped.changes_for("plugin/vault").await, "vault 1.0 -> 1.1");
 }
 
 #[tokio::test]
 async fn partial_update_refuses_unknown_names() {
     let scene = scene(&ALL, &ALL);
-    let why = scene.refused("plugin/clams").await;
+    let why = scene.refusal_for("plugin/clams").await;
     assert!(
-        why.contains("plugin/clams, which is no Plugin for this server; write plugin/claims or plugin/map"),
+        why.contains("plugin/clams, which is not a Plugin of this server: write plugin/claims or plugin/map"),
         "{why}"
     );
-    assert!(scene.refused("claims").await.contains("neither `paper` nor"));
+    assert!(scene.refusal_for("claims").await.contains("neither `paper` nor"));
     let mut held = scene;
-    held.request.plugins.iter_mut().for_each(|wish| wish.hold = Some(resolver::request::Hold::Plugin));
-    let (_, alone) = held.ask("plugin/vault").await;
-    assert!(matches!(alone, PartialSelection::UpToDate(_)), "{alone:?}");
+    held.request.plugins.iter_mut().for_each(|plugin| plugin.hold = Some(resolver::request::Hold::Plugin));
+    let (_, partial) = held.solve_partial("plugin/vault").await;
+    assert!(matches!(partial, PartialSelection::UpToDate(_)), "{partial:?}");
 }
 
 #[tokio::test]
 async fn partial_update_is_refused_for_pinned_set() {
     let mut scene = scene(&ALL, &ALL);
     let digest = scene.runs.lock.as_ref().unwrap().files.lock.clone();
-    let unknown = PinnedSet::Unknown { asked: "0123456789abcdef".to_owned() };
+    let unknown = PinnedSet::Unknown { requested: "0123456789abcdef".to_owned() };
     let held = PinnedSet::Held { digest, others: Vec::new() };
-    for (undo, word) in [(unknown, "`nightshift.dev/rollback-to`"), (held, "`*` in `spec.hold`")] {
-        scene.undo = Some(undo);
-        let why = scene.refused("plugin/claims").await;
+    for (pinned_set, word) in [(unknown, "`nightshift.dev/rollback-to`"), (held, "`*` in `spec.hold`")] {
+        scene.pinned_set = Some(pinned_set);
+        let why = scene.refusal_for("plugin/claims").await;
         assert!(why.starts_with(word), "{why}");
     }
-    scene.undo = None;
+    scene.pinned_set = None;
     scene.runs.lock = None;
     let solver = Solver::start(Metrics::default().solves).unwrap();
-    let (request, runs, together) = (&scene.request, &scene.runs, Arc::clone(&scene.together));
-    let from = &PinnedInputs::of_now(None, tuesday());
-    let question = ResolveInput { solver: &solver, from, request, together, runs, follows: None };
-    let mut answer = plan::answer(question.whole().await.unwrap(), runs);
-    let asked = Some(Err("not read on a first start".to_owned()));
-    assert_eq!(question.alone(asked, None, &mut answer).await.unwrap(), PartialSelection::Nothing);
+    let (request, runs, group) = (&scene.request, &scene.runs, Arc::clone(&scene.group));
+    let from = &PinnedInputs::from_newest(None, tuesday());
+    let input = ResolveInput { solver: &solver, from, request, group, runs, follows: None };
+    let mut resolved = plan::resolved_lock(input.solve_whole().await.unwrap(), runs);
+    let requested_scope = Some(Err("not read on a first start".to_owned()));
+    assert_eq!(input.solve_partial(requested_scope, None, &mut resolved).await.unwrap(), PartialSelection::Nothing);
 }
 
 /// Removes the delay of this Plugin, as `spec.urgent` does.
-fn hurry(scene: &mut Scene, object: &str) {
-    let wishes = scene.request.plugins.iter_mut().filter(|wish| wish.object == object);
-    wishes.for_each(|wish| wish.delay = SignedDuration::ZERO);
-    scene.together = Arc::new(vec![scene.request.clone()]);
+fn skip_delay(scene: &mut Scene, object: &str) {
+    let plugins = scene.request.plugins.iter_mut().filter(|plugin| plugin.object == object);
+    plugins.for_each(|plugin| plugin.delay = SignedDuration::ZERO);
+    scene.group = Arc::new(vec![scene.request.clone()]);
 }
 
 #[tokio::test]
 async fn urgent_plugin_updates_alone_or_waits() {
     let mut scene = scene(&ALL, &ALL);
-    hurry(&mut scene, "vault");
-    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
-    assert_eq!(scene.urgent("vault", true).await, None, "a person wants the whole set");
-    assert_eq!(scene.urgent("shop", false).await, None, "vault would have to come along");
+    skip_delay(&mut scene, "vault");
+    assert_eq!(scene.urgent_plugin("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+    assert_eq!(scene.urgent_plugin("vault", true).await, None, "a person wants the whole set");
+    assert_eq!(scene.urgent_plugin("shop", false).await, None, "vault would have to come along");
 }
 
 #[tokio::test]
 async fn urgent_plugin_without_newer_release_plans_no_update() {
     let scene = scene(&ALL, &ALL);
-    assert_eq!(scene.urgent("vault", false).await, None, "it would be newer without the delay that it has here");
+    assert_eq!(scene.urgent_plugin("vault", false).await, None, "it would be newer without the delay that it has here");
 }
 
 #[tokio::test]
 async fn urgent_plugin_updates_although_rest_is_unsolvable() {
     let mut scene = scene(&ALL, &ALL);
-    let other = scene.request.plugins.iter_mut().find(|wish| wish.object == "claims").unwrap();
+    let other = scene.request.plugins.iter_mut().find(|plugin| plugin.object == "claims").unwrap();
     other.version = resolver::request::VersionRequest::Pin { version: "9.9".to_owned() };
-    hurry(&mut scene, "vault");
-    assert_eq!(scene.urgent("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
+    skip_delay(&mut scene, "vault");
+    assert_eq!(scene.urgent_plugin("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
 }
 
 /// Removes all delays: on Tuesday every newer version is due.
-fn of_age(scene: &mut Scene) {
+fn skip_delays(scene: &mut Scene) {
     scene.request.delay = SignedDuration::ZERO;
-    scene.request.plugins.iter_mut().for_each(|wish| wish.delay = SignedDuration::ZERO);
-    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.request.plugins.iter_mut().for_each(|plugin| plugin.delay = SignedDuration::ZERO);
+    scene.group = Arc::new(vec![scene.request.clone()]);
 }
 
 #[tokio::test]
 async fn plugin_updates_alone_in_its_own_window() {
     let mut scene = scene(&ALL, &ALL);
-    of_age(&mut scene);
-    let alone = Some(("OwnWindow", "vault 1.0 -> 1.1".to_owned()));
+    skip_delays(&mut scene);
+    let partial = Some(("OwnWindow", "vault 1.0 -> 1.1".to_owned()));
     for hour in [12, 15] {
-        assert_eq!(scene.early(&[with_window("vault", hour)], &sundays(), false).await, alone, "{hour}");
+        assert_eq!(scene.solve_urgent(&[with_window("vault", hour)], &sundays(), false).await, partial, "{hour}");
     }
-    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), true).await, None, "a person wants the whole set");
-    let two = scene.early(&[with_window("shop", 12), with_window("vault", 15)], &sundays(), false).await;
-    assert_eq!(two, alone, "shop cannot come without vault, whose window opens later");
+    assert_eq!(
+        scene.solve_urgent(&[with_window("vault", 12)], &sundays(), true).await,
+        None,
+        "a person wants the whole set"
+    );
+    let two = scene.solve_urgent(&[with_window("shop", 12), with_window("vault", 15)], &sundays(), false).await;
+    assert_eq!(two, partial, "shop cannot come without vault, whose window opens later");
 }
 
 #[tokio::test]
 async fn delay_counts_in_plugin_window() {
     let mut scene = scene(&ALL, &ALL);
-    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
-    hurry(&mut scene, "claims");
-    assert_eq!(scene.early(&[with_window("vault", 12)], &sundays(), false).await, None, "claims would be");
-    let spared = scene.early(&[with_window("claims", 12)], &sundays(), false).await;
+    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
+    skip_delay(&mut scene, "claims");
+    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "claims would be");
+    let spared = scene.solve_urgent(&[with_window("claims", 12)], &sundays(), false).await;
     assert_eq!(spared.unwrap().1, "claims 1.0 -> 1.1, lib 1.0 -> 1.1", "claims has no delay, and it alone needs lib");
 }
 
@@ -373,29 +383,30 @@ async fn plugin_window_picks_newest_release_past_delay() {
     let mut record = (**scene.runs.lock.as_ref().unwrap()).clone();
     let vault = record.lock.plugins.iter_mut().find(|plugin| plugin.name == "vault").unwrap();
     (vault.release_id, vault.version) = ("vault-0.9".to_owned(), "0.9".to_owned());
-    scene.request.running = Some(Running::of(&record.lock));
-    scene.together = Arc::new(vec![scene.request.clone()]);
+    scene.request.running = Some(Running::from_lock(&record.lock));
+    scene.group = Arc::new(vec![scene.request.clone()]);
     scene.runs.lock = Some(Arc::new(record));
-    let comes = scene.early(&[with_window("vault", 12)], &sundays(), false).await;
-    assert_eq!(comes.unwrap().1, "vault 0.9 -> 1.0");
+    let changes = scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await;
+    assert_eq!(changes.unwrap().1, "vault 0.9 -> 1.0");
 }
 
 #[tokio::test]
 async fn urgent_plugin_and_open_plugin_window_update_together() {
     let mut scene = scene(&ALL, &ALL);
-    of_age(&mut scene);
-    let comes =
-        async |hour| scene.early(&[urgent("claims"), with_window("vault", hour)], &sundays(), false).await.unwrap().1;
-    assert_eq!(comes(12).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1, vault 1.0 -> 1.1");
-    assert_eq!(comes(15).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
+    skip_delays(&mut scene);
+    let changes = async |hour| {
+        scene.solve_urgent(&[urgent_object("claims"), with_window("vault", hour)], &sundays(), false).await.unwrap().1
+    };
+    assert_eq!(changes(12).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1, vault 1.0 -> 1.1");
+    assert_eq!(changes(15).await, "claims 1.0 -> 1.1, lib 1.0 -> 1.1");
 }
 
 #[tokio::test]
 async fn opportunistic_server_plans_all_before_later_plugin_window() {
     let mut scene = scene(&ALL, &ALL);
-    of_age(&mut scene);
+    skip_delays(&mut scene);
     let mut spec = sundays();
     spec["updateSchedule"]["opportunistic"] = json!({});
-    assert_eq!(scene.early(&[with_window("vault", 15)], &spec, false).await, None);
-    assert!(scene.early(&[with_window("vault", 12)], &spec, false).await.is_some(), "it is open");
+    assert_eq!(scene.solve_urgent(&[with_window("vault", 15)], &spec, false).await, None);
+    assert!(scene.solve_urgent(&[with_window("vault", 12)], &spec, false).await.is_some(), "it is open");
 }

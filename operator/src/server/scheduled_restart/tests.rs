@@ -41,17 +41,17 @@ fn of_yesterday() -> Pod {
 #[test]
 fn scheduled_restart_is_due_for_running_process() {
     let night = at("11T04:00");
-    let due = |pod: &Pod| Restarts::of(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
+    let due = |pod: &Pod| Restarts::new(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
     assert_eq!(due(&of_yesterday()), Some(night));
     assert_eq!(due(&pod(at("10T04:01"), Some(at("11T03:30")))), None, "somebody wrote /stop half an hour ago");
     assert_eq!(due(&pod(at("11T03:30"), Some(at("10T04:02")))), None, "the clock of the node is wrong");
     assert_eq!(due(&pod(at("10T04:01"), None)), None, "it does not run");
-    assert_eq!(Restarts::of(&checked(&json!({})), None, night), Restarts::default());
+    assert_eq!(Restarts::new(&checked(&json!({})), None, night), Restarts::default());
 }
 
 #[test]
 fn scheduled_restart_needs_field_and_no_suspend() {
-    let of = |more: Value| Restarts::of(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
+    let of = |more: Value| Restarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
     assert_eq!(of(json!({"restart": null})), Restarts::default());
     assert_eq!(of(json!({"suspend": true})), Restarts::default());
     assert_eq!(of(json!({})).next, Some(at("12T04:00")));
@@ -64,7 +64,7 @@ fn scheduled_restart_ignores_windows_and_approval() {
         json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 29 2 *"}}}),
         json!({"approval": "Required"}),
     ] {
-        assert!(Restarts::of(&checked(&more), Some(&of_yesterday()), at("11T04:00")).due.is_some(), "{more}");
+        assert!(Restarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00")).due.is_some(), "{more}");
     }
 }
 
@@ -72,7 +72,7 @@ fn scheduled_restart_ignores_windows_and_approval() {
 fn scheduled_restart_skips_blackout() {
     let event = json!([{"name": "event", "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T12:00:00Z"}]);
     let server = checked(&json!({"updateSchedule": {"blackouts": event}}));
-    let restarts = Restarts::of(&server, Some(&of_yesterday()), at("11T04:00"));
+    let restarts = Restarts::new(&server, Some(&of_yesterday()), at("11T04:00"));
     assert_eq!((restarts.due, restarts.next), (None, Some(at("13T04:00"))));
 }
 
@@ -80,7 +80,7 @@ fn scheduled_restart_skips_blackout() {
 fn scheduled_restart_expires_after_half_an_hour_and_countdown() {
     let until = |restart: Value| {
         let server = checked(&json!({"restart": restart, "players": {"deadline": "20m", "notice": "10m"}}));
-        Restarts::of(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
+        Restarts::new(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
     };
     assert_eq!(until(json!({"cron": "0 5 * * *"})), at("11T04:40"));
     assert_eq!(until(json!({"cron": "0 5 * * *", "policy": "WaitForEmpty"})), at("11T05:00"));
@@ -89,7 +89,8 @@ fn scheduled_restart_expires_after_half_an_hour_and_countdown() {
 #[test]
 fn scheduled_restart_uses_own_policy_and_text_first() {
     let players = json!({"policy": "Ignore", "text": "Neustart in {in}"});
-    let own = json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
+    let own_restart =
+        json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
     let of =
         |restart: &Value, players: &Value| checked(&json!({"restart": restart, "players": players})).restart.unwrap();
     let plain = json!({"cron": "0 5 * * *"});
@@ -99,14 +100,14 @@ fn scheduled_restart_uses_own_policy_and_text_first() {
         (scheduler::observation::PlayerPolicy::Ignore, "Neustart in {in}")
     );
     assert!(!restart.only_empty);
-    let restart = of(&own, &players);
+    let restart = of(&own_restart, &players);
     assert_eq!(
         (restart.policy, restart.announcement.text.as_str()),
         (scheduler::observation::PlayerPolicy::Announce, "Gleich wieder da")
     );
     assert!(restart.only_empty);
-    let words = of(&plain, &json!({})).announcement.text;
-    assert!(words.contains("{in}") && !words.contains("update"), "{words}");
+    let text = of(&plain, &json!({})).announcement.text;
+    assert!(text.contains("{in}") && !text.contains("update"), "{text}");
 }
 
 #[test]
@@ -114,10 +115,14 @@ fn scheduled_restart_requeues_at_its_instant() {
     let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
     let soon = at("11T03:56");
     let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };
-    assert_eq!(restarts.in_time(Outcome::Settled, soon), exactly);
-    assert_eq!(restarts.in_time(Outcome::Waiting { until: None }, soon), exactly);
-    assert_eq!(restarts.in_time(Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
-    assert_eq!(restarts.in_time(Outcome::Settled, at("11T03:00")), Outcome::Settled, "looked at before anyway");
-    assert_eq!(restarts.in_time(Outcome::Acted, soon), Outcome::Acted);
-    assert_eq!(Restarts::default().in_time(Outcome::Settled, soon), Outcome::Settled);
+    assert_eq!(restarts.requeue_for_restart(Outcome::UpToDate, soon), exactly);
+    assert_eq!(restarts.requeue_for_restart(Outcome::Waiting { until: None }, soon), exactly);
+    assert_eq!(restarts.requeue_for_restart(Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
+    assert_eq!(
+        restarts.requeue_for_restart(Outcome::UpToDate, at("11T03:00")),
+        Outcome::UpToDate,
+        "looked at before anyway"
+    );
+    assert_eq!(restarts.requeue_for_restart(Outcome::Acted, soon), Outcome::Acted);
+    assert_eq!(Restarts::default().requeue_for_restart(Outcome::UpToDate, soon), Outcome::UpToDate);
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded::{AtStart, Loaded};
+use scheduler::protocol::loaded_content::{AtStart, Loaded};
 use scheduler::protocol::{AgentReport, FileSet, Server};
-use scheduler::staging::jar_descriptor::same_plugin;
+use scheduler::staging::jar_descriptor::is_same_plugin;
 
 /// The last readable state of the server's plugins, and the worlds and datapacks that its start had opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -26,7 +26,7 @@ pub(super) enum EarlierState {
     /// It was not installed.
     New,
     Enabled,
-    Red,
+    Failed,
     /// It was never read.
     Unread,
 }
@@ -36,19 +36,19 @@ impl Baseline {
     /// valid. Otherwise one unreadable log would let every later update pass, even with every plugin failed.
     pub(crate) fn next(&self, report: Option<&AgentReport>, runs: Option<&FileSet>, before: Option<&FileSet>) -> Self {
         let loaded = report.and_then(|report| report.loaded.as_ref());
-        let known = |now: Option<&BTreeMap<String, AtStart>>, too_many: bool, before: Option<&Vec<String>>| {
+        let next_names = |now: Option<&BTreeMap<String, AtStart>>, too_many: bool, before: Option<&Vec<String>>| {
             // If there are too many to be tracked, keeping the old list would leave every later update unverified.
-            now.map(opened).or_else(|| before.filter(|_| !too_many).cloned())
+            now.map(opened_names).or_else(|| before.filter(|_| !too_many).cloned())
         };
         let nothing_read = Loaded::default();
         let Loaded { worlds, too_many_worlds, datapacks, too_many_datapacks } = loaded.unwrap_or(&nothing_read);
-        let worlds = known(worlds.as_ref(), *too_many_worlds, self.worlds.as_ref());
-        let datapacks = known(datapacks.as_ref(), *too_many_datapacks, self.datapacks.as_ref());
-        if let Some(enabled) = named(report) {
+        let worlds = next_names(worlds.as_ref(), *too_many_worlds, self.worlds.as_ref());
+        let datapacks = next_names(datapacks.as_ref(), *too_many_datapacks, self.datapacks.as_ref());
+        if let Some(enabled) = enabled_plugins(report) {
             return Self { enabled, unread: Vec::new(), worlds, datapacks };
         }
-        let is_new = |name: &&str| !before.is_some_and(|before| has(before, name));
-        let new = runs.into_iter().flat_map(names).filter(is_new).map(str::to_owned);
+        let is_new = |name: &&str| !before.is_some_and(|before| has_plugin(before, name));
+        let new = runs.into_iter().flat_map(plugin_names).filter(is_new).map(str::to_owned);
         let mut unread: Vec<String> = self.unread.iter().cloned().chain(new).collect();
         unread.sort();
         unread.dedup();
@@ -56,46 +56,47 @@ impl Baseline {
     }
 
     /// The earlier state of a plugin, where `before` is the stable set.
-    pub(super) fn was(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
-        let is_in = |list: &[String]| list.iter().any(|known| known == name);
-        if !before.is_some_and(|before| has(before, name)) {
+    pub(super) fn earlier_state(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
+        let is_in = |list: &[String]| list.iter().any(|listed| listed == name);
+        if !before.is_some_and(|before| has_plugin(before, name)) {
             EarlierState::New
         } else if is_in(&self.enabled) {
             EarlierState::Enabled
         } else if self.enabled.is_empty() || is_in(&self.unread) {
             EarlierState::Unread
         } else {
-            EarlierState::Red
+            EarlierState::Failed
         }
     }
 
     /// Unmanaged JARs that were enabled, still exist and are not enabled now. A removed JAR does not count.
-    pub(super) fn lost_of_ones_own<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
+    pub(super) fn failed_unmanaged<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return Vec::new() };
-        let is_ours = |name: &str| names(files).any(|ours| same_plugin(ours, name));
-        let lies_there = |name: &str| {
+        let is_managed = |name: &str| plugin_names(files).any(|managed| is_same_plugin(managed, name));
+        let is_present = |name: &str| {
             let mut jars = report.unmanaged_jars.iter().filter_map(|jar| jar.name.as_deref());
-            jars.any(|jar| same_plugin(jar, name))
+            jars.any(|jar| is_same_plugin(jar, name))
         };
-        let own = self.enabled.iter().map(String::as_str).filter(|name| !is_ours(name));
-        own.filter(|name| match plugins.iter().find(|(seen, _)| same_plugin(seen, name)) {
-            Some((_, seen)) => !seen.enabled,
-            // A JAR that could not be loaded is missing in the server's list.
-            None => lies_there(name),
-        })
-        .collect()
+        let unmanaged = self.enabled.iter().map(String::as_str).filter(|name| !is_managed(name));
+        unmanaged
+            .filter(|name| match plugins.iter().find(|(plugin, _)| is_same_plugin(plugin, name)) {
+                Some((_, plugin)) => !plugin.enabled,
+                // A JAR that could not be loaded is missing in the server's list.
+                None => is_present(name),
+            })
+            .collect()
     }
 }
 
-fn opened(at_start: &BTreeMap<String, AtStart>) -> Vec<String> {
+fn opened_names(at_start: &BTreeMap<String, AtStart>) -> Vec<String> {
     at_start.iter().filter(|(_, at)| **at == AtStart::Opened).map(|(name, _)| name.clone()).collect()
 }
 
 /// The enabled plugins of a report, sorted. `None` if it lists no plugins.
-fn named(report: Option<&AgentReport>) -> Option<Vec<String>> {
+fn enabled_plugins(report: Option<&AgentReport>) -> Option<Vec<String>> {
     match &report?.server {
         Server::Up { plugins: Some(plugins), .. } => {
-            Some(plugins.iter().filter(|(_, seen)| seen.enabled).map(|(name, _)| name.clone()).collect())
+            Some(plugins.iter().filter(|(_, plugin)| plugin.enabled).map(|(name, _)| name.clone()).collect())
         }
         Server::Up { .. } | Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => None,
     }
@@ -103,13 +104,13 @@ fn named(report: Option<&AgentReport>) -> Option<Vec<String>> {
 
 /// The number of enabled plugins in a report.
 pub(crate) fn count_enabled(report: Option<&AgentReport>) -> usize {
-    named(report).map_or(0, |enabled| enabled.len())
+    enabled_plugins(report).map_or(0, |enabled| enabled.len())
 }
 
-pub(super) fn names(files: &FileSet) -> impl Iterator<Item = &str> {
+pub(super) fn plugin_names(files: &FileSet) -> impl Iterator<Item = &str> {
     files.plugins.iter().filter_map(|file| file.plugin.as_deref())
 }
 
-fn has(files: &FileSet, name: &str) -> bool {
-    names(files).any(|known| known == name)
+fn has_plugin(files: &FileSet, name: &str) -> bool {
+    plugin_names(files).any(|plugin| plugin == name)
 }

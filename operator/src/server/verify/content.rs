@@ -4,53 +4,54 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded::{AtStart, Loaded, is_same_world};
+use scheduler::protocol::loaded_content::{AtStart, Loaded, is_same_world};
 use scheduler::protocol::{AgentReport, Server};
-use scheduler::staging::jar_descriptor::same_plugin;
+use scheduler::staging::jar_descriptor::is_same_plugin;
 
 use super::{Baseline, VerificationTarget};
 
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
-const SWITCHED: [&str; 2] = ["the_nether", "the_end"];
+const SWITCHABLE_WORLDS: [&str; 2] = ["the_nether", "the_end"];
 
 /// Maximum number of names in a sentence.
-const NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// The missing content as sentences. Empty if nothing is missing.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct MissingContent {
     /// The new set is the cause.
-    pub(super) to_blame: Vec<String>,
+    pub(super) at_fault: Vec<String>,
     /// The cause is unknown, or a roll-back would not help.
-    pub(super) told: Vec<String>,
+    pub(super) reported: Vec<String>,
     /// Known before and unreadable now.
     pub(super) unread: Vec<&'static str>,
 }
 
 impl MissingContent {
-    pub(super) fn of(report: &AgentReport, expected: &VerificationTarget<'_>) -> Self {
+    pub(super) fn new(report: &AgentReport, expected: &VerificationTarget<'_>) -> Self {
         let mut missing = Self::default();
         let nothing_read = Loaded::default();
         let loaded = report.loaded.as_ref().unwrap_or(&nothing_read);
         if let Some(before) = &expected.baseline.worlds {
             match &loaded.worlds {
-                Some(now) => missing.look_for_worlds(before, now, removed_plugin(report, expected.baseline)),
+                Some(now) => missing.find_missing_worlds(before, now, removed_plugin(report, expected.baseline)),
                 None if loaded.too_many_worlds => {}
-                None => missing.unread.push("which worlds are open could not be read"),
+                None => missing.unread.push("the open worlds could not be read"),
             }
         }
         if let Some(before) = &expected.baseline.datapacks {
             match &loaded.datapacks {
-                Some(now) => missing.look_for_datapacks(before, now),
+                Some(now) => missing.find_missing_datapacks(before, now),
                 None if loaded.too_many_datapacks => {}
-                None => missing.unread.push("which datapacks are enabled could not be read"),
+                None => missing.unread.push("the enabled datapacks could not be read"),
             }
         }
         missing
     }
 
-    fn look_for_worlds(&mut self, before: &[String], now: &BTreeMap<String, AtStart>, removed: Option<&str>) {
-        let (mut blamed, mut switched, mut orphaned, mut unsure, mut gone) = (vec![], vec![], vec![], vec![], vec![]);
+    fn find_missing_worlds(&mut self, before: &[String], now: &BTreeMap<String, AtStart>, removed: Option<&str>) {
+        let (mut blamed, mut switched, mut orphaned, mut unsure, mut missing_files) =
+            (vec![], vec![], vec![], vec![], vec![]);
         for name in before {
             let same: Vec<AtStart> =
                 now.iter().filter(|(now, _)| is_same_world(name, now)).map(|(_, at)| *at).collect();
@@ -58,68 +59,68 @@ impl MissingContent {
                 continue;
             }
             let is_likely = same.contains(&AtStart::NotAnyMore);
-            let of = match (SWITCHED.contains(&name.as_str()), same.is_empty(), removed) {
+            let of = match (SWITCHABLE_WORLDS.contains(&name.as_str()), same.is_empty(), removed) {
                 (true, _, _) => &mut switched,
-                (false, true, _) => &mut gone,
+                (false, true, _) => &mut missing_files,
                 (false, false, Some(_)) => &mut orphaned,
                 (false, false, None) if is_likely => &mut blamed,
                 (false, false, None) => &mut unsure,
             };
             of.push(name.as_str());
         }
-        say(&mut self.to_blame, "world", &blamed, |are| {
+        push_sentence(&mut self.at_fault, "world", &blamed, |are| {
             format!(
-                "{are} not open any more although the files are there; if that is meant, close what is to be closed while the server runs"
+                "{are} no longer open although the files exist. If that is intended, close them while the server runs"
             )
         });
-        say(&mut self.told, "world", &switched, |are| {
-            format!("{are} not open any more; see `allow-nether` in server.properties and `allow-end` in bukkit.yml")
+        push_sentence(&mut self.reported, "world", &switched, |are| {
+            format!("{are} no longer open. See `allow-nether` in server.properties and `allow-end` in bukkit.yml")
         });
-        say(&mut self.told, "world", &unsure, |are| not_sure(are, "open"));
+        push_sentence(&mut self.reported, "world", &unsure, |are| unsure_message(are, "open"));
         let removed = removed.unwrap_or_default();
-        say(&mut self.told, "world", &orphaned, |are| {
-            format!("{are} not open any more, and neither is {removed} there, which may have opened it")
+        push_sentence(&mut self.reported, "world", &orphaned, |are| {
+            format!("{are} no longer open, and {removed}, which may have opened it, is not installed")
         });
-        say(&mut self.told, "world", &gone, |are| {
-            format!("{are} not open any more and the files are not on the volume; a copy may have them")
+        push_sentence(&mut self.reported, "world", &missing_files, |are| {
+            format!("{are} no longer open, and the files are not on the volume. A backup may have them")
         });
     }
 
     /// A removed file does not count: a user removes it on purpose, and Nightshift does not write to that directory.
-    fn look_for_datapacks(&mut self, before: &[String], now: &BTreeMap<String, AtStart>) {
+    fn find_missing_datapacks(&mut self, before: &[String], now: &BTreeMap<String, AtStart>) {
         let that = |at| {
             let names = before.iter().map(String::as_str);
             names.filter(|name| now.get(*name) == Some(&at)).collect::<Vec<_>>()
         };
-        say(&mut self.to_blame, "datapack", &that(AtStart::NotAnyMore), |are| {
-            format!("{are} not enabled any more although the file is there; the server's log says why")
+        push_sentence(&mut self.at_fault, "datapack", &that(AtStart::NotAnyMore), |are| {
+            format!("{are} no longer enabled although the file exists. See the server's log")
         });
-        say(&mut self.told, "datapack", &that(AtStart::NotOpened), |are| not_sure(are, "enabled"));
+        push_sentence(&mut self.reported, "datapack", &that(AtStart::NotOpened), |are| unsure_message(are, "enabled"));
     }
 }
 
 /// A plugin that was enabled before and is not installed now. A user has removed it, with this update or earlier.
 fn removed_plugin<'a>(report: &AgentReport, baseline: &'a Baseline) -> Option<&'a str> {
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
-    let is_there = |name: &&String| plugins.keys().any(|seen| same_plugin(seen, name));
-    baseline.enabled.iter().find(|name| !is_there(name)).map(String::as_str)
+    let is_installed = |name: &&String| plugins.keys().any(|installed| is_same_plugin(installed, name));
+    baseline.enabled.iter().find(|name| !is_installed(name)).map(String::as_str)
 }
 
 /// One start proves little: a plugin may choose another map each time.
-fn not_sure(are: &str, open: &str) -> String {
-    format!("{are} not {open} any more, and no three starts in a row before are known to have had as much")
+fn unsure_message(are: &str, open: &str) -> String {
+    format!("{are} no longer {open}, but no three earlier starts in a row are known to have had it")
 }
 
 /// For example ``world `creative` is …``, ``worlds `a`, `b` and 3 more are …``.
-fn say(sentences: &mut Vec<String>, what: &str, names: &[&str], rest: impl Fn(&str) -> String) {
+fn push_sentence(sentences: &mut Vec<String>, kind: &str, names: &[&str], rest: impl Fn(&str) -> String) {
     if names.is_empty() {
         return;
     }
-    let shown: Vec<String> = names.iter().take(NAMED).map(|name| format!("`{name}`")).collect();
-    let more = match names.len().saturating_sub(NAMED) {
+    let shown: Vec<String> = names.iter().take(MAX_NAMED).map(|name| format!("`{name}`")).collect();
+    let more = match names.len().saturating_sub(MAX_NAMED) {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
     let (plural, are) = if names.len() == 1 { ("", "is") } else { ("s", "are") };
-    sentences.push(rest(&format!("{what}{plural} {}{more} {are}", shown.join(", "))));
+    sentences.push(rest(&format!("{kind}{plural} {}{more} {are}", shown.join(", "))));
 }

@@ -7,31 +7,32 @@
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
-use super::{ENDS_AFTER, ENDS_WITHIN};
-use crate::server::in_game_stop::or_last_stop;
-use crate::server::observe::{last_end, prepare_of, server_of};
+use super::{MAX_EXITS, VERIFICATION_TIMEOUT};
+use crate::server::in_game_stop::start_or_last_stop;
+use crate::server::observe::{init_status, last_termination, server_status};
 use crate::server::render::pod::AGENT_CONTAINER;
 
 /// Maximum time from the start of the pod to the first answer. It is the sum of 20 minutes for files and images, two hours for a backup,
 /// and the 24 hours of the start-up probe. It bounds the wait for a node that restarts the pod repeatedly.
-const ANSWERS_WITHIN: SignedDuration = SignedDuration::from_hours(27);
+const ANSWER_TIMEOUT: SignedDuration = SignedDuration::from_hours(27);
 
 /// When the server of this pod could first be reached, or when a user stopped it in the game, by the clock of its node. `None` if the pod
 /// is on no node.
-pub(crate) fn asked_from(pod: &Pod) -> Option<Timestamp> {
+pub(crate) fn reachable_from(pod: &Pod) -> Option<Timestamp> {
     let made = pod.status.as_ref()?.start_time.as_ref()?.0;
-    let latest = made + ANSWERS_WITHIN;
+    let latest = made + ANSWER_TIMEOUT;
     let prepared = prepared_at(pod).map_or(made, |at| at.clamp(made, latest));
     let answered = answered_at(pod, prepared).map_or(prepared, |at| at.clamp(prepared, latest));
-    Some(answered.max(or_last_stop(pod, prepared)))
+    Some(answered.max(start_or_last_stop(pod, prepared)))
 }
 
 /// When all work before the server's container was done. Only its image can be missing then.
 fn prepared_at(pod: &Pod) -> Option<Timestamp> {
-    let initialized = condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(turned_at);
+    let initialized =
+        condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(transitioned_at);
     // The status of a container that its node has removed shows no exit. A container that a node ran again has exited later.
-    let ended = prepare_of(pod)
-        .and_then(last_end)
+    let ended = init_status(pod)
+        .and_then(last_termination)
         .filter(|ended| ended.exit_code == 0)
         .and_then(|ended| ended.finished_at.as_ref());
     initialized.max(ended.map(|at| at.0))
@@ -41,15 +42,15 @@ fn prepared_at(pod: &Pod) -> Option<Timestamp> {
 /// a set that does not stay up would have failed. Its first answer was late as well then. A process that has reached the limit of exits
 /// does not count.
 fn answered_at(pod: &Pod, prepared: Timestamp) -> Option<Timestamp> {
-    let server = server_of(pod)?;
-    if ends_of(server) >= ENDS_AFTER {
+    let server = server_status(pod)?;
+    if exit_count(server) >= MAX_EXITS {
         return None;
     }
     // The condition changes whenever a container becomes unready, and users may add containers to the pod.
-    let is_calm = server.started == Some(true) && restarts_beside(pod) < ENDS_AFTER;
-    let ready = condition(pod, "ContainersReady").filter(|_| is_calm).and_then(turned_at);
+    let is_calm = server.started == Some(true) && other_restarts(pod) < MAX_EXITS;
+    let ready = condition(pod, "ContainersReady").filter(|_| is_calm).and_then(transitioned_at);
     let shown = began_at(server).max(ready)?;
-    (server.restart_count == 0 || prepared + ENDS_WITHIN < shown).then_some(shown)
+    (server.restart_count == 0 || prepared + VERIFICATION_TIMEOUT < shown).then_some(shown)
 }
 
 /// When the newest process of the server started.
@@ -57,22 +58,22 @@ fn began_at(server: &ContainerStatus) -> Option<Timestamp> {
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
     let at = match running {
         Some(running) => running.started_at.as_ref(),
-        None => last_end(server)?.started_at.as_ref(),
+        None => last_termination(server)?.started_at.as_ref(),
     };
     at.map(|at| at.0)
 }
 
-fn ends_of(container: &ContainerStatus) -> u32 {
+fn exit_count(container: &ContainerStatus) -> u32 {
     let runs = container.state.as_ref().is_some_and(|state| state.running.is_some());
-    container.restart_count.unsigned_abs() + u32::from(!runs && last_end(container).is_some())
+    container.restart_count.unsigned_abs() + u32::from(!runs && last_termination(container).is_some())
 }
 
 /// How often the other containers were restarted: the agent's, and those that users added.
-fn restarts_beside(pod: &Pod) -> u32 {
+fn other_restarts(pod: &Pod) -> u32 {
     let Some(status) = pod.status.as_ref() else { return 0 };
     let init = status.init_container_statuses.iter().flatten();
     let agent = init.filter(|container| container.name == AGENT_CONTAINER);
-    let server = server_of(pod).map(|server| server.name.as_str());
+    let server = server_status(pod).map(|server| server.name.as_str());
     let others = status.container_statuses.iter().flatten().filter(|other| Some(other.name.as_str()) != server);
     agent.chain(others).map(|container| container.restart_count.unsigned_abs()).sum()
 }
@@ -81,7 +82,7 @@ fn condition<'a>(pod: &'a Pod, name: &str) -> Option<&'a PodCondition> {
     pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == name)
 }
 
-fn turned_at(condition: &PodCondition) -> Option<Timestamp> {
+fn transitioned_at(condition: &PodCondition) -> Option<Timestamp> {
     condition.last_transition_time.as_ref().map(|at| at.0)
 }
 
@@ -95,7 +96,7 @@ mod tests {
         Timestamp::from_second(60 * minute).unwrap()
     }
 
-    fn turned(name: &str, status: bool, minute: i64) -> Value {
+    fn transitioned(name: &str, status: bool, minute: i64) -> Value {
         let status = if status { "True" } else { "False" };
         json!({"type": name, "status": status, "lastTransitionTime": at(minute).to_string()})
     }
@@ -125,25 +126,33 @@ mod tests {
             },
         }))
         .unwrap();
-        asked_from(&pod).unwrap().as_second() / 60
+        reachable_from(&pod).unwrap().as_second() / 60
     }
 
     #[test]
     fn verification_starts_when_init_container_ends() {
         let prepare = |state: &Value| [container("prepare", 0, state)];
-        assert_eq!(from(&[turned("Initialized", true, 16)], &[], &[]), 16);
-        assert_eq!(from(&[turned("Initialized", false, 1)], &prepare(&ended(0, 17)), &[]), 17);
-        assert_eq!(from(&[turned("Initialized", true, 16)], &prepare(&ended(0, 40)), &[]), 40, "the node ran it anew");
-        assert_eq!(from(&[turned("Initialized", false, 1)], &prepare(&ended(1, 17)), &[]), 0, "it is tried again");
-        assert_eq!(from(&[turned("Initialized", true, -9)], &[], &[]), 0, "the clock of the node was put back");
+        assert_eq!(from(&[transitioned("Initialized", true, 16)], &[], &[]), 16);
+        assert_eq!(from(&[transitioned("Initialized", false, 1)], &prepare(&ended(0, 17)), &[]), 17);
+        assert_eq!(
+            from(&[transitioned("Initialized", true, 16)], &prepare(&ended(0, 40)), &[]),
+            40,
+            "the node ran it anew"
+        );
+        assert_eq!(
+            from(&[transitioned("Initialized", false, 1)], &prepare(&ended(1, 17)), &[]),
+            0,
+            "it is tried again"
+        );
+        assert_eq!(from(&[transitioned("Initialized", true, -9)], &[], &[]), 0, "the clock of the node was put back");
     }
 
     #[test]
     fn verification_starts_at_first_answer_of_first_process() {
-        let prepared = turned("Initialized", true, 2);
+        let prepared = transitioned("Initialized", true, 2);
         let first = [container("papermc", 0, &since(3))];
         assert_eq!(from(std::slice::from_ref(&prepared), &[], &first), 3, "an image was pulled");
-        let moved = [prepared, turned("ContainersReady", true, 600)];
+        let moved = [prepared, transitioned("ContainersReady", true, 600)];
         assert_eq!(from(&moved, &[], &first), 600, "its worlds were moved");
         let starts = json!({
             "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0, "started": false,
@@ -154,7 +163,7 @@ mod tests {
 
     #[test]
     fn verification_start_ignores_sidecar_restarts() {
-        let conditions = [turned("Initialized", true, 2), turned("ContainersReady", false, 600)];
+        let conditions = [transitioned("Initialized", true, 2), transitioned("ContainersReady", false, 600)];
         let server = container("papermc", 0, &since(3));
         let of = |agent: u32, map: u32| {
             let containers = [server.clone(), container("map", map, &since(590))];
@@ -165,7 +174,7 @@ mod tests {
 
     #[test]
     fn verification_start_is_capped_for_recreated_pod() {
-        let late = |name| turned(name, true, 60 * 40);
+        let late = |name| transitioned(name, true, 60 * 40);
         let server = [container("papermc", 0, &since(60 * 40))];
         assert_eq!(from(&[late("Initialized"), late("ContainersReady")], &[], &server), 60 * 27);
     }

@@ -9,9 +9,9 @@ use crate::server::observe::Observed;
 use crate::server::render::pod::SERVER_CONTAINER;
 
 /// A message about the image that runs instead of the planned one. `None` if they are the same, or if the pod's template is unknown.
-pub(crate) fn other_image(seen: &Observed) -> Option<String> {
-    let runs = image_of(seen.pod.as_ref()?.spec.as_ref()?)?;
-    let planned = image_of(template_of_pod(seen)?.spec.as_ref()?)?;
+pub(crate) fn other_image(observed: &Observed) -> Option<String> {
+    let runs = image_of(observed.pod.as_ref()?.spec.as_ref()?)?;
+    let planned = image_of(template_of_pod(observed)?.spec.as_ref()?)?;
     (!is_same(runs, planned)).then(|| format!("the pod runs image `{runs}`, not `{planned}`"))
 }
 
@@ -20,18 +20,22 @@ fn image_of(spec: &PodSpec) -> Option<&str> {
 }
 
 /// The template of the `StatefulSet`, or the stable one. A pod of any other revision is about to be replaced.
-fn template_of_pod(seen: &Observed) -> Option<&PodTemplateSpec> {
-    let of_pod = seen.pod_revision?;
-    let set = seen.set.as_ref().filter(|_| seen.shape.is_some_and(|set| set.template == of_pod));
-    let stands = set.and_then(|set| set.spec.as_ref()).map(|spec| &spec.template);
-    let record = seen.settled.as_ref().filter(|_| seen.facts.settled.is_some_and(|settled| settled.revision == of_pod));
-    stands.or(record.map(|record| &record.template))
+fn template_of_pod(observed: &Observed) -> Option<&PodTemplateSpec> {
+    let of_pod = observed.pod_revision?;
+    let stateful_set = observed
+        .stateful_set
+        .as_ref()
+        .filter(|_| observed.stateful_set_view.is_some_and(|stateful_set| stateful_set.template == of_pod));
+    let template = stateful_set.and_then(|stateful_set| stateful_set.spec.as_ref()).map(|spec| &spec.template);
+    let record =
+        observed.stable.as_ref().filter(|_| observed.facts.settled.is_some_and(|stable| stable.revision == of_pod));
+    template.or(record.map(|record| &record.template))
 }
 
 /// Whether both name the same image. A cluster's webhook may replace the registry by a mirror, or append the digest of a tag, which is
 /// still the same image. Registries are therefore not compared, nor is any part that only one of the two names has.
 fn is_same(runs: &str, planned: &str) -> bool {
-    let (runs, planned) = (Reference::of(runs), Reference::of(planned));
+    let (runs, planned) = (Reference::parse(runs), Reference::parse(planned));
     match planned.digest {
         Some(_) => runs.digest == planned.digest,
         None => runs.name == planned.name && (runs.tag.is_none() || runs.tag == planned.tag),
@@ -47,7 +51,7 @@ struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    fn of(image: &'a str) -> Self {
+    fn parse(image: &'a str) -> Self {
         let (named, digest) = image.split_once('@').map_or((image, None), |(named, digest)| (named, Some(digest)));
         let last = named.rsplit_once('/').map_or(named, |(_, last)| last);
         let (name, tag) = last.split_once(':').map_or((last, None), |(name, tag)| (name, Some(tag)));
@@ -63,7 +67,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::requested_restore::tests::way_back::{FAILED, SETTLED, on_trial};
+    use crate::server::requested_restore::tests::after_failed_update::{FAILED, STABLE, rolling_out};
 
     #[test]
     fn image_matches_across_mirror_and_digest() {
@@ -92,24 +96,24 @@ mod tests {
     #[test]
     fn image_is_compared_with_template_of_pod_revision() {
         let template = |image: &str| {
-            let beside = json!({"name": "beside", "image": "x:1"});
-            json!({"metadata": {}, "spec": {"containers": [beside, {"name": "papermc", "image": image}]}})
+            let sidecar = json!({"name": "beside", "image": "x:1"});
+            json!({"metadata": {}, "spec": {"containers": [sidecar, {"name": "papermc", "image": image}]}})
         };
-        let set = json!({
+        let stateful_set = json!({
             "metadata": {"name": "lobby"},
             "spec": {"selector": {}, "serviceName": "lobby", "template": template("game:2")},
         });
-        let mut seen = on_trial(&json!(null));
-        seen.set = Some(serde_json::from_value(set).unwrap());
-        let record = Arc::make_mut(seen.settled.as_mut().unwrap());
+        let mut observed = rolling_out(&json!(null));
+        observed.stateful_set = Some(serde_json::from_value(stateful_set).unwrap());
+        let record = Arc::make_mut(observed.stable.as_mut().unwrap());
         record.template = serde_json::from_value(template("game:1")).unwrap();
-        seen.pod = Some(serde_json::from_value(template("game:2")).unwrap());
-        let mut says = |revision| {
-            seen.pod_revision = revision;
-            other_image(&seen)
+        observed.pod = Some(serde_json::from_value(template("game:2")).unwrap());
+        let mut image_after = |revision| {
+            observed.pod_revision = revision;
+            other_image(&observed)
         };
-        assert_eq!(says(Some(FAILED)), None, "what is on trial");
-        assert_eq!(says(Some(SETTLED)).as_deref(), Some("the pod runs image `game:2`, not `game:1`"));
-        assert_eq!((says(Some(Revision(7))), says(None)), (None, None));
+        assert_eq!(image_after(Some(FAILED)), None, "what is on trial");
+        assert_eq!(image_after(Some(STABLE)).as_deref(), Some("the pod runs image `game:2`, not `game:1`"));
+        assert_eq!((image_after(Some(Revision(7))), image_after(None)), (None, None));
     }
 }

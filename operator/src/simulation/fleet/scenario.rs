@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use fixtures::dice::Rng;
+use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::simulation::catalog::Releases;
@@ -27,46 +27,46 @@ pub(super) struct FleetScenario {
 
 impl FleetScenario {
     /// Three servers, or four. Their agents listen at these addresses.
-    pub(super) fn draw(dice: &mut Rng, addresses: [Ipv4Addr; 4], begins: Timestamp) -> Self {
-        let (together, on_a_node) = dice.one_of(&[(1, 0), (1, 0), (2, 0), (2, 1), (0, 1)]);
-        let servers = 3 + dice.below(2);
-        let nodes = 1 + dice.below(2);
+    pub(super) fn draw(rng: &mut Rng, addresses: [Ipv4Addr; 4], begins: Timestamp) -> Self {
+        let (total, per_node) = rng.choose(&[(1, 0), (1, 0), (2, 0), (2, 1), (0, 1)]);
+        let servers = 3 + rng.number_below(2);
+        let nodes = 1 + rng.number_below(2);
         let pairs = [None, Some((0, 1)), Some((1, 0)), Some((2, 0))];
-        let (pair, soak) = (dice.one_of(&pairs), SignedDuration::from_mins(dice.one_of(&[0, 10, 10, 120])));
+        let (pair, soak) = (rng.choose(&pairs), SignedDuration::from_mins(rng.choose(&[0, 10, 10, 120])));
         let mut scenarios: Vec<Scenario> = Vec::new();
-        for (at, (name, address)) in NAMES.into_iter().zip(addresses).take(servers).enumerate() {
-            let goes_first = pair.filter(|(follower, _)| *follower == at).map(|(_, followed)| NAMES[followed]);
-            let seat = ServerIndex {
+        for (index, (name, address)) in NAMES.into_iter().zip(addresses).take(servers).enumerate() {
+            let followed_name = pair.filter(|(follower, _)| *follower == index).map(|(_, index)| NAMES[index]);
+            let server_index = ServerIndex {
                 name,
-                number: u32::try_from(at).expect("below four"),
+                number: u32::try_from(index).expect("below four"),
                 // Replacements of a lost node have the numbers after it.
-                node: 10 * u32::try_from(at % nodes).expect("below two"),
-                follows: goes_first.map(|followed| (followed, soak)),
+                node: 10 * u32::try_from(index % nodes).expect("below two"),
+                follows: followed_name.map(|followed| (followed, soak)),
             };
-            let drawn = Scenario { seat, ..Scenario::draw(dice, Releases::get(), address) };
-            scenarios.push(beside(drawn, &scenarios));
+            let drawn = Scenario { server_index, ..Scenario::draw(rng, Releases::get(), address) };
+            scenarios.push(in_same_cluster(drawn, &scenarios));
         }
         let (mut faults, mut released_at) = (Vec::new(), Timestamp::MAX);
-        for (at, scenario) in scenarios.iter().enumerate() {
-            let (theirs, released) = plan_faults(dice, scenario, begins, WINDOWS_WITH_FAULTS);
-            faults.extend(theirs.into_iter().map(|(when, fault)| (when, at, fault)));
+        for (index, scenario) in scenarios.iter().enumerate() {
+            let (server_faults, released) = plan_faults(rng, scenario, begins, WINDOWS_WITH_FAULTS);
+            faults.extend(server_faults.into_iter().map(|(time, fault)| (time, index, fault)));
             released_at = released_at.min(released);
         }
-        faults.sort_by_key(|(when, ..)| *when);
-        Self { scenarios, bounds: Bounds { together, on_a_node }, faults, released_at }
+        faults.sort_by_key(|(time, ..)| *time);
+        Self { scenarios, bounds: Bounds { total, per_node }, faults, released_at }
     }
 }
 
 /// The scenario in one cluster with the others: all have the same upstreams, and servers on one node have the same
 /// clock.
-fn beside(scenario: Scenario, others: &[Scenario]) -> Scenario {
+fn in_same_cluster(scenario: Scenario, others: &[Scenario]) -> Scenario {
     let Some(first) = others.first() else { return scenario };
-    let neighbour = others.iter().find(|other| other.seat.node == scenario.seat.node);
+    let neighbour = others.iter().find(|other| other.server_index.node == scenario.server_index.node);
     Scenario {
-        before: first.before.clone(),
-        after: first.after.clone(),
+        old_catalog: first.old_catalog.clone(),
+        new_catalog: first.new_catalog.clone(),
         one_way: first.one_way,
-        node_ahead: neighbour.map_or(scenario.node_ahead, |neighbour| neighbour.node_ahead),
+        node_clock_offset: neighbour.map_or(scenario.node_clock_offset, |neighbour| neighbour.node_clock_offset),
         ..scenario
     }
 }

@@ -17,13 +17,13 @@ use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use fixtures::dice::Rng;
+use fixtures::rng::Rng;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
 use serde_json::{Value, json};
 
-use self::script::{BEGINS, Script, Step, What};
-use self::transcript::{Names, line};
+use self::script::{START_TIME, Script, ScriptAction, Step};
+use self::transcript::{Names, format_line};
 use super::Fleet;
 use super::scenario::FleetScenario;
 use crate::clock::now;
@@ -32,22 +32,22 @@ use crate::k8s::labels::APPLY_NOW;
 use crate::simulation::catalog::Releases;
 use crate::simulation::cluster::SimCluster;
 use crate::simulation::faults::{Fault, InjectedCrash};
-use crate::simulation::operator_process::{Bounds, plugin_of};
+use crate::simulation::operator_process::{Bounds, new_plugin};
 use crate::simulation::scenario::{Extra, Scenario, ServerIndex};
-use crate::simulation::user_actions::{ASKED_FOR, UserAction};
+use crate::simulation::user_actions::{REQUEST_VALID_FOR, UserAction};
 use crate::simulation::world_layout::write_level_dats;
-use crate::simulation::{address, on_this_thread};
+use crate::simulation::{next_address, run_on_this_thread};
 
 /// Upper limit of the events between two steps of a script.
-const MOST_EVENTS: u32 = 100_000;
+const MAX_EVENTS: u32 = 100_000;
 /// Always read: other plugins depend on the first, and the second depends on it.
-const USUAL_PROJECTS: [&str; 2] = ["viabackwards", "viaversion"];
+const DEFAULT_PROJECTS: [&str; 2] = ["viabackwards", "viaversion"];
 
 /// The result of a scenario file.
-struct Played {
+struct ScenarioResult {
     transcript: String,
     /// Failed expectations.
-    wrong: Vec<String>,
+    failures: Vec<String>,
 }
 
 struct Player<'s> {
@@ -59,64 +59,68 @@ struct Player<'s> {
     names: Names,
     lines: Vec<String>,
     /// The lines of each server, without its name.
-    lines_of: Vec<Vec<String>>,
-    wrong: Vec<String>,
+    lines_by_server: Vec<Vec<String>>,
+    failures: Vec<String>,
 }
 
-fn play(name: &str, text: &str) -> Played {
+fn play(name: &str, text: &str) -> ScenarioResult {
     let script = match Script::parse(text) {
         Ok(script) => script,
-        Err(why) => return Played { transcript: String::new(), wrong: vec![why] },
+        Err(error) => return ScenarioResult { transcript: String::new(), failures: vec![error] },
     };
-    let addresses: Vec<Ipv4Addr> = script.servers.iter().map(|_| address()).collect();
-    on_this_thread(async {
-        let begins: Timestamp = BEGINS.parse().expect("a time");
+    let addresses: Vec<Ipv4Addr> = script.servers.iter().map(|_| next_address()).collect();
+    run_on_this_thread(async {
+        let begins: Timestamp = START_TIME.parse().expect("a time");
         let _clocks = simulated::start(begins);
         let mut player = Player::begin(name, &script, &addresses).await;
         for step in &script.steps {
             player.advance(step.at).await;
-            if step.when.is_some() {
-                player.waiting.push((step, player.lines_of[step.server].len()));
+            if step.trigger.is_some() {
+                player.waiting.push((step, player.lines_by_server[step.server].len()));
             } else {
-                player.take(step);
+                player.run_step(step);
             }
         }
-        player.end()
+        player.finish()
     })
 }
 
 impl<'s> Player<'s> {
     async fn begin(name: &str, script: &'s Script, addresses: &[Ipv4Addr]) -> Self {
-        let mut projects: Vec<String> = USUAL_PROJECTS.map(str::to_owned).into();
+        let mut projects: Vec<String> = DEFAULT_PROJECTS.map(str::to_owned).into();
         projects.extend(script.plugins.keys().cloned());
         projects.sort();
         projects.dedup();
-        let releases = Releases::get().of_day(&script.upstream, &projects, now());
+        let releases = Releases::get().snapshot_of_day(&script.upstream, &projects, now());
         let scenarios = script.servers.iter().zip(addresses).enumerate().map(|(at, (server, address))| {
-            let seat = ServerIndex {
+            let server_index = ServerIndex {
                 name: server.name.clone().leak(),
                 number: u32::try_from(at).expect("a few servers"),
                 node: server.node,
                 follows: None,
             };
             Scenario {
-                seat,
-                fate: script.fate,
-                fates: if server.fates.is_empty() { script.fates.clone() } else { server.fates.clone() },
+                server_index,
+                behaviour: script.behaviour,
+                behaviours: if server.behaviours.is_empty() {
+                    script.behaviours.clone()
+                } else {
+                    server.behaviours.clone()
+                },
                 ping: server.ping,
                 extras: extras(&server.spec),
-                has_rules: script.has_rules,
+                checks_invariants: script.checks_invariants,
                 script: Some(server.spec.clone()),
                 ..Scenario::plain(&releases, *address)
             }
         });
-        let bounds = Bounds { together: script.updates_at_once, on_a_node: script.updates_at_once_on_a_node };
-        let scene =
+        let bounds = Bounds { total: script.max_updates, per_node: script.max_updates_per_node };
+        let fleet_scenario =
             FleetScenario { scenarios: scenarios.collect(), bounds, faults: Vec::new(), released_at: Timestamp::MAX };
         let servers = script.servers.len();
-        let mut fleet = Fleet::begin(scene, Rng::new(1)).await;
+        let mut fleet = Fleet::begin(fleet_scenario, Rng::new(1)).await;
         fleet.flags.clone_from(&script.flags);
-        fleet.plugins = script.plugins.iter().map(|(project, spec)| plugin_of(project, spec)).collect();
+        fleet.plugins = script.plugins.iter().map(|(project, spec)| new_plugin(project, spec)).collect();
         Self {
             fleet,
             waiting: Vec::new(),
@@ -124,165 +128,165 @@ impl<'s> Player<'s> {
             projects,
             names: Names::new(),
             lines: Vec::new(),
-            lines_of: vec![Vec::new(); servers],
-            wrong: Vec::new(),
+            lines_by_server: vec![Vec::new(); servers],
+            failures: Vec::new(),
         }
     }
 
     /// Lets time pass until then.
     async fn advance(&mut self, until: Timestamp) {
         let mut events = 0;
-        while events < MOST_EVENTS {
-            let next = self.fleet.next();
+        while events < MAX_EVENTS {
+            let next = self.fleet.next_event_at();
             if next > until {
-                simulated::pass_until(until);
+                simulated::advance_to(until);
                 return;
             }
             events += 1;
-            simulated::pass_until(next);
-            self.fleet.happen().await;
-            self.fleet.spread_news();
-            self.fleet.note();
-            self.collect();
-            self.trigger();
+            simulated::advance_to(next);
+            self.fleet.run_next_event().await;
+            self.fleet.notify_watches();
+            self.fleet.record_state();
+            self.collect_lines();
+            self.run_triggered_steps();
         }
-        self.wrong.push(format!("nothing comes to rest before {until}: {MOST_EVENTS} events"));
+        self.failures.push(format!("nothing comes to rest before {until}: {MAX_EVENTS} events"));
     }
 
     /// Carries out the steps whose line has appeared.
-    fn trigger(&mut self) {
-        let lines_of = &self.lines_of;
+    fn run_triggered_steps(&mut self) {
+        let lines_by_server = &self.lines_by_server;
         let is_due = |(step, from): &mut (&Step, usize)| {
-            let when = step.when.as_deref().unwrap_or_default();
-            lines_of[step.server][*from..].iter().any(|line| line.contains(when))
+            let trigger = step.trigger.as_deref().unwrap_or_default();
+            lines_by_server[step.server][*from..].iter().any(|line| line.contains(trigger))
         };
         let due: Vec<_> = self.waiting.extract_if(.., is_due).collect();
         for (step, _) in due {
-            self.take(step);
+            self.run_step(step);
         }
     }
 
     /// Adds the events since the last call to the transcript.
-    fn collect(&mut self) {
-        let story = std::mem::take(&mut self.fleet.story);
+    fn collect_lines(&mut self) {
+        let trace = std::mem::take(&mut self.fleet.trace);
         let many = self.fleet.servers.len() > 1;
-        for told in story {
-            let Some((server, rest)) = told.split_once(": ") else { continue };
-            let Some(at) = self.fleet.servers.iter().position(|of| of.name == server) else { continue };
+        for entry in trace {
+            let Some((server, rest)) = entry.split_once(": ") else { continue };
+            let Some(at) = self.fleet.servers.iter().position(|candidate| candidate.name == server) else { continue };
             let Some((time, text)) = rest.split_once(' ') else { continue };
             let time: Timestamp = time.parse().expect("a line of the story begins with its time");
-            let text = self.names.put_into(text, &self.fleet.servers[at].shared.world());
+            let text = self.names.replace_names(text, &self.fleet.servers[at].handle.cluster());
             let is_repeated = |lines: &Vec<String>, line: &String| lines.last() == Some(line);
-            let of_server = line(time, None, &text);
-            if !is_repeated(&self.lines_of[at], &of_server) {
-                self.lines.push(if many { line(time, Some(server), &text) } else { of_server.clone() });
-                self.lines_of[at].push(of_server);
+            let of_server = format_line(time, None, &text);
+            if !is_repeated(&self.lines_by_server[at], &of_server) {
+                self.lines.push(if many { format_line(time, Some(server), &text) } else { of_server.clone() });
+                self.lines_by_server[at].push(of_server);
             }
         }
     }
 
-    fn take(&mut self, step: &Step) {
-        if let What::Expect(expect) = &step.what {
+    fn run_step(&mut self, step: &Step) {
+        if let ScriptAction::Expect(expect) = &step.action {
             let found = {
-                let world = self.fleet.servers[step.server].shared.world();
-                expect.held_against(&world, &self.lines_of[step.server])
+                let cluster = self.fleet.servers[step.server].handle.cluster();
+                expect.mismatch(&cluster, &self.lines_by_server[step.server])
             };
             if let Some(found) = found {
-                self.wrong.push(format!("line {} (`{}`): {found}", step.line, step.text));
+                self.failures.push(format!("line {} (`{}`): {found}", step.line, step.text));
             }
             return;
         }
-        let of_nobody = self.fleet.servers.len() == 1 || step.what.is_of_no_server();
-        let server = if of_nobody { None } else { Some(self.fleet.servers[step.server].name) };
+        let has_no_server = self.fleet.servers.len() == 1 || step.action.is_global();
+        let server = if has_no_server { None } else { Some(self.fleet.servers[step.server].name) };
         let at = now().to_zoned(jiff::tz::TimeZone::UTC).strftime("%a %H:%M:%S").to_string();
         let named = server.map(|server| format!("{server}: ")).unwrap_or_default();
         self.lines.push(format!("{at}  > {named}{}", step.text));
-        self.lines_of[step.server].push(format!("{at}  > {}", step.text));
-        self.act(step);
-        self.fleet.spread_news();
-        self.fleet.note();
-        self.collect();
+        self.lines_by_server[step.server].push(format!("{at}  > {}", step.text));
+        self.apply_step(step);
+        self.fleet.notify_watches();
+        self.fleet.record_state();
+        self.collect_lines();
     }
 
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "all else happens to the server itself: `SimCluster::play_step` names each"
     )]
-    fn act(&mut self, step: &Step) {
+    fn apply_step(&mut self, step: &Step) {
         let server = step.server;
-        let strike = |blow| Fault::World(blow);
-        match &step.what {
-            What::Expect(_) | What::End => {}
-            What::Upstream(day) => self.release(day),
-            What::Plugin(project, spec) => self.change_plugin(project, spec),
-            What::DeletePlugin(project) => self.delete_plugin(project),
-            What::OperatorDies => self.fleet.strike(server, Fault::OperatorDies),
-            What::AnotherOperator => self.fleet.strike(server, Fault::AnotherLeads),
-            What::Drain => self.fleet.strike(server, strike(InjectedCrash::NodeDrained)),
-            What::Uncordon => self.fleet.strike(server, strike(InjectedCrash::NodeUncordoned)),
-            What::NodeLost => self.fleet.strike(server, strike(InjectedCrash::NodeLost)),
-            What::NodeReturns => self.fleet.strike(server, strike(InjectedCrash::NodeFound)),
+        let injected = |crash| Fault::Injected(crash);
+        match &step.action {
+            ScriptAction::Expect(_) | ScriptAction::End => {}
+            ScriptAction::Upstream(day) => self.release(day),
+            ScriptAction::Plugin(project, spec) => self.change_plugin(project, spec),
+            ScriptAction::DeletePlugin(project) => self.delete_plugin(project),
+            ScriptAction::OperatorCrashes => self.fleet.inject(server, Fault::OperatorCrashes),
+            ScriptAction::AnotherOperator => self.fleet.inject(server, Fault::SecondLeader),
+            ScriptAction::Drain => self.fleet.inject(server, injected(InjectedCrash::NodeDrained)),
+            ScriptAction::Uncordon => self.fleet.inject(server, injected(InjectedCrash::NodeUncordoned)),
+            ScriptAction::NodeLost => self.fleet.inject(server, injected(InjectedCrash::NodeLost)),
+            ScriptAction::NodeReturns => self.fleet.inject(server, injected(InjectedCrash::NodeReturns)),
             _ => {
-                let mut world = self.fleet.servers[server].shared.world();
-                world.play_step(&step.what);
-                world.news = true;
+                let mut cluster = self.fleet.servers[server].handle.cluster();
+                cluster.play_step(&step.action);
+                cluster.has_changes = true;
             }
         }
         // The watch notifies every operator of the change.
         for operator in self.fleet.processes.iter_mut().flat_map(|process| &mut process.operators) {
-            operator.hears(now() + jiff::SignedDuration::from_secs(1));
+            operator.requeue_at(now() + jiff::SignedDuration::from_secs(1));
         }
     }
 
     fn release(&mut self, day: &str) {
-        let releases = Releases::get().of_day(day, &self.projects, now());
+        let releases = Releases::get().snapshot_of_day(day, &self.projects, now());
         for server in &self.fleet.servers {
-            let mut world = server.shared.world();
-            world.scenario.after = releases.clone();
-            world.ledger.began_with_the_newest = world.scenario.first.get().is_none();
+            let mut cluster = server.handle.cluster();
+            cluster.scenario.new_catalog = releases.clone();
+            cluster.invariants.started_with_newest = cluster.scenario.first_lock.get().is_none();
         }
         self.fleet.released = true;
         self.fleet.publish();
     }
 
     fn change_plugin(&mut self, project: &str, spec: &Value) {
-        let of = |plugin: &crds::Plugin| plugin.metadata.name.as_deref() == Some(project);
-        let known = self.fleet.plugins.iter().position(of);
+        let is_project = |plugin: &crds::Plugin| plugin.metadata.name.as_deref() == Some(project);
+        let position = self.fleet.plugins.iter().position(is_project);
         let mut all = json!({});
-        if let Some(at) = known {
+        if let Some(at) = position {
             let plugin = self.fleet.plugins.remove(at);
             all = serde_json::to_value(plugin.spec).expect("a spec");
         }
         json_patch::merge(&mut all, spec);
-        let plugin = plugin_of(project, &all);
+        let plugin = new_plugin(project, &all);
         self.fleet.plugins.push(plugin.clone());
-        self.see(&Event::Apply(plugin));
+        self.notify_plugin_watch(&Event::Apply(plugin));
     }
 
     fn delete_plugin(&mut self, project: &str) {
-        let of = |plugin: &crds::Plugin| plugin.metadata.name.as_deref() == Some(project);
-        if let Some(at) = self.fleet.plugins.iter().position(of) {
+        let is_project = |plugin: &crds::Plugin| plugin.metadata.name.as_deref() == Some(project);
+        if let Some(at) = self.fleet.plugins.iter().position(is_project) {
             let plugin = self.fleet.plugins.remove(at);
-            self.see(&Event::Delete(plugin));
+            self.notify_plugin_watch(&Event::Delete(plugin));
         }
     }
 
-    fn see(&self, event: &Event<crds::Plugin>) {
+    fn notify_plugin_watch(&self, event: &Event<crds::Plugin>) {
         for operator in self.fleet.processes.iter().filter_map(|process| process.operators.first()) {
-            operator.sees_plugin(event);
+            operator.observe_plugin(event);
         }
     }
 
-    fn end(mut self) -> Played {
-        self.fleet.note();
-        self.collect();
+    fn finish(mut self) -> ScenarioResult {
+        self.fleet.record_state();
+        self.collect_lines();
         for server in &self.fleet.servers {
-            let world = server.shared.world();
+            let cluster = server.handle.cluster();
             let rule = |rule: &String| format!("{}: this must always hold, and does not: {rule}", server.name);
-            self.wrong.extend(world.broken.iter().map(rule));
+            self.failures.extend(cluster.violations.iter().map(rule));
         }
-        let wrong = self.wrong.iter().map(|wrong| format!("{}: {wrong}", self.script_name)).collect();
-        Played { transcript: self.lines.join("\n"), wrong }
+        let failures = self.failures.iter().map(|failures| format!("{}: {failures}", self.script_name)).collect();
+        ScenarioResult { transcript: self.lines.join("\n"), failures }
     }
 }
 
@@ -293,7 +297,7 @@ fn extras(spec: &Value) -> std::collections::BTreeSet<Extra> {
         extras.insert(Extra::Opportunistic);
     }
     if spec["onCrashLoop"] == "Stop" {
-        extras.insert(Extra::StopInALoop);
+        extras.insert(Extra::StopOnCrashLoop);
     }
     if spec["approval"] == "Required" {
         extras.insert(Extra::Approval);
@@ -302,84 +306,86 @@ fn extras(spec: &Value) -> std::collections::BTreeSet<Extra> {
 }
 
 impl SimCluster {
-    fn play_step(&mut self, what: &What) {
-        match what {
-            What::Join(players) => {
+    fn play_step(&mut self, action: &ScriptAction) {
+        match action {
+            ScriptAction::Join(players) => {
                 self.players += players;
                 (self.empty_since, self.played_since) = (None, Some(self.played_since.unwrap_or_else(now)));
-                self.relate(format!("players: {} online", self.players));
-                if self.pod.as_mut().is_some_and(|pod| pod.agent.cancels_for_players()) {
-                    self.relate("players: are told that the restart is called off, since somebody has joined");
+                self.trace_if_scripted(format!("players: {} online", self.players));
+                if self.pod.as_mut().is_some_and(|pod| pod.agent.cancel_for_players()) {
+                    self.trace_if_scripted(
+                        "players: are told that the restart is cancelled, since a player has joined",
+                    );
                 }
             }
-            What::Leave(players) => {
+            ScriptAction::Leave(players) => {
                 self.players = players.map_or(0, |players| self.players.saturating_sub(players));
                 if self.players == 0 {
-                    self.nobody_is_on();
+                    self.clear_players();
                 }
-                self.relate(format!("players: {} online", self.players));
+                self.trace_if_scripted(format!("players: {} online", self.players));
             }
-            What::Spec(spec) => self.change_spec(spec),
-            What::Annotate(name, value) => self.change_annotation(name, value.as_deref()),
-            What::DeleteServer => {
-                let key = self.key_of_server();
+            ScriptAction::Spec(spec) => self.change_spec(spec),
+            ScriptAction::Annotate(name, value) => self.change_annotation(name, value.as_deref()),
+            ScriptAction::DeleteServer => {
+                let key = self.server_key();
                 self.objects.remove(&key);
             }
-            What::Mend => self.write(UserAction::Mend),
-            What::PutFile { path, needs, text } => self.put_file(path, needs.as_deref(), text.as_deref()),
-            What::OpenElsewhere(minecraft) => self.open_elsewhere(minecraft),
-            What::OpenWorld => self.by_script.has_another_world = true,
-            What::NoImage(is_missing) => self.by_script.is_image_missing = *is_missing,
-            What::DeletePod => self.strike(InjectedCrash::PodDeleted),
-            What::ForceDeletePod => self.strike(InjectedCrash::PodForced),
-            What::DeleteSet => self.strike(InjectedCrash::SetDeleted),
-            What::AgentDies => self.strike(InjectedCrash::AgentDies),
-            What::AgentUnreachable(takes) => self.silence_agent(*takes, false),
-            What::AgentHangs(takes) => self.silence_agent(*takes, true),
-            What::Crash => self.strike(InjectedCrash::ServerCrashes),
-            What::CrashOn(takes) => self.crash_on(*takes),
-            What::Hang(takes) => self.hang(*takes),
-            What::StopInGame => self.stop_in_game(),
-            What::CrashAfter(lives, lasts) => {
-                self.by_script.dies_after = Some((*lives, now() + *lasts));
-                self.strike(InjectedCrash::ServerCrashes);
+            ScriptAction::FixCause => self.apply_user_action(UserAction::FixCause),
+            ScriptAction::PutFile { path, needs, text } => self.put_file(path, needs.as_deref(), text.as_deref()),
+            ScriptAction::OpenElsewhere(minecraft) => self.put_opened_worlds(minecraft),
+            ScriptAction::OpenWorld => self.scripted.has_extra_world = true,
+            ScriptAction::NoImage(is_missing) => self.scripted.is_image_missing = *is_missing,
+            ScriptAction::DeletePod => self.inject(InjectedCrash::PodDeleted),
+            ScriptAction::ForceDeletePod => self.inject(InjectedCrash::PodForceDeleted),
+            ScriptAction::DeleteStatefulSet => self.inject(InjectedCrash::StatefulSetDeleted),
+            ScriptAction::AgentCrashes => self.inject(InjectedCrash::AgentCrashes),
+            ScriptAction::AgentUnreachable(duration) => self.silence_agent(*duration, false),
+            ScriptAction::AgentHangs(duration) => self.silence_agent(*duration, true),
+            ScriptAction::Crash => self.inject(InjectedCrash::ServerCrashes),
+            ScriptAction::CrashLoop(duration) => self.crash_repeatedly(*duration),
+            ScriptAction::Hang(duration) => self.hang(*duration),
+            ScriptAction::StopInGame => self.stop_in_game(),
+            ScriptAction::CrashAfter(lifetime, duration) => {
+                self.scripted.crashes_after = Some((*lifetime, now() + *duration));
+                self.inject(InjectedCrash::ServerCrashes);
             }
-            What::NoPing(lasts) => self.by_script.no_ping_until = Some(now() + *lasts),
-            What::VolumeFull(is_full) => self.by_script.is_full = *is_full,
-            What::NodeClock(ahead) => self.put_clock(*ahead),
-            What::Damage(line) => self.tell_of_damage(line),
-            What::ChangeFile(path) => self.change_file(path),
-            What::DeleteFile(path) => {
+            ScriptAction::NoPing(duration) => self.scripted.no_ping_until = Some(now() + *duration),
+            ScriptAction::VolumeFull(is_full) => self.scripted.is_volume_full = *is_full,
+            ScriptAction::NodeClock(clock_offset) => self.set_node_clock(*clock_offset),
+            ScriptAction::Damage(line) => self.record_damage(line),
+            ScriptAction::ChangeFile(path) => self.change_file(path),
+            ScriptAction::DeleteFile(path) => {
                 let _ = std::fs::remove_file(self.disks.data().join(path));
-                self.by_script.jars.remove(path);
+                self.scripted.jars.remove(path);
             }
-            What::RefuseCommands(takes) => self.refuse_commands(*takes),
-            What::Upstream(_)
-            | What::Plugin(..)
-            | What::DeletePlugin(_)
-            | What::OperatorDies
-            | What::AnotherOperator
-            | What::Drain
-            | What::Uncordon
-            | What::NodeLost
-            | What::NodeReturns
-            | What::Expect(_)
-            | What::End => {}
+            ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
+            ScriptAction::Upstream(_)
+            | ScriptAction::Plugin(..)
+            | ScriptAction::DeletePlugin(_)
+            | ScriptAction::OperatorCrashes
+            | ScriptAction::AnotherOperator
+            | ScriptAction::Drain
+            | ScriptAction::Uncordon
+            | ScriptAction::NodeLost
+            | ScriptAction::NodeReturns
+            | ScriptAction::Expect(_)
+            | ScriptAction::End => {}
         }
     }
 
     fn change_spec(&mut self, spec: &Value) {
         if let Some(suspend) = spec["suspend"].as_bool() {
-            self.ledger.suspended_since = suspend.then(now);
+            self.invariants.suspended_since = suspend.then(now);
         }
-        let key = self.key_of_server();
+        let key = self.server_key();
         self.objects.change(&key, now(), |server| json_patch::merge(&mut server["spec"], spec));
     }
 
     /// Fills in values that a file cannot contain. `{now}` and `{now-10m}` are times in seconds. `{planned}`,
     /// `{planned:16}` and `{running}` are digests. `{backup 1}` is the name of the first backup.
     fn fill_in(&self, text: &str) -> String {
-        let server = self.objects.get(&self.key_of_server()).cloned().unwrap_or_default();
+        let server = self.objects.get(&self.server_key()).cloned().unwrap_or_default();
         let planned = server["status"]["availableUpdate"]["digest"].as_str().unwrap_or_default().to_owned();
         let running = self.pod.as_ref().map(|pod| pod.files.lock.clone()).unwrap_or_default();
         let mut filled = String::new();
@@ -400,7 +406,7 @@ impl SimCluster {
                     filled.push_str(&planned[..digits.parse().unwrap_or(planned.len()).min(planned.len())]);
                 }
                 ("running", _) => filled.push_str(&running),
-                ("backup", number) => filled.push_str(&self.backup_numbered(number.parse().unwrap_or(1))),
+                ("backup", number) => filled.push_str(&self.backup_by_number(number.parse().unwrap_or(1))),
                 _ => panic!(
                     "`{{{part}}}` stands for nothing: {{now}}, {{now-10m}}, {{planned}}, {{planned:16}}, {{running}}, {{backup 1}}"
                 ),
@@ -409,20 +415,20 @@ impl SimCluster {
         filled
     }
 
-    fn put_clock(&mut self, ahead: jiff::SignedDuration) {
-        self.scenario.node_ahead = ahead;
+    fn set_node_clock(&mut self, clock_offset: jiff::SignedDuration) {
+        self.scenario.node_clock_offset = clock_offset;
         if let Some(pod) = &mut self.pod {
-            pod.agent.set_ahead(ahead);
+            pod.agent.set_clock_offset(clock_offset);
         }
     }
 
     fn change_file(&self, path: &str) {
-        let place = self.disks.data().join(path);
-        let mut content = std::fs::read(&place).unwrap_or_default();
+        let file = self.disks.data().join(path);
+        let mut content = std::fs::read(&file).unwrap_or_default();
         content.push(0);
         // Writes a new file, because the old one may be a hard link into the store.
-        let _ = std::fs::remove_file(&place);
-        std::fs::write(place, content).expect("a file on the volume");
+        let _ = std::fs::remove_file(&file);
+        std::fs::write(file, content).expect("a file on the volume");
     }
 
     /// [`Self::fill_in`] lists the placeholders that the value may contain.
@@ -430,20 +436,20 @@ impl SimCluster {
         let name = format!("nightshift.dev/{name}");
         let value = value.map(|value| self.fill_in(value));
         if [APPLY_NOW, crds::annotations::APPLY, crds::annotations::ROLLBACK_TO].contains(&name.as_str()) {
-            self.ledger.asked_until = Some(now() + ASKED_FOR);
+            self.invariants.requested_until = Some(now() + REQUEST_VALID_FOR);
         }
         if name == crds::annotations::ROLLBACK_TO && value.is_some() {
-            self.note_taken_back();
+            self.allow_repeated_updates();
         }
         if name == crds::annotations::APPROVE {
-            self.ledger.approved.extend(value.clone());
+            self.invariants.approved.extend(value.clone());
         }
         if let Some((backup, "overwrite")) =
             value.as_deref().filter(|_| name == crds::annotations::RESTORE_FROM).and_then(|value| value.split_once(';'))
         {
-            self.note_asked(backup);
+            self.record_restore_request(backup);
         }
-        let key = self.key_of_server();
+        let key = self.server_key();
         self.objects.change(&key, now(), |server| {
             let annotations = &mut server["metadata"]["annotations"];
             match value {
@@ -454,20 +460,20 @@ impl SimCluster {
     }
 
     /// Puts worlds on the volume that this Minecraft has opened on another machine.
-    fn open_elsewhere(&mut self, minecraft: &str) {
+    fn put_opened_worlds(&mut self, minecraft: &str) {
         let format = if minecraft == "1.21.11" { 4_671 } else { 4_556 };
         write_level_dats(&self.disks.data(), format, minecraft);
-        self.note_left();
+        self.record_last_worlds();
     }
 
     /// Writes a JAR if the path ends with `.jar`: its plugin has the name and the version of the file, as in
     /// `plugins/Shop-1.0.jar`.
     fn put_file(&mut self, path: &str, needs: Option<&str>, text: Option<&str>) {
-        self.by_script.jars.insert(path.to_owned());
-        let place = self.disks.data().join(path);
-        let folder = place.parent().expect("a file is in a folder");
+        self.scripted.jars.insert(path.to_owned());
+        let file = self.disks.data().join(path);
+        let folder = file.parent().expect("a file is in a folder");
         std::fs::create_dir_all(folder).expect("a folder on the volume");
-        let content = match place.file_stem().and_then(|stem| stem.to_str()?.split_once('-')) {
+        let content = match file.file_stem().and_then(|stem| stem.to_str()?.split_once('-')) {
             Some((name, version)) if Path::new(path).extension().is_some_and(|extension| extension == "jar") => {
                 let depend = needs.map(str::to_owned).into_iter().collect();
                 let descriptor = fixtures::jar::PluginYml { depend, ..fixtures::jar::PluginYml::new(name, version) };
@@ -475,7 +481,7 @@ impl SimCluster {
             }
             _ => text.map_or_else(|| b"by an admin\n".to_vec(), |text| text.replace("\\n", "\n").into_bytes()),
         };
-        std::fs::write(place, content).expect("a file on the volume");
+        std::fs::write(file, content).expect("a file on the volume");
     }
 }
 
@@ -497,14 +503,15 @@ fn files() -> BTreeMap<String, String> {
 }
 
 /// Plays the selected files, on all cores.
-fn play_all(asked: Option<&str>) -> Vec<(String, Played)> {
-    let all: Vec<_> = files().into_iter().filter(|(name, _)| asked.is_none_or(|asked| name.contains(asked))).collect();
+fn play_all(filter: Option<&str>) -> Vec<(String, ScenarioResult)> {
+    let all: Vec<_> =
+        files().into_iter().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect();
     let (next, played) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
         while let Some((name, text)) = all.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let outcome = std::panic::catch_unwind(|| play(name, text)).unwrap_or_else(|_| Played {
+            let outcome = std::panic::catch_unwind(|| play(name, text)).unwrap_or_else(|_| ScenarioResult {
                 transcript: String::new(),
-                wrong: vec![format!("{name}: it panicked, see above")],
+                failures: vec![format!("{name}: it panicked, see above")],
             });
             played.lock().unwrap_or_else(PoisonError::into_inner).push((name.clone(), outcome));
         }
@@ -521,34 +528,34 @@ fn play_all(asked: Option<&str>) -> Vec<(String, Played)> {
 
 #[test]
 fn scenario_files_match_their_transcripts() {
-    let asked = std::env::var("NIGHTSHIFT_SCENARIO").ok();
-    let played = play_all(asked.as_deref());
+    let filter = std::env::var("NIGHTSHIFT_SCENARIO").ok();
+    let played = play_all(filter.as_deref());
     assert!(!played.is_empty(), "there is no scenario file of that name");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path(folder().join("transcripts"));
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
-    let mut wrong = Vec::new();
-    for (name, Played { transcript, wrong: unexpected }) in played {
-        if asked.is_some() {
+    let mut failures = Vec::new();
+    for (name, ScenarioResult { transcript, failures: unexpected }) in played {
+        if filter.is_some() {
             println!("{transcript}\n");
         }
-        wrong.extend(unexpected);
+        failures.extend(unexpected);
         let compare = || settings.bind(|| insta::assert_snapshot!(name.as_str(), transcript));
         if std::panic::catch_unwind(std::panic::AssertUnwindSafe(compare)).is_err() {
-            wrong.push(format!("{name}: its transcript differs (above)"));
+            failures.push(format!("{name}: its transcript differs (above)"));
         }
     }
-    assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
+    assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 
 #[test]
 fn wrong_scenario_file_is_refused_with_its_line() {
     let head = "upstream: 2026-01-10\nserver lobby: {}\n";
-    let of = |line: &str| Script::parse(&format!("{head}{line}\n")).map(|_| ()).unwrap_err();
-    assert!(of("03:00 the sun rises").starts_with("line 3: `03:00 the sun rises`: nothing of that kind"));
-    assert!(of("3 o'clock end").contains("is no time as 03:00"));
-    assert!(of("03:00 server hangs for long").contains("is no length of time"));
-    assert!(of("03:00 3 players join").contains("has no `end`"));
+    let error_of = |line: &str| Script::parse(&format!("{head}{line}\n")).map(|_| ()).unwrap_err();
+    assert!(error_of("03:00 the sun rises").starts_with("line 3: `03:00 the sun rises`: nothing of that kind"));
+    assert!(error_of("3 o'clock end").contains("is no time as 03:00"));
+    assert!(error_of("03:00 server hangs for long").contains("is no length of time"));
+    assert!(error_of("03:00 3 players join").contains("has no `end`"));
     assert!(Script::parse("upstream: 2026-01-10\n03:00 end\n").unwrap_err().contains("has no server"));
 }

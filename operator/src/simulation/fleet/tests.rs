@@ -5,10 +5,10 @@ use std::ops::Range;
 use std::panic::catch_unwind;
 use std::sync::{Mutex, PoisonError};
 
-use super::{FleetRunResult, walk};
-use crate::simulation::{Violations, address, is_thorough, on_all_cores, on_this_thread};
+use super::{FleetRunResult, run_seed};
+use crate::simulation::{Violations, is_thorough, next_address, run_on_all_cores, run_on_this_thread};
 
-const ONE_ALONE: &str = "NIGHTSHIFT_FLEET";
+const SEED_VARIABLE: &str = "NIGHTSHIFT_FLEET";
 
 /// Totals of all runs.
 #[derive(Default)]
@@ -16,61 +16,67 @@ struct FleetSummary {
     passes: u32,
     faults: u32,
     /// Servers that had to wait for an update slot, and for the server that they follow.
-    waited: usize,
-    followed: usize,
-    ends: BTreeMap<String, u32>,
-    broken: Violations,
+    waited_for_slot: usize,
+    waited_for_followed: usize,
+    final_states: BTreeMap<String, u32>,
+    violations: Violations,
 }
 
 impl FleetSummary {
-    fn add(&mut self, number: u64, walked: FleetRunResult) {
-        let FleetRunResult { story, broken, passes, faults, waited, followed, ends } = walked;
-        println!("{number}: {passes} passes, {faults} faults, {waited} waited, {followed} followed, {ends:?}");
+    fn add(&mut self, number: u64, result: FleetRunResult) {
+        let FleetRunResult { trace, violations, passes, faults, waited_for_slot, waited_for_followed, final_states } =
+            result;
+        println!(
+            "{number}: {passes} passes, {faults} faults, {waited_for_slot} waited, {waited_for_followed} followed, {final_states:?}"
+        );
         self.passes += passes;
         self.faults += faults;
-        self.waited += waited;
-        self.followed += followed;
-        for end in ends {
-            *self.ends.entry(end).or_default() += 1;
+        self.waited_for_slot += waited_for_slot;
+        self.waited_for_followed += waited_for_followed;
+        for final_state in final_states {
+            *self.final_states.entry(final_state).or_default() += 1;
         }
-        for rule in broken {
-            self.broken.note(number, rule, &story);
+        for rule in violations {
+            self.violations.record(number, rule, &trace);
         }
     }
 }
 
 /// Runs these numbers and panics with the trace of the first run that breaks each invariant. `NIGHTSHIFT_FLEET=3`
 /// selects one run.
-fn walk_all(numbers: Range<u64>) -> FleetSummary {
+fn run_all(numbers: Range<u64>) -> FleetSummary {
     let found = Mutex::new(FleetSummary::default());
-    on_all_cores(ONE_ALONE, numbers, |number| {
-        let addresses = [address(), address(), address(), address()];
+    run_on_all_cores(SEED_VARIABLE, numbers, |number| {
+        let addresses = [next_address(), next_address(), next_address(), next_address()];
         // The number is also printed for a run that panics.
-        let walked =
-            catch_unwind(|| on_this_thread(walk(number, addresses))).unwrap_or_else(|_| FleetRunResult::panicked());
-        found.lock().unwrap_or_else(PoisonError::into_inner).add(number, walked);
+        let result = catch_unwind(|| run_on_this_thread(run_seed(number, addresses)))
+            .unwrap_or_else(|_| FleetRunResult::panicked());
+        found.lock().unwrap_or_else(PoisonError::into_inner).add(number, result);
     });
     let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let FleetSummary { passes, faults, waited, followed, ends, broken } = &found;
-    println!("{passes} passes, {faults} faults, {waited} waited, {followed} followed; {ends:?}");
-    broken.must_be_none();
+    let FleetSummary { passes, faults, waited_for_slot, waited_for_followed, final_states, violations } = &found;
+    println!(
+        "{passes} passes, {faults} faults, {waited_for_slot} waited, {waited_for_followed} followed; {final_states:?}"
+    );
+    violations.assert_none();
     found
 }
 
 #[test]
 fn update_slots_limit_holds_under_faults() {
-    let FleetSummary { faults, waited, followed, .. } = walk_all(0..if is_thorough() { 6 } else { 1 });
+    let FleetSummary { faults, waited_for_slot, waited_for_followed, .. } =
+        run_all(0..if is_thorough() { 6 } else { 1 });
     // Runs in which no server waits verify nothing.
-    let is_all = std::env::var_os(ONE_ALONE).is_none();
+    let is_all = std::env::var_os(SEED_VARIABLE).is_none();
     assert!(!is_all || faults > 0, "{faults} faults");
     assert!(
-        !is_all || !is_thorough() || (faults > 50 && waited > 1 && followed > 0),
-        "{faults} faults, {waited} waited, {followed} followed"
+        !is_all || !is_thorough() || (faults > 50 && waited_for_slot > 1 && waited_for_followed > 0),
+        "{faults} faults, {waited_for_slot} waited, {waited_for_followed} followed"
     );
 }
 
 #[test]
 #[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
 fn fleet_simulation_of_thousands_of_runs_keeps_invariants() {
-    walk_all(0..1_000);
+    run_all(0..1_000);
 }

@@ -12,7 +12,7 @@ struct Written {
     path: PathBuf,
 }
 
-fn written(bytes: &[u8]) -> Written {
+fn write_jar(bytes: &[u8]) -> Written {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("x.jar");
     std::fs::write(&path, bytes).unwrap();
@@ -23,8 +23,8 @@ const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556,
 
 #[test]
 fn paper_jar_gives_world_format_and_mojang_jar() {
-    let facts = paper_descriptor::facts(
-        &written(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path,
+    let facts = paper_descriptor::read_facts(
+        &write_jar(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path,
     )
     .unwrap();
     assert_eq!((facts.minecraft.as_deref(), facts.data_version), (Some("1.21.10"), Some(4556)));
@@ -36,7 +36,8 @@ fn paper_jar_gives_world_format_and_mojang_jar() {
 
 #[test]
 fn old_paper_jar_gives_no_facts() {
-    let facts = paper_descriptor::facts(&written(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
+    let facts =
+        paper_descriptor::read_facts(&write_jar(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
     assert_eq!(facts, paper_descriptor::PaperFacts { data_version: None, minecraft: None, mojang: None });
 }
 
@@ -44,11 +45,16 @@ fn old_paper_jar_gives_no_facts() {
 fn download_context_cannot_name_a_path() {
     let sha = "ab".repeat(32);
     let of = |context: String| {
-        paper_descriptor::facts(&written(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path)
+        paper_descriptor::read_facts(
+            &write_jar(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path,
+        )
     };
     assert!(of(format!("{sha}\thttps://x/y.jar\tmojang_1.jar\n")).is_ok());
     for bad in ["../../eula.txt", "/etc/passwd", "a/b.jar", "", ".hidden", "a b"] {
-        assert!(matches!(of(format!("{sha}\thttps://x/y.jar\t{bad}")), Err(FactsError::Nonsense { .. })), "{bad}");
+        assert!(
+            matches!(of(format!("{sha}\thttps://x/y.jar\t{bad}")), Err(FactsError::InvalidDescriptor { .. })),
+            "{bad}"
+        );
     }
     assert!(of(format!("{sha}\thttps://x/y.jar")).is_err());
     assert!(of("abcd\thttps://x/y.jar\ta.jar".to_owned()).is_err());

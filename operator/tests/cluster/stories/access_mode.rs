@@ -10,10 +10,10 @@ use kube::api::{Api, ListParams};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-use crate::cluster::manifests::{BEFORE, FAR, LOBBY, server, viabackwards};
+use crate::cluster::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use crate::cluster::node::processes;
 use crate::cluster::server::Server;
-use crate::cluster::world::{World, in_a_world, uid_of};
+use crate::cluster::test_env::{World, in_test_env, uid_of};
 
 /// Counts the server processes of a namespace until it is stopped.
 struct Counter {
@@ -22,63 +22,63 @@ struct Counter {
 }
 
 impl Counter {
-    fn of(world: &World) -> Self {
+    fn start(env: &World) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let task = tokio::spawn(count(world.api(), Arc::clone(&stop)));
+        let task = tokio::spawn(count(env.api(), Arc::clone(&stop)));
         Self { stop, task }
     }
 
     /// The highest number of processes at the same time.
-    async fn most(self) -> usize {
+    async fn stop_and_get_maximum(self) -> usize {
         self.stop.store(true, Ordering::Relaxed);
         self.task.await.unwrap()
     }
 }
 
 async fn count(pods: Api<Pod>, stop: Arc<AtomicBool>) -> usize {
-    let mut known = BTreeSet::new();
-    let mut most = 0;
+    let mut uids = BTreeSet::new();
+    let mut maximum = 0;
     while !stop.load(Ordering::Relaxed) {
         // The API server forgets a force-deleted pod while its processes still run.
-        known.extend(pods.list(&ListParams::default()).await.unwrap().items.iter().map(uid_of));
-        let running = known.iter().map(|uid| processes(uid, "/paper-stand-in").len()).sum();
-        most = most.max(running);
+        uids.extend(pods.list(&ListParams::default()).await.unwrap().items.iter().map(uid_of));
+        let running = uids.iter().map(|uid| processes(uid, "/fake-paper").len()).sum();
+        maximum = maximum.max(running);
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    most
+    maximum
 }
 
 /// A server whose volume has this access mode.
 pub(super) fn server_with_access_mode(access_mode: &str) -> Value {
-    let mut object = server(LOBBY, FAR);
+    let mut object = server(LOBBY, NEVER_OPEN);
     object["spec"]["storage"]["accessMode"] = json!(access_mode);
     object
 }
 
 /// Force-deletes the pod of a server that needs 20 seconds to stop. Returns the highest number of servers at the same
 /// time, and the log of the new pod's init container.
-pub(super) async fn force_delete(world: &World, lobby: &Server<'_>) -> (usize, String) {
-    let (set, before) = (lobby.set().await, lobby.pod().await.unwrap());
-    lobby.order("build 500").await;
+pub(super) async fn force_delete(env: &World, lobby: &Server<'_>) -> (usize, String) {
+    let (version_set, before) = (lobby.version_set().await, lobby.pod().await.unwrap());
+    lobby.send_command("build 500").await;
     // The kubelet gives a force-deleted pod this time to stop: the old server still runs when the new one wants to
     // start.
-    lobby.order("fault slow-stop 20").await;
-    let counter = Counter::of(world);
-    world.kubectl(&["delete", "pod", "lobby-0", "--force", "--grace-period=0"], "").await;
-    lobby.back_after(&before).await;
-    let most = counter.most().await;
-    assert_eq!(lobby.set().await, set);
-    (most, lobby.log("prepare").await)
+    lobby.send_command("fault slow-stop 20").await;
+    let counter = Counter::start(env);
+    env.kubectl(&["delete", "pod", "lobby-0", "--force", "--grace-period=0"], "").await;
+    lobby.wait_for_new_pod(&before).await;
+    let maximum = counter.stop_and_get_maximum().await;
+    assert_eq!(lobby.version_set().await, version_set);
+    (maximum, lobby.log("prepare").await)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn read_write_once_pod_volume_keeps_second_server_out_after_force_delete() {
-    in_a_world("one-pod", BEFORE, async |world| {
-        world.apply(&[server_with_access_mode("ReadWriteOncePod"), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        let (most, _) = force_delete(world, &lobby).await;
-        assert_eq!(most, 1, "servers at the same time");
+    in_test_env("one-pod", BEFORE_RELEASE, async |env| {
+        env.apply(&[server_with_access_mode("ReadWriteOncePod"), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        let (maximum, _) = force_delete(env, &lobby).await;
+        assert_eq!(maximum, 1, "servers at the same time");
     })
     .await;
 }

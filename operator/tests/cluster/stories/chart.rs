@@ -2,10 +2,10 @@
 //! risky servers.
 
 use crate::cluster::chart::{CHART, template};
-use crate::cluster::kubectl::{ask, kubectl, run};
-use crate::cluster::manifests::{FAR, server};
-use crate::cluster::wait::{SOON, until};
-use crate::cluster::world::{RELEASE, client};
+use crate::cluster::eventually::{SHORT_LIMIT, wait_until};
+use crate::cluster::kubectl::{kubectl, run, try_run};
+use crate::cluster::manifests::{NEVER_OPEN, server};
+use crate::cluster::test_env::{RELEASE, client};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn api_server_accepts_the_chart_in_four_configurations() {
@@ -14,16 +14,16 @@ async fn api_server_accepts_the_chart_in_four_configurations() {
         [&[][..], &["watchNamespace=default"], &["watchNamespace=default", "watchNodes=true"], &["replicas=2"]]
     {
         let objects = template("default", values).await;
-        let said = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
-        assert!(said.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {said}");
-        let has_role = |name: &str| said.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
+        let output = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
+        assert!(output.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {output}");
+        let has_role = |name: &str| output.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
         let is_for_one = values.contains(&"watchNamespace=default");
-        assert_eq!(has_role("default-nightshift"), !is_for_one, "{said}");
+        assert_eq!(has_role("default-nightshift"), !is_for_one, "{output}");
         let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
-        assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{said}");
+        assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{output}");
         let warns =
-            said.contains("validatingadmissionpolicy.admissionregistration.k8s.io/default-nightshift-warnings ");
-        assert_eq!(warns, !is_for_one, "{said}");
+            output.contains("validatingadmissionpolicy.admissionregistration.k8s.io/default-nightshift-warnings ");
+        assert_eq!(warns, !is_for_one, "{output}");
     }
 }
 
@@ -42,9 +42,9 @@ impl Warnings {
 
 impl Drop for Warnings {
     fn drop(&mut self) {
-        let of = "validatingadmissionpolicy,validatingadmissionpolicybinding";
+        let kinds = "validatingadmissionpolicy,validatingadmissionpolicybinding";
         let name = format!("warns-{RELEASE}-warnings");
-        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", of, &name]).output());
+        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", kinds, &name]).output());
     }
 }
 
@@ -55,30 +55,33 @@ async fn apply_warns_about_server_without_updates_or_rcon() {
     client().await;
     let _warnings = Warnings::install().await;
     let apply = async |window: serde_json::Value, rcon: bool| {
-        let mut object = server("never", FAR);
+        let mut object = server("never", NEVER_OPEN);
         object["spec"]["updateSchedule"]["maintenanceWindow"] = window;
         object["spec"]["rcon"] = serde_json::json!({"enabled": rcon});
         object["spec"]["players"]["policy"] = serde_json::json!("Ignore");
-        let output =
-            ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &object.to_string())
-                .await;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(output.status.success(), "{said}");
-        said
+        let output = try_run(
+            "kubectl",
+            &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"],
+            &object.to_string(),
+        )
+        .await;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{stderr}");
+        stderr
     };
     // The API server enforces a new policy only some seconds after its creation.
-    let said = until("there is a warning", SOON, async || {
-        let said = apply(serde_json::json!({"enabled": false}), true).await;
-        if said.contains("Warning: ") { Ok(said) } else { Err(said) }
+    let stderr = wait_until("there is a warning", SHORT_LIMIT, async || {
+        let stderr = apply(serde_json::json!({"enabled": false}), true).await;
+        if stderr.contains("Warning: ") { Ok(stderr) } else { Err(stderr) }
     })
     .await;
-    assert!(said.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{said}");
-    for window in [serde_json::json!({"cron": FAR}), serde_json::json!({"enabled": true, "cron": FAR})] {
-        let said = apply(window, true).await;
-        assert!(!said.contains("Warning: "), "{said}");
+    assert!(stderr.contains("spec.updateSchedule.maintenanceWindow.enabled is false"), "{stderr}");
+    for window in [serde_json::json!({"cron": NEVER_OPEN}), serde_json::json!({"enabled": true, "cron": NEVER_OPEN})] {
+        let stderr = apply(window, true).await;
+        assert!(!stderr.contains("Warning: "), "{stderr}");
     }
-    let said = apply(serde_json::json!({"cron": FAR}), false).await;
-    assert!(said.contains("spec.rcon.enabled is false: SIGTERM stops the server"), "{said}");
+    let stderr = apply(serde_json::json!({"cron": NEVER_OPEN}), false).await;
+    assert!(stderr.contains("spec.rcon.enabled is false: SIGTERM stops the server"), "{stderr}");
     let name = format!("warns-{RELEASE}-warnings");
     let problems =
         ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use futures::{StreamExt as _, stream};
 
-use crate::cluster::kubectl::{ask, repository};
-use crate::cluster::world::client;
+use crate::cluster::kubectl::{repository, try_run};
+use crate::cluster::test_env::client;
 
 /// Start of the first line of a manifest that the API server must reject. The answer must contain each part of the rest
 /// of that line. The rest is a field, `: ` and words about the field, or one sentence that names the field.
@@ -31,12 +31,12 @@ fn manifests(folder: &str) -> Vec<(PathBuf, String)> {
 /// The answer of `kubectl apply` to a manifest, or `Err` if it was rejected. The namespace is removed, because the
 /// examples' namespaces do not exist here.
 async fn apply(text: &str) -> Result<String, String> {
-    let of_a_namespace = |line: &&str| !line.trim_start().starts_with("namespace:");
-    let text = text.lines().filter(of_a_namespace).collect::<Vec<_>>().join("\n");
-    let output = ask("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &text).await;
-    let said = if output.status.success() { &output.stdout } else { &output.stderr };
-    let said = String::from_utf8_lossy(said).into_owned();
-    if output.status.success() { Ok(said) } else { Err(said) }
+    let is_not_namespace = |line: &&str| !line.trim_start().starts_with("namespace:");
+    let text = text.lines().filter(is_not_namespace).collect::<Vec<_>>().join("\n");
+    let output = try_run("kubectl", &["--namespace", "default", "apply", "--dry-run=server", "-f", "-"], &text).await;
+    let reply = if output.status.success() { &output.stdout } else { &output.stderr };
+    let reply = String::from_utf8_lossy(reply).into_owned();
+    if output.status.success() { Ok(reply) } else { Err(reply) }
 }
 
 fn name(file: &Path) -> String {
@@ -44,7 +44,7 @@ fn name(file: &Path) -> String {
 }
 
 /// Checks all manifests of a folder, so that one run shows every failure.
-async fn complaints(folder: &str, check: impl AsyncFn(String, String) -> Option<String>) {
+async fn assert_no_failure(folder: &str, check: impl AsyncFn(String, String) -> Option<String>) {
     client().await;
     let all = manifests(folder);
     let found: Vec<Option<String>> =
@@ -55,20 +55,20 @@ async fn complaints(folder: &str, check: impl AsyncFn(String, String) -> Option<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn api_server_accepts_every_example() {
-    complaints(".", async |file, text| apply(&text).await.err().map(|said| format!("{file}: {said}"))).await;
+    assert_no_failure(".", async |file, text| apply(&text).await.err().map(|reply| format!("{file}: {reply}"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn api_server_rejects_wrong_manifests_and_names_the_field() {
-    complaints("refused", async |file, text| {
+    assert_no_failure("refused", async |file, text| {
         let first = text.lines().next().unwrap_or_default();
-        let Some(words) = first.strip_prefix(REFUSED) else {
+        let Some(expected) = first.strip_prefix(REFUSED) else {
             return Some(format!("{file} does not say why it is refused"));
         };
         match apply(&text).await {
             Ok(_) => Some(format!("{file} was accepted")),
-            Err(said) if words.split(": ").all(|part| said.contains(part)) => None,
-            Err(said) => Some(format!("{file}: `{words}` is not in: {said}")),
+            Err(reply) if expected.split(": ").all(|part| reply.contains(part)) => None,
+            Err(reply) => Some(format!("{file}: `{expected}` is not in: {reply}")),
         }
     })
     .await;

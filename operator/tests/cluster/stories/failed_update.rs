@@ -3,44 +3,49 @@
 
 use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 
-use crate::cluster::manifests::{ALWAYS, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_copies, viabackwards};
+use crate::cluster::eventually::{UPDATE_LIMIT, wait_until};
+use crate::cluster::manifests::{
+    ALWAYS_OPEN, LOBBY, NEWER_MINECRAFT, OLDER_MINECRAFT, server_with_backups, viabackwards,
+};
 use crate::cluster::server::Server;
-use crate::cluster::wait::{AN_UPDATE, until};
-use crate::cluster::world::in_a_world;
+use crate::cluster::test_env::in_test_env;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_minecraft_update_rolls_back_and_restores_worlds_from_backup() {
-    in_a_world("backup", OLDER_MINECRAFT, async |world| {
-        world.apply(&[server_with_copies(LOBBY), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        let before = lobby.set().await;
-        lobby.order("build 1000").await;
-        lobby.order("fault plugin-fails ViaVersion if 1.21.11").await;
-        world.upstream.set_now(NEWER_MINECRAFT).await;
-        lobby.planned(&["-> 1.21.11"]).await;
-        let plans = world.notes(LOBBY, "UpdatePlanned").await;
-        assert!(plans.iter().any(|plan| plan.contains(" for the copy of the worlds (")), "{plans:?}");
+    in_test_env("backup", OLDER_MINECRAFT, async |env| {
+        env.apply(&[server_with_backups(LOBBY), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        let before = lobby.version_set().await;
+        lobby.send_command("build 1000").await;
+        lobby.send_command("fault plugin-fails ViaVersion if 1.21.11").await;
+        env.upstream.set_now(NEWER_MINECRAFT).await;
+        lobby.wait_until_planned(&["-> 1.21.11"]).await;
+        let plans = env.event_notes(LOBBY, "UpdatePlanned").await;
+        assert!(plans.iter().any(|plan| plan.contains(" for the backup of the worlds (")), "{plans:?}");
         let planned = lobby.object().await.status.unwrap().available_update.unwrap();
-        let cost = planned.cost.unwrap_or_default();
-        assert!(cost.contains("MB; a guess, no copy was timed here yet"), "measured by the agent: {cost}");
-        lobby.set_window(ALWAYS).await;
+        let estimate = planned.cost.unwrap_or_default();
+        assert!(estimate.contains("MB, estimated without an earlier backup"), "measured by the agent: {estimate}");
+        lobby.set_window(ALWAYS_OPEN).await;
 
-        until("the worlds are put back", AN_UPDATE, async || {
-            world.notes(LOBBY, "WorldRestored").await.pop().ok_or_else(|| "no Event WorldRestored".to_owned())
+        wait_until("the worlds are put back", UPDATE_LIMIT, async || {
+            env.event_notes(LOBBY, "WorldRestored").await.pop().ok_or_else(|| "no Event WorldRestored".to_owned())
         })
         .await;
-        lobby.condition_is("Updating", "False", "Held").await;
-        assert_eq!(lobby.set().await, before);
+        lobby.wait_for_condition("Updating", "False", "Held").await;
+        assert_eq!(lobby.version_set().await, before);
         assert!(lobby.saved_blocks().await >= 1000, "what was built before is there");
         let backup = lobby.object().await.status.unwrap().backup.unwrap();
-        let (copy, restored) = (backup.last_backup.unwrap(), backup.last_restore.unwrap());
-        assert_eq!((copy.name.as_str(), copy.lock.as_ref()), (restored.name.as_str(), Some(&before.lock)));
-        assert!(world.note(LOBBY, "BackupTaken").await.starts_with(&copy.name));
-        let aside = lobby.shell(&format!("ls /data/{}", restored.set_aside)).await;
-        assert!(aside.contains("world"), "set aside, not deleted: {aside}");
+        let (last_backup, restored) = (backup.last_backup.unwrap(), backup.last_restore.unwrap());
+        assert_eq!(
+            (last_backup.name.as_str(), last_backup.lock.as_ref()),
+            (restored.name.as_str(), Some(&before.lock))
+        );
+        assert!(env.wait_for_event_note(LOBBY, "BackupTaken").await.starts_with(&last_backup.name));
+        let displaced = lobby.shell(&format!("ls /data/{}", restored.set_aside)).await;
+        assert!(displaced.contains("world"), "set aside, not deleted: {displaced}");
         assert!(!lobby.shell("ls -a /data/.nightshift").await.contains("restore.json"), "no restore is half done");
-        let claim = world.api::<PersistentVolumeClaim>().get("backup-lobby-0").await.unwrap();
+        let claim = env.api::<PersistentVolumeClaim>().get("backup-lobby-0").await.unwrap();
         assert_eq!(claim.metadata.owner_references, None, "it outlives the server");
     })
     .await;

@@ -8,13 +8,15 @@ use kube::ResourceExt as _;
 use resolver::explain::Explanation;
 use serde_json::{Value, json};
 
-use crate::cluster::impossible::explain;
-use crate::cluster::manifests::{AFTER, BEFORE, FAR, LOBBY, TO_AFTER, server, viabackwards};
+use crate::cluster::eventually::{SHORT_LIMIT, wait_until};
+use crate::cluster::manifests::{
+    AFTER_RELEASE, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
+};
 use crate::cluster::server::Server;
-use crate::cluster::wait::{SOON, until};
-use crate::cluster::world::{World, in_a_world_with};
+use crate::cluster::test_env::{World, in_test_env_with};
+use crate::cluster::unsolvable::explain;
 
-/// A compatibility fact of the cluster. It is about a release of the day [`AFTER`] and allows the first start.
+/// A compatibility fact of the cluster. It is about a release of the day [`AFTER_RELEASE`] and allows the first start.
 const FACT: [&str; 6] = [
     "facts[0].plugin=ViaBackwards",
     "facts[0].releases=5.7.1",
@@ -24,39 +26,39 @@ const FACT: [&str; 6] = [
     "facts[0].date=2026-01-18",
 ];
 /// This number of equal readings in a row, about three seconds, shows that there are no writes.
-const LOOKS_AT_REST: usize = 10;
+const EQUAL_READINGS: usize = 10;
 /// The same fact in an explanation.
-const FACT_TOLD: &str =
+const FACT_TEXT: &str =
     "ViaBackwards 5.7.1 needs ViaVersion <5.7.1 (a fact of your cluster, recorded 2026-01-18 from the staff channel)";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn first_start_is_verified_and_survives_impossible_pin() {
-    in_a_world_with("first-start", BEFORE, &FACT, async |world| {
-        let objects = [server(LOBBY, FAR), viabackwards()];
-        world.apply(&objects).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        server_runs_what_its_lock_says(world, &lobby).await;
-        server_at_rest_causes_no_write(world, &objects).await;
-        rcon_listens_on_loopback_only(&lobby).await;
-        fact_limits_the_plan_until_a_plugin_overrides_it(world, &lobby).await;
-        impossible_pin_changes_nothing(world, &lobby).await;
+    in_test_env_with("first-start", BEFORE_RELEASE, &FACT, async |env| {
+        let objects = [server(LOBBY, NEVER_OPEN), viabackwards()];
+        env.apply(&objects).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        assert_server_runs_its_lock(env, &lobby).await;
+        assert_idle_server_causes_no_write(env, &objects).await;
+        assert_rcon_listens_on_loopback_only(&lobby).await;
+        assert_fact_limits_plan_until_overridden(env, &lobby).await;
+        assert_impossible_pin_changes_nothing(env, &lobby).await;
     })
     .await;
 }
 
-async fn server_runs_what_its_lock_says(world: &World, lobby: &Server<'_>) {
+async fn assert_server_runs_its_lock(env: &World, lobby: &Server<'_>) {
     let locked = locked_plugins(lobby).await;
-    let asked_for = ["ViaBackwards", "ViaVersion"].map(|name| (name.to_owned(), "5.7.0".to_owned()));
-    assert_eq!(locked, BTreeMap::from(asked_for), "ViaBackwards needs ViaVersion");
-    let set = lobby.set().await;
-    assert_eq!(set.plugins, locked);
+    let expected = ["ViaBackwards", "ViaVersion"].map(|name| (name.to_owned(), "5.7.0".to_owned()));
+    assert_eq!(locked, BTreeMap::from(expected), "ViaBackwards needs ViaVersion");
+    let version_set = lobby.version_set().await;
+    assert_eq!(version_set.plugins, locked);
     let status = lobby.object().await.status.unwrap();
-    assert_eq!(status.version.unwrap(), set.paper);
-    assert_eq!(status.lock.unwrap(), set.lock);
+    assert_eq!(status.version.unwrap(), version_set.paper);
+    assert_eq!(status.lock.unwrap(), version_set.lock);
     let via = status.plugins.iter().find(|plugin| plugin.name == "ViaVersion").unwrap();
     assert_eq!((via.plugin.as_deref(), via.needed_by.as_deref()), (None, Some("ViaBackwards")));
-    let ready = world.note(LOBBY, "ServerReady").await;
+    let ready = env.wait_for_event_note(LOBBY, "ServerReady").await;
     assert!(ready.contains("2 plugins"), "{ready}");
 }
 
@@ -65,7 +67,7 @@ async fn locked_plugins(server: &Server<'_>) -> BTreeMap<String, String> {
     let pod = server.pod().await.unwrap();
     let volumes = pod.spec.unwrap().volumes.unwrap();
     let map = volumes.into_iter().find(|volume| volume.name == "lock").unwrap().config_map.unwrap();
-    let map: ConfigMap = server.world.api().get(&map.name).await.unwrap();
+    let map: ConfigMap = server.env.api().get(&map.name).await.unwrap();
     let text = map.data.as_ref().unwrap().get("lock.json").unwrap();
     let lock: Value = serde_json::from_str(text).unwrap();
     let plugins = lock["plugins"].as_array().unwrap_or_else(|| panic!("{} has no plugins: {lock}", map.name_any()));
@@ -74,32 +76,32 @@ async fn locked_plugins(server: &Server<'_>) -> BTreeMap<String, String> {
     plugins.iter().map(pair).collect()
 }
 
-async fn server_at_rest_causes_no_write(world: &World, objects: &[Value]) {
-    let before = versions_at_rest(world).await;
-    world.apply(objects).await;
-    assert_eq!(world.versions().await, before, "the same objects are applied again");
-    world.look_again(LOBBY).await;
+async fn assert_idle_server_causes_no_write(env: &World, objects: &[Value]) {
+    let before = wait_for_idle_versions(env).await;
+    env.apply(objects).await;
+    assert_eq!(env.versions().await, before, "the same objects are applied again");
+    env.trigger_passes(LOBBY).await;
     let of_operator = |versions: Vec<String>| -> Vec<String> {
-        versions.into_iter().filter(|line| !line.starts_with("PaperMCServer ")).collect() // `look_again` annotates it
+        versions.into_iter().filter(|line| !line.starts_with("PaperMCServer ")).collect() // `trigger_passes` annotates it
     };
-    assert_eq!(of_operator(world.versions().await), of_operator(before), "nothing has changed");
+    assert_eq!(of_operator(env.versions().await), of_operator(before), "nothing has changed");
 }
 
 /// The versions of all objects after the last write. The operator writes the status of the Plugin after that of the
 /// server.
-async fn versions_at_rest(world: &World) -> Vec<String> {
-    let mut last = world.versions().await;
+async fn wait_for_idle_versions(env: &World) -> Vec<String> {
+    let mut last = env.versions().await;
     let mut same = 0;
-    until("nothing is written any more", SOON, async || {
-        let now = world.versions().await;
+    wait_until("nothing is written any more", SHORT_LIMIT, async || {
+        let now = env.versions().await;
         same = if now == last { same + 1 } else { 0 };
         last = now;
-        if same >= LOOKS_AT_REST { Ok(last.clone()) } else { Err(format!("{same} looks in a row show the same")) }
+        if same >= EQUAL_READINGS { Ok(last.clone()) } else { Err(format!("{same} looks in a row show the same")) }
     })
     .await
 }
 
-async fn rcon_listens_on_loopback_only(lobby: &Server<'_>) {
+async fn assert_rcon_listens_on_loopback_only(lobby: &Server<'_>) {
     let rcon = |host: &str| format!("nc -w 2 {host} 25575 </dev/null >/dev/null 2>&1 && echo open || echo refused");
     assert_eq!(lobby.shell(&rcon("127.0.0.1")).await.trim(), "open");
     let address = lobby.pod().await.unwrap().status.unwrap().pod_ip.unwrap();
@@ -107,41 +109,41 @@ async fn rcon_listens_on_loopback_only(lobby: &Server<'_>) {
 }
 
 /// Paper 1.21.12 does not exist.
-async fn impossible_pin_changes_nothing(world: &World, lobby: &Server<'_>) {
-    let (pod, set) = (lobby.pod().await.unwrap(), lobby.set().await);
+async fn assert_impossible_pin_changes_nothing(env: &World, lobby: &Server<'_>) {
+    let (pod, version_set) = (lobby.pod().await.unwrap(), lobby.version_set().await);
     let template = lobby.stateful_set().await.spec.unwrap().template;
-    let mut pinned = server(LOBBY, FAR);
+    let mut pinned = server(LOBBY, NEVER_OPEN);
     pinned["spec"]["updateStrategy"] = json!("pin");
     pinned["spec"]["version"] = json!("1.21.12");
-    world.apply(&[pinned]).await;
-    let message = lobby.condition_is("Resolved", "False", "NoSolution").await;
+    env.apply(&[pinned]).await;
+    let message = lobby.wait_for_condition("Resolved", "False", "NoSolution").await;
     assert!(message.contains("1.21.12"), "{message}");
-    let command = format!("`resolver explain server/{LOBBY} -n {}`", world.namespace);
+    let command = format!("`resolver explain server/{LOBBY} -n {}`", env.namespace);
     assert!(message.contains(&command), "{message}");
-    assert_eq!(world.note(LOBBY, "NoSolution").await, message);
+    assert_eq!(env.wait_for_event_note(LOBBY, "NoSolution").await, message);
     let explained: Explanation =
-        serde_json::from_str(&explain(&world.namespace, &["--format", "json"], false).await).unwrap();
+        serde_json::from_str(&explain(&env.namespace, &["--format", "json"], false).await).unwrap();
     assert_eq!(explained.summary(), message, "condition and command say the same");
 
-    world.look_again(LOBBY).await;
+    env.trigger_passes(LOBBY).await;
     assert_eq!(lobby.pod().await.unwrap().metadata.uid, pod.metadata.uid);
     assert_eq!(lobby.stateful_set().await.spec.unwrap().template, template);
-    assert_eq!(lobby.set().await, set);
+    assert_eq!(lobby.version_set().await, version_set);
     assert_eq!(lobby.condition("Ready").await.unwrap().status, "True");
 }
 
 /// Both plugins have newer releases, which the fact does not allow together.
-async fn fact_limits_the_plan_until_a_plugin_overrides_it(world: &World, lobby: &Server<'_>) {
-    world.upstream.set_now(AFTER).await;
-    lobby.planned(&TO_AFTER[..1]).await;
-    let explained = explain(&world.namespace, &[], true).await;
-    assert!(explained.contains(FACT_TOLD), "{explained}");
+async fn assert_fact_limits_plan_until_overridden(env: &World, lobby: &Server<'_>) {
+    env.upstream.set_now(AFTER_RELEASE).await;
+    lobby.wait_until_planned(&RELEASE_CHANGES[..1]).await;
+    let explained = explain(&env.namespace, &[], true).await;
+    assert!(explained.contains(FACT_TEXT), "{explained}");
 
     let mut overriding = viabackwards();
     overriding["spec"]["requires"] = json!([{"plugin": "ViaVersion", "version": ">=5.7.1"}]);
-    world.apply(&[overriding]).await;
-    lobby.planned(&TO_AFTER).await;
-    let explained = explain(&world.namespace, &[], true).await;
-    assert!(explained.contains("needs ViaVersion 5.7.1 or newer (says your Plugin viabackwards)"), "{explained}");
+    env.apply(&[overriding]).await;
+    lobby.wait_until_planned(&RELEASE_CHANGES).await;
+    let explained = explain(&env.namespace, &[], true).await;
+    assert!(explained.contains("needs ViaVersion 5.7.1 or newer (stated by your Plugin viabackwards)"), "{explained}");
     assert!(!explained.contains("the staff channel"), "{explained}");
 }

@@ -9,30 +9,30 @@ use kube::api::{DeleteParams, ListParams};
 use serde_json::{Value, json};
 
 use super::access_mode::{force_delete, server_with_access_mode};
-use crate::cluster::manifests::{AFTER, BEFORE, LOBBY, TO_AFTER, viabackwards};
+use crate::cluster::eventually::{SHORT_LIMIT, START_LIMIT, wait_until};
+use crate::cluster::manifests::{AFTER_RELEASE, BEFORE_RELEASE, LOBBY, RELEASE_CHANGES, viabackwards};
+use crate::cluster::observer::ServerObserver;
 use crate::cluster::server::{Server, Set, is_ready};
-use crate::cluster::wait::{A_START, SOON, until};
-use crate::cluster::witness::ServerObserver;
-use crate::cluster::world::{World, in_a_world};
+use crate::cluster::test_env::{World, in_test_env};
 
 /// The number of forced deletions until a new pod meets the old server.
 const TRIES: usize = 3;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_restarts_unchanged_outside_its_window_while_an_update_waits() {
-    in_a_world("outside", BEFORE, async |world| {
-        world.apply(&[lobby_with_memory("256Mi"), viabackwards()]).await;
-        let lobby = Server::new(world, LOBBY);
-        lobby.settled().await;
-        let set = lobby.set().await;
-        assert_eq!(set.memory.as_deref(), Some("256Mi"));
-        settings_outside_the_pod_are_applied_at_once(world, &lobby).await;
-        update_and_memory_limit_wait(world, &lobby, &set).await;
-        deleted_pod_stops_saved_and_returns(world, &lobby, &set).await;
-        force_deleted_pod_returns_after_the_old_server(world, &lobby, &set).await;
-        deleted_stateful_set_is_created_again(world, &lobby, &set).await;
-        server_returns_after_scaling_to_zero(world, &lobby, &set).await;
-        lobby.planned(&TO_AFTER).await;
+    in_test_env("outside", BEFORE_RELEASE, async |env| {
+        env.apply(&[lobby_with_memory("256Mi"), viabackwards()]).await;
+        let lobby = Server::new(env, LOBBY);
+        lobby.wait_until_stable().await;
+        let version_set = lobby.version_set().await;
+        assert_eq!(version_set.memory.as_deref(), Some("256Mi"));
+        assert_settings_outside_pod_apply_at_once(env, &lobby).await;
+        assert_update_and_memory_limit_wait(env, &lobby, &version_set).await;
+        assert_deleted_pod_is_saved_and_replaced(env, &lobby, &version_set).await;
+        assert_force_deleted_pod_waits_for_old_server(env, &lobby, &version_set).await;
+        assert_deleted_stateful_set_is_recreated(env, &lobby, &version_set).await;
+        assert_server_returns_after_scaling_to_zero(env, &lobby, &version_set).await;
+        lobby.wait_until_planned(&RELEASE_CHANGES).await;
     })
     .await;
 }
@@ -48,76 +48,76 @@ async fn template(server: &Server<'_>) -> Option<PodTemplateSpec> {
     server.stateful_set().await.spec.map(|spec| spec.template)
 }
 
-async fn settings_outside_the_pod_are_applied_at_once(world: &World, lobby: &Server<'_>) {
+async fn assert_settings_outside_pod_apply_at_once(env: &World, lobby: &Server<'_>) {
     let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
     lobby
-        .change(json!({
+        .patch_spec(json!({
             "service": {"annotations": {"example.com/pool": "games"}},
             "updateSchedule": {"maintenanceWindow": {"cron": "30 5 29 2 *"}},
             "players": {"notice": "9s"},
             "notify": [{"name": "staff", "type": "Discord", "secret": {"name": "chat", "key": "address"}}],
         }))
         .await;
-    until("the Service has the annotation, and the window is the new one", SOON, async || {
-        let service = world.api::<Service>().get(LOBBY).await.unwrap();
+    wait_until("the Service has the annotation, and the window is the new one", SHORT_LIMIT, async || {
+        let service = env.api::<Service>().get(LOBBY).await.unwrap();
         let window = lobby.object().await.status.and_then(|status| status.next_window).unwrap_or_default();
         let pool = service.annotations().get("example.com/pool").cloned();
         let applied = pool.as_deref() == Some("games") && window.contains("05:30");
         if applied { Ok(()) } else { Err(format!("{pool:?}, {window}")) }
     })
     .await;
-    lobby.settled().await;
-    world.look_again(LOBBY).await;
+    lobby.wait_until_stable().await;
+    env.trigger_passes(LOBBY).await;
     assert_eq!(lobby.pod().await.unwrap().uid(), before.uid());
     assert_eq!(self::template(lobby).await, template);
     assert!(lobby.object().await.status.unwrap().available_update.is_none());
 }
 
-async fn update_and_memory_limit_wait(world: &World, lobby: &Server<'_>, set: &Set) {
+async fn assert_update_and_memory_limit_wait(env: &World, lobby: &Server<'_>, version_set: &Set) {
     let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
-    world.upstream.set_now(AFTER).await;
-    lobby.planned(&TO_AFTER).await;
+    env.upstream.set_now(AFTER_RELEASE).await;
+    lobby.wait_until_planned(&RELEASE_CHANGES).await;
     let status = lobby.object().await.status.unwrap();
     assert!(status.next_window.unwrap().contains("29 Feb"), "this window opens on one day only");
-    let note = world.note(LOBBY, "UpdatePlanned").await;
+    let note = env.wait_for_event_note(LOBBY, "UpdatePlanned").await;
     assert!(note.contains("29 Feb") && note.contains("ViaVersion 5.7.0 -> 5.7.1"), "{note}");
-    world.note(LOBBY, "UpdateStaged").await;
+    env.wait_for_event_note(LOBBY, "UpdateStaged").await;
 
-    world.apply(&[lobby_with_memory("320Mi")]).await;
-    lobby.condition_is("UpdateAvailable", "True", "UpdatePlanned").await;
-    world.look_again(LOBBY).await;
+    env.apply(&[lobby_with_memory("320Mi")]).await;
+    lobby.wait_for_condition("UpdateAvailable", "True", "UpdatePlanned").await;
+    env.trigger_passes(LOBBY).await;
     assert_eq!(lobby.pod().await.unwrap().uid(), before.uid());
     assert_eq!(self::template(lobby).await, template);
-    assert_eq!(lobby.set().await, *set);
+    assert_eq!(lobby.version_set().await, *version_set);
 }
 
-async fn deleted_pod_stops_saved_and_returns(world: &World, lobby: &Server<'_>, set: &Set) {
+async fn assert_deleted_pod_is_saved_and_replaced(env: &World, lobby: &Server<'_>, version_set: &Set) {
     let before = lobby.pod().await.unwrap();
-    let witness = ServerObserver::of(lobby).await;
+    let observer = ServerObserver::start(lobby).await;
     let built = lobby.saved_blocks().await + 500;
-    lobby.order("build 500").await;
+    lobby.send_command("build 500").await;
     assert!(lobby.saved_blocks().await < built, "only a save writes the blocks to the volume");
-    let warned = warnings(world).await.len();
-    world.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
-    lobby.back_after(&before).await;
-    witness.assert_order(&[
+    let warned = warnings(env).await.len();
+    env.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
+    lobby.wait_for_new_pod(&before).await;
+    observer.assert_order(&[
         (0, "All dimensions are saved"),
         (0, "Stopping server"),
         (0, "Closing Server"),
         (1, "Done ("),
     ]);
-    assert_eq!(lobby.set().await, *set, "after the pod was deleted");
+    assert_eq!(lobby.version_set().await, *version_set, "after the pod was deleted");
     assert!(lobby.saved_blocks().await >= built, "no block is lost");
-    let warnings = warnings(world).await;
+    let warnings = warnings(env).await;
     assert_eq!(warnings.len(), warned, "a saved stop causes no warning: {warnings:?}");
 }
 
 /// Warnings of Kubernetes about pods, except those that every start may cause. These are a probe that fails until the
 /// server runs, and a volume that cannot be mounted at the first try.
-async fn warnings(world: &World) -> Vec<String> {
-    let events = world.api::<Event>().list(&ListParams::default()).await.unwrap().items;
+async fn warnings(env: &World) -> Vec<String> {
+    let events = env.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let about_pods = events.into_iter().filter(|event| {
-        let of_a_pod = event.regarding.as_ref().and_then(|of| of.kind.as_deref()) == Some("Pod");
+        let of_a_pod = event.regarding.as_ref().and_then(|object| object.kind.as_deref()) == Some("Pod");
         of_a_pod
             && event.type_.as_deref() == Some("Warning")
             && !matches!(event.reason.as_deref(), Some("Unhealthy" | "FailedMount"))
@@ -128,13 +128,13 @@ async fn warnings(world: &World) -> Vec<String> {
 }
 
 /// The init container of the new pod waits while the old server has the world open.
-async fn force_deleted_pod_returns_after_the_old_server(world: &World, lobby: &Server<'_>, set: &Set) {
+async fn assert_force_deleted_pod_waits_for_old_server(env: &World, lobby: &Server<'_>, version_set: &Set) {
     let mut logs = Vec::new();
     // In rare cases the kubelet may not read the claim of such a new pod yet ("no relationship found between node and
     // this object"). The kubelet tries again after the old server has exited, and then the init container does not have
     // to wait.
     for _ in 0..TRIES {
-        let (most, log) = force_delete(world, lobby).await;
+        let (most, log) = force_delete(env, lobby).await;
         assert_eq!(most, 1, "servers at the same time");
         let waited = log.contains("waiting: another server has this world open");
         logs.push(log);
@@ -143,37 +143,37 @@ async fn force_deleted_pod_returns_after_the_old_server(world: &World, lobby: &S
         }
         assert!(logs.len() < TRIES, "no init container waited for the old server: {logs:#?}");
     }
-    lobby.order("fault none").await;
-    world.look_again(LOBBY).await;
-    assert_eq!(lobby.set().await, *set, "after the pod was deleted by force");
+    lobby.send_command("fault none").await;
+    env.trigger_passes(LOBBY).await;
+    assert_eq!(lobby.version_set().await, *version_set, "after the pod was deleted by force");
 }
 
-async fn deleted_stateful_set_is_created_again(world: &World, lobby: &Server<'_>, set: &Set) {
+async fn assert_deleted_stateful_set_is_recreated(env: &World, lobby: &Server<'_>, version_set: &Set) {
     let before = lobby.pod().await.unwrap();
-    world.api::<StatefulSet>().delete(LOBBY, &DeleteParams::foreground()).await.unwrap();
-    lobby.back_after(&before).await;
-    assert_eq!(lobby.set().await, *set, "after the StatefulSet was deleted");
-    lobby.planned(&TO_AFTER).await;
+    env.api::<StatefulSet>().delete(LOBBY, &DeleteParams::foreground()).await.unwrap();
+    lobby.wait_for_new_pod(&before).await;
+    assert_eq!(lobby.version_set().await, *version_set, "after the StatefulSet was deleted");
+    lobby.wait_until_planned(&RELEASE_CHANGES).await;
 }
 
-async fn server_returns_after_scaling_to_zero(world: &World, lobby: &Server<'_>, set: &Set) {
+async fn assert_server_returns_after_scaling_to_zero(env: &World, lobby: &Server<'_>, version_set: &Set) {
     let before = lobby.pod().await.unwrap();
     let built = lobby.saved_blocks().await + 500;
-    lobby.order("build 500").await;
-    lobby.change(json!({"replicas": 0})).await;
-    lobby.gone().await;
-    lobby.change(json!({"replicas": 1})).await;
-    lobby.back_after(&before).await;
-    assert_eq!(lobby.set().await, *set, "after spec.replicas 0 and 1");
+    lobby.send_command("build 500").await;
+    lobby.patch_spec(json!({"replicas": 0})).await;
+    lobby.wait_until_pod_is_deleted().await;
+    lobby.patch_spec(json!({"replicas": 1})).await;
+    lobby.wait_for_new_pod(&before).await;
+    assert_eq!(lobby.version_set().await, *version_set, "after spec.replicas 0 and 1");
     assert!(lobby.saved_blocks().await >= built, "no block is lost");
 
-    world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
+    env.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
     // The operator may already have scaled it up, because the spec has 1. An admin would scale it again.
-    world.kubectl(&["scale", "statefulset", LOBBY, "--replicas=1"], "").await;
-    until("a pod is ready, be it the same one", A_START, async || {
+    env.kubectl(&["scale", "statefulset", LOBBY, "--replicas=1"], "").await;
+    wait_until("a pod is ready, be it the same one", START_LIMIT, async || {
         let pod = lobby.pod().await.ok_or("there is no pod")?;
         if is_ready(&pod) { Ok(()) } else { Err("it is not ready".to_owned()) }
     })
     .await;
-    assert_eq!(lobby.set().await, *set, "after scaling the StatefulSet to 0 and 1");
+    assert_eq!(lobby.version_set().await, *version_set, "after scaling the StatefulSet to 0 and 1");
 }

@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::fs;
 
-use fixtures::fuzz::mutated;
+use fixtures::fuzz::mutate;
 
 use super::server_dir::{FolderError, Properties, ServerDir};
-use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
+use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, within_time_limit};
 use crate::version::Minecraft;
 
 const HISTORY: &str = "version_history.json";
@@ -30,7 +30,7 @@ const FILES: [(&str, &str); 4] = [
 const MEBIBYTE: usize = 1 << 20;
 
 /// Reads the directory. Every claim must be a version from an existing file, and an error must be short.
-fn is_read(directory: &std::path::Path) -> bool {
+fn check_read(directory: &std::path::Path) -> bool {
     match ServerDir::read(directory) {
         Ok(folder) => {
             for claim in &folder.paper.claims {
@@ -47,9 +47,14 @@ fn is_read(directory: &std::path::Path) -> bool {
             true
         }
         Err(error) => {
-            let said = error.to_string();
-            assert!(said.len() < LONGEST_ERROR, "{} bytes: {}", said.len(), said.chars().take(400).collect::<String>());
-            assert!(!said.contains(char::is_control), "{said:?}");
+            let message = error.to_string();
+            assert!(
+                message.len() < MAX_ERROR_LENGTH,
+                "{} bytes: {}",
+                message.len(),
+                message.chars().take(400).collect::<String>()
+            );
+            assert!(!message.contains(char::is_control), "{message:?}");
             assert!(matches!(error, FolderError::NoPaper { .. } | FolderError::OtherSoftware { .. }), "{error:?}");
             false
         }
@@ -71,17 +76,17 @@ fn server_dir_fuzzed_is_read_or_refused_briefly() {
         let cell = if is_read { &read } else { &refused };
         cell.set(cell.get() + 1);
     };
-    always(400, &(edits(), edits(), bytes()), |(some, more, other)| {
+    for_all(400, &(edits(), edits(), bytes()), |(some, more, other)| {
         for (name, text) in FILES {
             // Both files describe Paper. Faults of one show only without the other.
             let edits = if name == MANIFEST { &more } else { &some };
-            write(name, &mutated(text.as_bytes(), &other, edits));
+            write(name, &mutate(text.as_bytes(), &other, edits));
         }
-        count(is_read(directory.path()));
+        count(check_read(directory.path()));
         write(MANIFEST, b"");
-        count(is_read(directory.path()));
+        count(check_read(directory.path()));
         write(HISTORY, &other);
-        count(is_read(directory.path()));
+        count(check_read(directory.path()));
         Ok(())
     });
     assert!(read.get() > 100 && refused.get() > 300, "{} were read, {} were not", read.get(), refused.get());
@@ -106,13 +111,13 @@ fn software_and_version_of_files_are_one_line() {
         format!("{{\"currentVersion\": \"{long}"),
     ] {
         write(HISTORY, &text);
-        in_time("a long history", || is_read(directory.path()));
+        within_time_limit("a long history", || check_read(directory.path()));
     }
     write(HISTORY, FILES[0].1);
     for line in ["server-port=", "server-port:=", "\n", "=", "#", "eula=true\r", "eula"] {
         let text = line.repeat(MEBIBYTE / line.len());
         write("server.properties", &text);
         write("eula.txt", &text);
-        in_time(line, || assert!(is_read(directory.path())));
+        within_time_limit(line, || assert!(check_read(directory.path())));
     }
 }

@@ -4,15 +4,15 @@ use std::fmt;
 
 use super::server_dir::one_line;
 use crate::jar::FactsError;
-use crate::upstream::in_words;
+use crate::upstream::format_chain;
 
 /// A fact that is unknown, or a difference between the manifests and the directory.
 #[derive(Debug)]
 pub(super) enum AdoptFinding {
     /// Paper's files disagree about its version.
-    PaperDisagrees {
+    ConflictingVersions {
         /// The file that is believed, and the version in it.
-        believed: (String, String),
+        trusted: (String, String),
         /// The file that disagrees, and the version in it.
         other: (String, String),
     },
@@ -22,7 +22,7 @@ pub(super) enum AdoptFinding {
         minecraft: String,
     },
     /// Fill does not publish this JAR.
-    NotFills {
+    UnpublishedJar {
         /// The JAR.
         file: String,
         /// `Paper 1.21.10-130`
@@ -33,15 +33,15 @@ pub(super) enum AdoptFinding {
         /// The file in `plugins`.
         file: String,
         /// The reason.
-        why: FactsError,
+        error: FactsError,
     },
     /// The file is a link. Its target is not on the volume.
-    Link {
+    Symlink {
         /// The file in `plugins`.
         file: String,
     },
     /// The update folder contains files that the next start installs.
-    UpdateWaits {
+    PendingUpdate {
         /// The folder in `plugins`.
         folder: String,
     },
@@ -61,22 +61,22 @@ pub(super) enum AdoptFinding {
         /// `ShopGUIPlus 1.80.0`
         plugin: String,
         /// The reason.
-        because: Because,
+        reason: Because,
     },
     /// A site could not be reached.
-    NotAsked {
+    Unreachable {
         /// The error text.
-        why: String,
+        error: String,
     },
     /// The manifests would install another file than the present one.
-    OtherFile {
+    DifferentFile {
         /// The plugin.
         plugin: String,
         /// The release that would be installed.
         version: String,
     },
     /// The manifests would install a plugin that is not present.
-    Further {
+    AdditionalPlugin {
         /// The plugin.
         plugin: String,
         /// The plugins that need it.
@@ -85,9 +85,9 @@ pub(super) enum AdoptFinding {
         file: Option<String>,
     },
     /// The manifests have no solution, or it could not be determined.
-    NoAnswer {
+    NotSolved {
         /// The explanation.
-        why: String,
+        explanation: String,
     },
     /// The game listens on another port.
     GamePort {
@@ -109,7 +109,7 @@ pub(super) enum Because {
         project: String,
     },
     /// The file belongs to another release than the file that its Plugin installs.
-    OtherRelease {
+    DifferentRelease {
         /// The project.
         project: String,
     },
@@ -119,26 +119,26 @@ pub(super) enum Because {
         project: String,
     },
     /// A site could not be reached.
-    NotAsked,
+    Unreachable,
     /// The command is offline.
     Offline,
 }
 
 impl AdoptFinding {
     /// Whether the manifests may run something else than the server runs now.
-    pub(super) fn is_grave(&self) -> bool {
+    pub(super) fn is_severe(&self) -> bool {
         match self {
             Self::NoBuild { .. }
             | Self::Guess { .. }
-            | Self::NotAsked { .. }
-            | Self::NotFills { .. }
-            | Self::OtherFile { .. }
-            | Self::Further { .. }
-            | Self::NoAnswer { .. } => true,
-            Self::PaperDisagrees { .. }
+            | Self::Unreachable { .. }
+            | Self::UnpublishedJar { .. }
+            | Self::DifferentFile { .. }
+            | Self::AdditionalPlugin { .. }
+            | Self::NotSolved { .. } => true,
+            Self::ConflictingVersions { .. }
             | Self::NotLoaded { .. }
-            | Self::Link { .. }
-            | Self::UpdateWaits { .. }
+            | Self::Symlink { .. }
+            | Self::PendingUpdate { .. }
             | Self::Unmanaged { .. }
             | Self::GamePort { .. }
             | Self::NoEula => false,
@@ -149,17 +149,17 @@ impl AdoptFinding {
 impl fmt::Display for Because {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unknown => f.write_str("neither Modrinth nor Hangar knows the file"),
-            Self::NotForPaper { project } => write!(f, "{project} has it, and in no release for Paper"),
-            Self::OtherRelease { project } => {
+            Self::Unknown => f.write_str("Modrinth and Hangar do not know the file"),
+            Self::NotForPaper { project } => write!(f, "{project} has it, but in no release for Paper"),
+            Self::DifferentRelease { project } => {
                 write!(
                     f,
-                    "{project} has it in another release than the file that its Plugin brings, which brings files of one"
+                    "{project} has it in another release than the main file, and a Plugin installs files of one release"
                 )
             }
-            Self::NoSuchVersion { project } => write!(f, "{project} has its name, and no release of this version"),
-            Self::NotAsked => f.write_str("not every site could be asked"),
-            Self::Offline => f.write_str("it is in no project that is stored"),
+            Self::NoSuchVersion { project } => write!(f, "{project} has its name, but no release of this version"),
+            Self::Unreachable => f.write_str("not every site could be reached"),
+            Self::Offline => f.write_str("no stored project has it"),
         }
     }
 }
@@ -167,53 +167,58 @@ impl fmt::Display for Because {
 impl fmt::Display for AdoptFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::PaperDisagrees { believed: (file, says), other: (other, otherwise) } => {
-                write!(f, "{other} says {otherwise}, and {file} says {says}, which is written: it is what started last")
+            Self::ConflictingVersions { trusted: (file, version), other: (other, other_version) } => {
+                write!(
+                    f,
+                    "{other} says {other_version}, but {file} says {version}, which is used because it started last"
+                )
             }
             Self::NoBuild { minecraft } => write!(
                 f,
-                "no file says which build of Paper {minecraft} it is, so the newest is meant: start the server once and adopt it then, or write \
-                 `updateStrategy: build-pin` and the build that `/version` tells"
+                "no file says which build of Paper {minecraft} it is, so the newest is used. Start the server once and adopt it then, or write \
+                 `updateStrategy: build-pin` and the build that `/version` shows"
             ),
-            Self::NotFills { file, paper } => {
-                write!(f, "{file} is no file that PaperMC publishes; theirs of {paper} would run")
+            Self::UnpublishedJar { file, paper } => {
+                write!(f, "{file} is not published by PaperMC: its published file of {paper} would run")
             }
-            Self::NotLoaded { file, why } => {
-                let why = one_line(&in_words(why));
-                write!(f, "plugins/{file}: {why}; Paper does not load it either, so it is left out")
+            Self::NotLoaded { file, error } => {
+                let error = one_line(&format_chain(error));
+                write!(f, "plugins/{file}: {error}. Paper does not load it either, so it is left out")
             }
-            Self::Link { file } => {
-                write!(f, "plugins/{file} is a link; put the file itself there before the volume moves")
+            Self::Symlink { file } => {
+                write!(f, "plugins/{file} is a link: put the file itself there before the volume moves")
             }
-            Self::UpdateWaits { folder } => write!(
+            Self::PendingUpdate { folder } => write!(
                 f,
-                "plugins/{folder} has files that the next start would put in place; start the server once and adopt it then"
+                "plugins/{folder} has files that the next start would install: start the server once and adopt it then"
             ),
             Self::Guess { file, plugin, project } => write!(
                 f,
-                "plugins/{file}: a guess: {project} has a release of the name and version of {plugin}, but its file has other bytes"
+                "plugins/{file}: a guess: {project} has a release with the name and version of {plugin}, but another file"
             ),
-            Self::Unmanaged { file, plugin, because } => {
-                write!(f, "plugins/{file}: {plugin} is not managed: {because}; it stays as it is")
+            Self::Unmanaged { file, plugin, reason } => {
+                write!(f, "plugins/{file}: {plugin} stays unmanaged: {reason}")
             }
-            Self::NotAsked { why } => write!(f, "{why}; files that it knows may be missing here"),
-            Self::OtherFile { plugin, version } => {
-                write!(f, "{plugin}: the release {version} that would be installed is not the file that is there")
+            Self::Unreachable { error: why } => write!(f, "{why}. Files that it knows may be missing here"),
+            Self::DifferentFile { plugin, version } => {
+                write!(f, "{plugin}: the release {version} that would be installed has another file than the directory")
             }
-            Self::Further { plugin, needed_by, file } => {
+            Self::AdditionalPlugin { plugin, needed_by, file } => {
                 write!(f, "{plugin} would be installed as well: {} needs it", needed_by.join(", "))?;
                 match file {
-                    Some(file) => write!(f, ", and plugins/{file}, which has its name, is not managed"),
-                    None => f.write_str(", and it is not there now"),
+                    Some(file) => write!(f, ", and plugins/{file}, which has its name, is unmanaged"),
+                    None => f.write_str(", and it is not installed now"),
                 }
             }
-            Self::NoAnswer { why } => write!(f, "what is written could not be shown to give what runs:\n{why}"),
+            Self::NotSolved { explanation } => {
+                write!(f, "the manifests were not verified to reproduce the running versions:\n{explanation}")
+            }
             Self::GamePort { port } => write!(
                 f,
-                "server.properties has server-port={port}; in the pod the game has to listen on 25565, so change it before the start"
+                "server.properties has server-port={port}, but in the pod the game must listen on 25565, so change it before the start"
             ),
             Self::NoEula => f.write_str(
-                "eula.txt does not say `eula=true`, so `eula: Accepted` is not written and nothing will start",
+                "eula.txt does not say `eula=true`, so `eula: Accepted` is not written and the server will not start",
             ),
         }
     }

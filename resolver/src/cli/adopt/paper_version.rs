@@ -13,17 +13,17 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::server_dir::{hash_file, one_line, shown};
+use super::server_dir::{hash_file, one_line, printable};
 use crate::catalog::PaperVersion;
 use crate::jar::{Algorithm, Jar};
 use crate::version::Minecraft;
 
 /// Maximum number of bytes that are read of one of these files. Real ones have a few hundred bytes, manifests a few
 /// thousand.
-const LARGEST: u64 = 1 << 20;
+const MAX_FILE_SIZE: u64 = 1 << 20;
 
 /// Maximum length of a displayed software name. Real ones have a dozen letters.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LENGTH: usize = 64;
 
 /// Paper versions found in the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ pub(super) struct PaperSeen {
     /// The server JARs beside `server.properties`, by name.
     pub(super) jars: Vec<ServerJar>,
     /// Other software that a file names, such as `Purpur`, and the file.
-    pub(super) other: Option<(String, String)>,
+    pub(super) other_software: Option<(String, String)>,
 }
 
 /// The version that one file contains.
@@ -55,30 +55,30 @@ pub(super) struct ServerJar {
 
 /// Reads the directory. An unreadable file makes no claim.
 pub(super) fn read(directory: &Path) -> PaperSeen {
-    let mut seen = PaperSeen::default();
+    let mut paper = PaperSeen::default();
     let mut weak = Vec::new();
-    seen.history(directory);
-    seen.itzg(directory);
-    seen.unpacked(directory);
-    seen.jars(directory, &mut weak);
-    seen.claims.extend(weak);
-    seen
+    paper.read_history(directory);
+    paper.read_itzg_manifest(directory);
+    paper.read_unpacked_jar(directory);
+    paper.read_server_jars(directory, &mut weak);
+    paper.claims.extend(weak);
+    paper
 }
 
 impl PaperSeen {
-    fn history(&mut self, directory: &Path) {
+    fn read_history(&mut self, directory: &Path) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct History {
             current_version: String,
         }
         const FILE: &str = "version_history.json";
-        if let Some(History { current_version }) = json(&directory.join(FILE)) {
-            self.told(FILE, read_version(&current_version, None));
+        if let Some(History { current_version }) = read_json(&directory.join(FILE)) {
+            self.add_claim(FILE, read_version(&current_version, None));
         }
     }
 
-    fn itzg(&mut self, directory: &Path) {
+    fn read_itzg_manifest(&mut self, directory: &Path) {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct JarManifest {
@@ -87,32 +87,36 @@ impl PaperSeen {
             project: Option<String>,
         }
         const FILE: &str = ".papermc-manifest.json";
-        if let Some(JarManifest { minecraft_version, build, project }) = json(&directory.join(FILE)) {
+        if let Some(JarManifest { minecraft_version, build, project }) = read_json(&directory.join(FILE)) {
             let minecraft = minecraft_version.parse().ok();
-            self.told(FILE, minecraft.map(|minecraft| VersionText { software: project, minecraft, build }));
+            self.add_claim(FILE, minecraft.map(|minecraft| VersionText { software: project, minecraft, build }));
         }
     }
 
     /// Paperclip does not delete older versions, so a version counts only if it is the only one.
-    fn unpacked(&mut self, directory: &Path) {
-        let names = names_in(&directory.join("versions"));
+    fn read_unpacked_jar(&mut self, directory: &Path) {
+        let names = file_names(&directory.join("versions"));
         let [minecraft] = names.as_slice() else { return };
         let inside = directory.join("versions").join(minecraft);
-        let jars: Vec<String> = names_in(&inside).into_iter().filter(|name| is_jar(name)).collect();
+        let jars: Vec<String> = file_names(&inside).into_iter().filter(|name| is_jar(name)).collect();
         let [jar] = jars.as_slice() else { return };
         let file = format!("versions/{minecraft}/{jar}");
-        let version = manifest_of(&inside.join(jar)).and_then(|text| attribute(&text, "Implementation-Version"));
-        let told = version.and_then(|version| read_version(&version, Some(minecraft)));
+        let version = read_manifest(&inside.join(jar)).and_then(|text| attribute(&text, "Implementation-Version"));
+        let version_text = version.and_then(|version| read_version(&version, Some(minecraft)));
         let software = jar.strip_suffix(&format!("-{minecraft}.jar")).map(str::to_owned);
-        self.told(&file, told.map(|told| VersionText { software: told.software.or(software), ..told }));
+        self.add_claim(
+            &file,
+            version_text
+                .map(|version_text| VersionText { software: version_text.software.or(software), ..version_text }),
+        );
     }
 
-    fn jars(&mut self, directory: &Path, weak: &mut Vec<VersionClaim>) {
-        for file in names_in(directory).into_iter().filter(|name| is_jar(name)) {
+    fn read_server_jars(&mut self, directory: &Path, weak: &mut Vec<VersionClaim>) {
+        for file in file_names(directory).into_iter().filter(|name| is_jar(name)) {
             let path = directory.join(&file);
             let Some((minecraft, software)) = server_jar(&path) else { continue };
             if let Some(software) = software.filter(|software| !is_paper(software)) {
-                self.other.get_or_insert((named(&software), file));
+                self.other_software.get_or_insert((sanitized_name(&software), file));
                 continue;
             }
             let Ok([sha256, _]) = hash_file(&path) else { continue };
@@ -132,7 +136,7 @@ impl PaperSeen {
     }
 
     /// Replaces the claim of a server JAR's name with the build that Fill publishes with its hash.
-    pub(super) fn recognise(&mut self, published: &[PaperVersion]) {
+    pub(super) fn identify_builds(&mut self, published: &[PaperVersion]) {
         for jar in &self.jars {
             let build_of = |paper: &PaperVersion| {
                 let build = paper.builds.iter().find(|build| build.file.hash.as_ref() == Some(&jar.hash))?;
@@ -146,11 +150,11 @@ impl PaperSeen {
         }
     }
 
-    fn told(&mut self, file: &str, told: Option<VersionText>) {
-        let Some(VersionText { software, minecraft, build }) = told else { return };
+    fn add_claim(&mut self, file: &str, version: Option<VersionText>) {
+        let Some(VersionText { software, minecraft, build }) = version else { return };
         match software.filter(|software| !is_paper(software)) {
             Some(software) => {
-                self.other.get_or_insert((named(&software), file.to_owned()));
+                self.other_software.get_or_insert((sanitized_name(&software), file.to_owned()));
             }
             None => self.claims.push(VersionClaim { file: file.to_owned(), minecraft, build }),
         }
@@ -166,8 +170,8 @@ struct VersionText {
 }
 
 /// A software name, safe to display. The file may contain any text.
-fn named(software: &str) -> String {
-    one_line(&software.chars().take(LONGEST_NAME).collect::<String>())
+fn sanitized_name(software: &str) -> String {
+    one_line(&software.chars().take(MAX_NAME_LENGTH).collect::<String>())
 }
 
 fn is_paper(software: &str) -> bool {
@@ -204,9 +208,9 @@ fn server_jar(path: &Path) -> Option<(Minecraft, Option<String>)> {
         return None;
     }
     let mut jar = Jar::open(path).ok()?;
-    let VersionJson { id } = serde_json::from_slice(&jar.entry("version.json", LARGEST).ok()??).ok()?;
+    let VersionJson { id } = serde_json::from_slice(&jar.entry("version.json", MAX_FILE_SIZE).ok()??).ok()?;
     // `<sha256>\t<version>\t1.21.10/paper-1.21.10.jar`: the files that a bundle unpacks, one a line.
-    let list = jar.entry("META-INF/versions.list", LARGEST).ok()?;
+    let list = jar.entry("META-INF/versions.list", MAX_FILE_SIZE).ok()?;
     let software = list.and_then(|list| {
         let list = String::from_utf8_lossy(&list).into_owned();
         let file = list.lines().next()?.rsplit(['\t', '/']).next()?.to_owned();
@@ -215,8 +219,8 @@ fn server_jar(path: &Path) -> Option<(Minecraft, Option<String>)> {
     Some((id.parse().ok()?, software))
 }
 
-fn manifest_of(jar: &Path) -> Option<String> {
-    let bytes = Jar::open(jar).ok()?.entry("META-INF/MANIFEST.MF", LARGEST).ok()??;
+fn read_manifest(jar: &Path) -> Option<String> {
+    let bytes = Jar::open(jar).ok()?.entry("META-INF/MANIFEST.MF", MAX_FILE_SIZE).ok()??;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -226,18 +230,18 @@ fn attribute(manifest: &str, name: &str) -> Option<String> {
     whole.lines().find_map(|line| Some(line.strip_prefix(name)?.strip_prefix(": ")?.trim().to_owned()))
 }
 
-fn json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
+fn read_json<T: for<'de> Deserialize<'de>>(path: &Path) -> Option<T> {
     serde_json::from_slice(&small_file(path).ok()?).ok()
 }
 
-/// Reads a small file, up to [`LARGEST`] bytes.
+/// Reads a small file, up to [`MAX_FILE_SIZE`] bytes.
 pub(super) fn small_file(path: &Path) -> io::Result<Vec<u8>> {
     // Reading a pipe would never end.
     if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is no file"));
+        return Err(io::Error::other("it is not a file"));
     }
     let mut bytes = Vec::new();
-    File::open(path)?.take(LARGEST).read_to_end(&mut bytes)?;
+    File::open(path)?.take(MAX_FILE_SIZE).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
@@ -248,9 +252,9 @@ pub(super) fn is_jar(name: &str) -> bool {
 }
 
 /// Names of the files in a directory, sorted. Empty when it cannot be listed.
-fn names_in(directory: &Path) -> Vec<String> {
+fn file_names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries.map(|entry| shown(&entry.file_name())).collect();
+    let mut names: Vec<String> = entries.map(|entry| printable(&entry.file_name())).collect();
     names.sort();
     names
 }
@@ -262,19 +266,19 @@ mod tests {
     #[test]
     fn paper_version_is_read_in_all_historic_formats() {
         let read = |text, folder| {
-            read_version(text, folder).map(|told| (told.software, told.minecraft.to_string(), told.build))
+            read_version(text, folder).map(|parsed| (parsed.software, parsed.minecraft.to_string(), parsed.build))
         };
-        let told = |software: Option<&str>, minecraft: &str, build| {
+        let parsed = |software: Option<&str>, minecraft: &str, build| {
             Some((software.map(str::to_owned), minecraft.to_owned(), build))
         };
-        assert_eq!(read("1.21.10-130-8043efd (MC: 1.21.10)", None), told(None, "1.21.10", Some(130)));
-        assert_eq!(read("1.21.9-rc1-36-5b6165c (MC: 1.21.9-rc1)", None), told(None, "1.21.9-rc1", Some(36)));
-        assert_eq!(read("git-Paper-496 (MC: 1.20.4)", None), told(Some("Paper"), "1.20.4", Some(496)));
-        assert_eq!(read("git-Paper-\"3f5d87a\" (MC: 1.16.5)", None), told(Some("Paper"), "1.16.5", None));
-        assert_eq!(read("git-Purpur-2416 (MC: 1.21.4)", None), told(Some("Purpur"), "1.21.4", Some(2416)));
-        assert_eq!(read("1.21.1-DEV-5b6165c (MC: 1.21.1)", None), told(None, "1.21.1", None));
-        assert_eq!(read("26.1.2.build.74-stable", Some("26.1.2")), told(None, "26.1.2", Some(74)));
-        assert_eq!(read("1.21.10-130-8043efd", Some("1.21.10")), told(None, "1.21.10", Some(130)));
+        assert_eq!(read("1.21.10-130-8043efd (MC: 1.21.10)", None), parsed(None, "1.21.10", Some(130)));
+        assert_eq!(read("1.21.9-rc1-36-5b6165c (MC: 1.21.9-rc1)", None), parsed(None, "1.21.9-rc1", Some(36)));
+        assert_eq!(read("git-Paper-496 (MC: 1.20.4)", None), parsed(Some("Paper"), "1.20.4", Some(496)));
+        assert_eq!(read("git-Paper-\"3f5d87a\" (MC: 1.16.5)", None), parsed(Some("Paper"), "1.16.5", None));
+        assert_eq!(read("git-Purpur-2416 (MC: 1.21.4)", None), parsed(Some("Purpur"), "1.21.4", Some(2416)));
+        assert_eq!(read("1.21.1-DEV-5b6165c (MC: 1.21.1)", None), parsed(None, "1.21.1", None));
+        assert_eq!(read("26.1.2.build.74-stable", Some("26.1.2")), parsed(None, "26.1.2", Some(74)));
+        assert_eq!(read("1.21.10-130-8043efd", Some("1.21.10")), parsed(None, "1.21.10", Some(130)));
         assert_eq!(read("1.21.10-130-8043efd", None), None);
         assert_eq!(read("", Some("")), None);
     }

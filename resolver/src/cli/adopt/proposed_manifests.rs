@@ -66,88 +66,91 @@ impl Draft {
     /// The manifests of `directory`, dated with `now`: the server, then its plugins by name.
     pub(super) fn render(&self, directory: &str, now: Timestamp) -> String {
         let mut text = format!(
-            "# What runs in {}, as `resolver adopt` read it on {}. Everything is pinned to exactly that.\n\
-             # To let it be updated, once all looks well:\n\
-             #   when     in place of `enabled: false`, a cron: `maintenanceWindow: {{cron: \"0 4 * * 0\"}}` is Sundays at 04:00 UTC\n\
+            "# The versions in {}, read by `resolver adopt` on {}. Everything is pinned to exactly these.\n\
+             # To enable updates after a check:\n\
+             #   when     replace `enabled: false` with a cron: `maintenanceWindow: {{cron: \"0 4 * * 0\"}}` is Sundays at 04:00 UTC\n\
              #   plugins  `updateStrategy: auto`, without `version` and `compatibilityOverride`\n\
              #   Paper    `updateStrategy: auto`, without `version` and `build`\n",
             one_line(directory),
             date(now)
         );
-        self.server(&mut text);
+        self.write_server(&mut text);
         for plugin in &self.managed {
-            self.plugin(&mut text, plugin);
+            self.write_plugin(&mut text, plugin);
         }
         text
     }
 
-    fn head(&self, text: &mut String, kind: &str, name: &str) {
-        line(
+    fn write_head(&self, text: &mut String, kind: &str, name: &str) {
+        write_line(
             text,
             format_args!("apiVersion: nightshift.dev/v1alpha1\nkind: {kind}\nmetadata:\n  name: {}", quoted(name)),
         );
         if let Some(namespace) = &self.namespace {
-            line(text, format_args!("  namespace: {}", quoted(namespace)));
+            write_line(text, format_args!("  namespace: {}", quoted(namespace)));
         }
     }
 
-    fn server(&self, text: &mut String) {
+    fn write_server(&self, text: &mut String) {
         let Self { name, namespace: _, minecraft, build, eula, rcon_port, managed: _, unmanaged } = self;
-        self.head(text, "PaperMCServer", name);
-        line(text, format_args!("  labels: {{{LABEL}: {}}}\nspec:", quoted(name)));
+        self.write_head(text, "PaperMCServer", name);
+        write_line(text, format_args!("  labels: {{{LABEL}: {}}}\nspec:", quoted(name)));
         if *eula {
-            line(text, format_args!("  eula: Accepted # eula.txt says so"));
+            write_line(text, format_args!("  eula: Accepted # eula.txt says so"));
         }
         match build {
-            Some(build) => line(
+            Some(build) => write_line(
                 text,
                 format_args!(
                     "  updateStrategy: build-pin\n  version: {}\n  build: {build}",
                     quoted(minecraft.as_str())
                 ),
             ),
-            None => line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(minecraft.as_str()))),
+            None => write_line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(minecraft.as_str()))),
         }
-        line(text, format_args!("  updateSchedule:\n    maintenanceWindow: {{enabled: false}} # never by itself"));
+        write_line(
+            text,
+            format_args!("  updateSchedule:\n    maintenanceWindow: {{enabled: false}} # no automatic updates"),
+        );
         if let Some(port) = rcon_port {
-            line(text, format_args!("  rcon: {{port: {port}}}"));
+            write_line(text, format_args!("  rcon: {{port: {port}}}"));
         }
-        line(
+        write_line(
             text,
             format_args!(
-                "  # storage: {{existingClaim: NAME}} # the claim with this directory; without it the world is a new one"
+                "  # storage: {{existingClaim: NAME}} # the claim with this directory. Without it, a new world is created"
             ),
         );
         if !unmanaged.is_empty() {
-            line(text, format_args!("  # Not managed, and left as they are in `plugins`:"));
+            write_line(text, format_args!("  # Unmanaged, and kept in `plugins`:"));
             for (file, named) in unmanaged {
-                line(text, format_args!("  #   {file} ({named})"));
+                write_line(text, format_args!("  #   {file} ({named})"));
             }
         }
     }
 
-    fn plugin(&self, text: &mut String, plugin: &Managed) {
+    fn write_plugin(&self, text: &mut String, plugin: &Managed) {
         let Managed { object, key, version, files, guess, listed } = plugin;
         let how = if *guess {
-            "a guess by its name and version: the file has other bytes"
+            "a guess by its name and version: the file differs"
         } else if let [_] = files.as_slice() {
             "by its hash"
         } else {
             "by their hashes"
         };
         let names: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
-        line(text, format_args!("---\n# {}, {how}", names.join(" and ")));
-        self.head(text, "Plugin", object);
+        write_line(text, format_args!("---\n# {}, {how}", names.join(" and ")));
+        self.write_head(text, "Plugin", object);
         let jars = plugin.jars();
         let jars = if jars.is_empty() { String::new() } else { format!(", jars: [{}]", jars.join(", ")) };
         let project = quoted(&key.project);
-        line(text, format_args!("spec:\n  source: {{type: {}, project: {project}{jars}}}", key.source));
-        line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(version)));
+        write_line(text, format_args!("spec:\n  source: {{type: {}, project: {project}{jars}}}", key.source));
+        write_line(text, format_args!("  updateStrategy: pin\n  version: {}", quoted(version)));
         if !listed {
-            line(
+            write_line(
                 text,
                 format_args!(
-                    "  compatibilityOverride: # its page does not list {minecraft}, and it runs on it here\n    \
+                    "  compatibilityOverride: # its page does not list {minecraft}, but it runs on it here\n    \
                      {{enabled: true, mode: Add, minecraftVersions: [{}], releases: [{}]}}",
                     quoted(self.minecraft.as_str()),
                     quoted(version),
@@ -155,11 +158,11 @@ impl Draft {
                 ),
             );
         }
-        line(text, format_args!("  instanceSelector: {{matchLabels: {{{LABEL}: {}}}}}", quoted(&self.name)));
+        write_line(text, format_args!("  instanceSelector: {{matchLabels: {{{LABEL}: {}}}}}", quoted(&self.name)));
     }
 }
 
-fn line(text: &mut String, line: std::fmt::Arguments<'_>) {
+fn write_line(text: &mut String, line: std::fmt::Arguments<'_>) {
     writeln!(text, "{line}").expect("writing to a String cannot fail");
 }
 

@@ -11,7 +11,7 @@ use super::finding::AdoptFinding;
 use super::paper_version::{self, PaperSeen, is_jar, small_file};
 use crate::jar::plugin_descriptor::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hasher};
-use crate::name_conflict::{JarNameConflict, clashes};
+use crate::name_conflict::{JarNameConflict, find_conflicts};
 
 /// Content of a server directory.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(super) struct ServerDir {
     /// The keys of `server.properties` that have a field here.
     pub(super) properties: Properties,
     /// Findings about the directory.
-    pub(super) doubts: Vec<AdoptFinding>,
+    pub(super) findings: Vec<AdoptFinding>,
 }
 
 /// A JAR in `plugins/`.
@@ -43,7 +43,7 @@ pub(super) struct PluginFile {
 
 impl PluginFile {
     /// Whether the file has this hash (`sha256:<hex>` or `sha512:<hex>`).
-    pub(super) fn has(&self, hash: &str) -> bool {
+    pub(super) fn has_hash(&self, hash: &str) -> bool {
         match hash.split_once(':') {
             Some(("sha256", hex)) => hex == self.sha256,
             Some(("sha512", hex)) => hex == self.sha512,
@@ -52,7 +52,7 @@ impl PluginFile {
     }
 
     /// `LuckPerms 5.5.17`
-    pub(super) fn named(&self) -> String {
+    pub(super) fn display_name(&self) -> String {
         let PluginFacts { name, version, .. } = &self.facts;
         version.as_ref().map_or_else(|| name.clone(), |version| format!("{name} {}", one_line(version)))
     }
@@ -74,26 +74,26 @@ pub(super) enum FolderError {
         #[source]
         source: io::Error,
     },
-    #[error("`{}` is a file; give the directory that it is in, which has `server.properties` and `plugins`", .path.display())]
-    File { path: PathBuf },
+    #[error("`{}` is a file: give its directory, which has `server.properties` and `plugins`", .path.display())]
+    NotADirectory { path: PathBuf },
     #[error(
-        "`{}` is no directory of a Paper server: it has no version_history.json, no .papermc-manifest.json and no JAR of Paper; \
-         give the directory that has `server.properties` and `plugins`",
+        "`{}` is not the directory of a Paper server: it has no version_history.json, no .papermc-manifest.json and no JAR of Paper. \
+         Give the directory that has `server.properties` and `plugins`",
         .path.display()
     )]
     NoPaper { path: PathBuf },
-    #[error("`{}` runs {software}, as {file} says, and only Paper can be kept here", .path.display())]
+    #[error("`{}` runs {software}, as {file} says, and only Paper can be adopted", .path.display())]
     OtherSoftware { path: PathBuf, software: String, file: String },
-    #[error("{}", several(.0))]
-    Clashes(Vec<JarNameConflict>),
+    #[error("{}", describe_conflicts(.0))]
+    NameConflicts(Vec<JarNameConflict>),
 }
 
-fn several(clashes: &[JarNameConflict]) -> String {
-    let line = |clash: &JarNameConflict| {
-        let files = clash.files.iter().map(|file| format!("plugins/{file}")).collect::<Vec<_>>().join(" and ");
-        format!("{files} are both {}: Paper loads one of them, and which cannot be told; remove the other", clash.name)
+fn describe_conflicts(conflicts: &[JarNameConflict]) -> String {
+    let line = |conflict: &JarNameConflict| {
+        let files = conflict.files.iter().map(|file| format!("plugins/{file}")).collect::<Vec<_>>().join(" and ");
+        format!("{files} share the plugin name {}: Paper loads only one of them. Remove one", conflict.name)
     };
-    clashes.iter().map(line).collect::<Vec<_>>().join("\n")
+    conflicts.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 impl ServerDir {
@@ -101,42 +101,42 @@ impl ServerDir {
     pub(super) fn read(path: &Path) -> Result<Self, FolderError> {
         let metadata = fs::metadata(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
         if !metadata.is_dir() {
-            return Err(FolderError::File { path: path.to_owned() });
+            return Err(FolderError::NotADirectory { path: path.to_owned() });
         }
         // Distinguishes missing permissions from an empty directory.
         fs::read_dir(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
         let paper = paper_version::read(path);
         if paper.claims.is_empty() {
-            return Err(match paper.other {
+            return Err(match paper.other_software {
                 Some((software, file)) => FolderError::OtherSoftware { path: path.to_owned(), software, file },
                 None => FolderError::NoPaper { path: path.to_owned() },
             });
         }
-        let mut doubts = Vec::new();
-        let plugins = plugins(path, &mut doubts)?;
+        let mut findings = Vec::new();
+        let plugins = read_plugins(path, &mut findings)?;
         let names = plugins.iter().map(|plugin| {
             let PluginFacts { name, provides, .. } = &plugin.facts;
             (plugin.file.as_str(), std::iter::once(name).chain(provides).map(String::as_str).collect())
         });
-        let clashes = clashes(names);
-        if !clashes.is_empty() {
-            return Err(FolderError::Clashes(clashes));
+        let conflicts = find_conflicts(names);
+        if !conflicts.is_empty() {
+            return Err(FolderError::NameConflicts(conflicts));
         }
         let text = |name: &str| small_file(&path.join(name)).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let eula = text("eula.txt").is_ok_and(|text| value(&text, "eula").is_some_and(|yes| yes == "true"));
+        let eula = text("eula.txt").is_ok_and(|text| property(&text, "eula").is_some_and(|value| value == "true"));
         let properties = match text("server.properties") {
             Ok(text) => {
-                let port = |key| value(&text, key).and_then(|port| port.parse().ok());
+                let port = |key| property(&text, key).and_then(|port| port.parse().ok());
                 Properties { game_port: port("server-port"), rcon_port: port("rcon.port") }
             }
             Err(_) => Properties::default(),
         };
-        Ok(Self { paper, plugins, eula, properties, doubts })
+        Ok(Self { paper, plugins, eula, properties, findings })
     }
 }
 
 /// The value of a key in a Java properties file. The last one wins, as in Java.
-fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+fn property<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with(['#', '!']));
     let mut values = lines.filter_map(|line| {
         let (name, value) = line.split_once(['=', ':'])?;
@@ -146,7 +146,7 @@ fn value<'t>(text: &'t str, key: &str) -> Option<&'t str> {
 }
 
 /// Every JAR that Paper would load: the files directly in `plugins`, including links.
-fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile>, FolderError> {
+fn read_plugins(path: &Path, findings: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile>, FolderError> {
     let inside = path.join("plugins");
     let entries = match fs::read_dir(&inside) {
         Ok(entries) => entries,
@@ -162,23 +162,23 @@ fn plugins(path: &Path, doubts: &mut Vec<AdoptFinding>) -> Result<Vec<PluginFile
     let mut plugins = Vec::new();
     let updates = update_folder(path);
     if has_files(&inside, &updates) {
-        doubts.push(AdoptFinding::UpdateWaits { folder: one_line(&updates) });
+        findings.push(AdoptFinding::PendingUpdate { folder: one_line(&updates) });
     }
     for name in names {
         let path = inside.join(&name);
-        let file = shown(&name);
+        let file = printable(&name);
         if !is_jar(&file) {
             continue;
         }
-        match plugin(&path, &file) {
+        match read_plugin(&path, &file) {
             Ok(Some(plugin)) => {
                 if fs::symlink_metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
-                    doubts.push(AdoptFinding::Link { file });
+                    findings.push(AdoptFinding::Symlink { file });
                 }
                 plugins.push(plugin);
             }
             Ok(None) => {}
-            Err(why) => doubts.push(AdoptFinding::NotLoaded { file, why }),
+            Err(error) => findings.push(AdoptFinding::NotLoaded { file, error }),
         }
     }
     Ok(plugins)
@@ -201,19 +201,19 @@ fn update_folder(path: &Path) -> String {
     let bytes = small_file(&path.join("bukkit.yml")).unwrap_or_default();
     // Servers use SnakeYAML, which accepts duplicate keys.
     let options = serde_saphyr::options! { duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins };
-    let said = serde_saphyr::from_str_with_options::<BukkitYml>(&String::from_utf8_lossy(&bytes), options);
-    said.unwrap_or_default().settings.update_folder.unwrap_or_else(|| "update".to_owned())
+    let parsed = serde_saphyr::from_str_with_options::<BukkitYml>(&String::from_utf8_lossy(&bytes), options);
+    parsed.unwrap_or_default().settings.update_folder.unwrap_or_else(|| "update".to_owned())
 }
 
 /// Whether the update folder contains files. An empty name disables it, and `plugins` itself does not count.
 fn has_files(plugins: &Path, updates: &str) -> bool {
     let folder = plugins.join(updates);
     let is_plugins = folder.canonicalize().ok() == plugins.canonicalize().ok();
-    !updates.trim().is_empty() && !is_plugins && fs::read_dir(folder).is_ok_and(|mut waiting| waiting.next().is_some())
+    !updates.trim().is_empty() && !is_plugins && fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
 }
 
 /// Reads one file. `None` when it is not a regular file, for example a folder or a pipe.
-fn plugin(path: &Path, file: &str) -> Result<Option<PluginFile>, FactsError> {
+fn read_plugin(path: &Path, file: &str) -> Result<Option<PluginFile>, FactsError> {
     // Follows links, as Paper does.
     if !fs::metadata(path).map_err(FactsError::Open)?.is_file() {
         return Ok(None);
@@ -240,7 +240,7 @@ pub(super) fn hash_file(path: &Path) -> io::Result<[String; 2]> {
 }
 
 /// A file name that is safe to print and to write in a comment: on one line.
-pub(super) fn shown(name: &OsStr) -> String {
+pub(super) fn printable(name: &OsStr) -> String {
     one_line(&name.to_string_lossy())
 }
 
@@ -256,9 +256,9 @@ mod tests {
     #[test]
     fn property_takes_value_of_its_last_line() {
         let text = "#server-port=1\n server-port = 25566\nrcon.port:25575\nserver-port=25567\nserver-portal=1\n";
-        assert_eq!(value(text, "server-port"), Some("25567"));
-        assert_eq!(value(text, "rcon.port"), Some("25575"));
-        assert_eq!(value(text, "enable-rcon"), None);
+        assert_eq!(property(text, "server-port"), Some("25567"));
+        assert_eq!(property(text, "rcon.port"), Some("25575"));
+        assert_eq!(property(text, "enable-rcon"), None);
     }
 
     #[test]
@@ -282,6 +282,6 @@ mod tests {
 
     #[test]
     fn file_name_cannot_end_its_comment() {
-        assert_eq!(shown(OsStr::new("a\nkind: Evil.jar")), "a\u{fffd}kind: Evil.jar");
+        assert_eq!(printable(OsStr::new("a\nkind: Evil.jar")), "a\u{fffd}kind: Evil.jar");
     }
 }

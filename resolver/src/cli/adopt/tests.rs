@@ -53,7 +53,7 @@ fn catalog() -> Catalog {
 }
 
 /// The manifests for a server with these files, and the findings.
-fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
+fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {
             name: crate::jar_pattern::stem(name),
@@ -70,11 +70,12 @@ fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
         PluginFile { file: (*name).to_owned(), facts, sha256: String::new(), sha512: sha512(name) }
     };
     let files: Vec<PluginFile> = names.iter().map(plugin).collect();
-    let found = identify::IdentifiedFiles { catalog: catalog(), owners: BTreeMap::new(), otherwise: Because::Unknown };
+    let found =
+        identify::IdentifiedFiles { catalog: catalog(), owners: BTreeMap::new(), fallback_reason: Because::Unknown };
     let minecraft: Minecraft = "1.21.10".parse().unwrap();
     let origins = found.origins(&files, &minecraft);
-    let mut doubts = Vec::new();
-    let (managed, unmanaged) = sort_out("lobby", &files, &origins, &mut doubts);
+    let mut findings = Vec::new();
+    let (managed, unmanaged) = classify_plugins("lobby", &files, &origins, &mut findings);
     let draft = Draft {
         name: "lobby".to_owned(),
         namespace: None,
@@ -88,16 +89,16 @@ fn written(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let text = draft.render("lobby", now());
     let file = InputFile { name: "written".to_owned(), text: text.clone() };
     let checked = requests::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
-    for (_, answer) in answers(&found.catalog, &checked.requests, now()) {
-        compare(&answer.unwrap().lock, &draft, &files, &mut doubts);
+    for (_, result) in resolve_all(&found.catalog, &checked.requests, now()) {
+        report_differences(&result.unwrap().lock, &draft, &files, &mut findings);
     }
-    (text, doubts)
+    (text, findings)
 }
 
 #[test]
 fn adopt_groups_files_of_one_release_in_one_plugin() {
-    let (text, doubts) = written(&["EssentialsX-2.20.0.jar", "EssentialsXChat-2.20.0.jar"]);
-    assert!(doubts.is_empty(), "{doubts:?}");
+    let (text, findings) = adopt_files(&["EssentialsX-2.20.0.jar", "EssentialsXChat-2.20.0.jar"]);
+    assert!(findings.is_empty(), "{findings:?}");
     assert!(text.contains("# EssentialsX-2.20.0.jar and EssentialsXChat-2.20.0.jar, by their hashes\n"), "{text}");
     let source = "  source: {type: modrinth, project: essentialsx, jars: [EssentialsX, EssentialsXChat]}\n";
     assert!(text.contains(source), "{text}");
@@ -106,19 +107,20 @@ fn adopt_groups_files_of_one_release_in_one_plugin() {
 
 #[test]
 fn adopt_names_module_alone_but_not_main_file_alone() {
-    let (text, doubts) = written(&["EssentialsXSpawn-2.20.0.jar"]);
-    assert!(doubts.is_empty(), "{doubts:?}");
+    let (text, findings) = adopt_files(&["EssentialsXSpawn-2.20.0.jar"]);
+    assert!(findings.is_empty(), "{findings:?}");
     assert!(text.contains("jars: [EssentialsXSpawn]}"), "{text}");
-    let (text, doubts) = written(&["EssentialsX-2.20.0.jar"]);
-    assert!(doubts.is_empty(), "{doubts:?}");
+    let (text, findings) = adopt_files(&["EssentialsX-2.20.0.jar"]);
+    assert!(findings.is_empty(), "{findings:?}");
     assert!(!text.contains("jars:"), "{text}");
 }
 
 #[test]
 fn adopt_leaves_module_of_other_release_unmanaged() {
-    let (text, doubts) = written(&["EssentialsXChat-2.20.0.jar", "EssentialsX-2.21.0.jar"]);
-    let [AdoptFinding::Unmanaged { file, because: Because::OtherRelease { project }, .. }] = doubts.as_slice() else {
-        panic!("{doubts:?}")
+    let (text, findings) = adopt_files(&["EssentialsXChat-2.20.0.jar", "EssentialsX-2.21.0.jar"]);
+    let [AdoptFinding::Unmanaged { file, reason: Because::DifferentRelease { project }, .. }] = findings.as_slice()
+    else {
+        panic!("{findings:?}")
     };
     assert_eq!((file.as_str(), project.as_str()), ("EssentialsXChat-2.20.0.jar", "modrinth/essentialsx"));
     assert!(text.contains("version: \"2.21.0\"") && !text.contains("jars:"), "{text}");
@@ -126,8 +128,8 @@ fn adopt_leaves_module_of_other_release_unmanaged() {
 
 #[test]
 fn adopt_names_file_in_full_when_it_prefixes_another() {
-    let (text, doubts) = written(&["Lights-1.0.jar", "Lights-1.0-lite.jar"]);
-    assert!(doubts.is_empty(), "{doubts:?}\n{text}");
+    let (text, findings) = adopt_files(&["Lights-1.0.jar", "Lights-1.0-lite.jar"]);
+    assert!(findings.is_empty(), "{findings:?}\n{text}");
     assert!(text.contains("jars: [\"Lights-1.0\", \"Lights-1.0-lite\"]}"), "{text}");
 }
 

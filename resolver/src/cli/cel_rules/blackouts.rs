@@ -6,60 +6,52 @@ use jiff::Timestamp;
 use super::CelViolations;
 
 /// Syntax of both kinds.
-const BOTH: &str = "write `from` and `to` for once, such as `from: \"2026-12-20T00:00:00+01:00\"`; or `cron` and `duration` \
-                    for again and again, such as `cron: \"0 18 * * 5\"`, `duration: 6h`";
+const SYNTAX: &str = "write `from` and `to` for a single blackout, such as `from: \"2026-12-20T00:00:00+01:00\"`, or `cron` and `duration` \
+                    for a recurring one, such as `cron: \"0 18 * * 5\"`, `duration: 6h`";
 
 impl CelViolations {
-    pub(super) fn blackout(&mut self, path: &str, blackout: &Blackout) {
+    pub(super) fn check_blackout(&mut self, path: &str, blackout: &Blackout) {
         let Blackout { name: _, from, to, cron, duration, time_zone } = blackout;
         let once = from.is_some() || to.is_some();
         let of_a_cron = [("duration", duration.is_some()), ("timeZone", time_zone.is_some())];
         match (once, cron) {
-            (true, Some(_)) => self.complain(path, "comes once and again and again", BOTH),
-            (false, None) => self.complain(path, "does not say when", BOTH),
+            (true, Some(_)) => self.add(path, "is both single and recurring", SYNTAX),
+            (false, None) => self.add(path, "has no time", SYNTAX),
             (false, Some(_)) if duration.is_none() => {
-                self.complain(
-                    &format!("{path}.duration"),
-                    "is missing",
-                    "write how long it lasts, such as `duration: 6h`",
-                );
+                self.add(&format!("{path}.duration"), "is missing", "write how long it lasts, such as `duration: 6h`");
             }
             (false, Some(_)) => {}
             (true, None) => {
                 for (field, _) in of_a_cron.into_iter().filter(|(_, written)| *written) {
-                    self.complain(
+                    self.add(
                         &format!("{path}.{field}"),
-                        "belongs to a `cron`",
-                        "remove it: `from` and `to` say it all",
+                        "is only for a `cron`",
+                        "remove it: `from` and `to` are sufficient",
                     );
                 }
-                self.span(path, from.as_deref(), to.as_deref());
+                self.check_span(path, from.as_deref(), to.as_deref());
             }
         }
-        self.zone(&format!("{path}.timeZone"), time_zone.as_ref());
+        self.check_zone(&format!("{path}.timeZone"), time_zone.as_ref());
     }
 
-    fn span(&mut self, path: &str, from: Option<&str>, to: Option<&str>) {
+    fn check_span(&mut self, path: &str, from: Option<&str>, to: Option<&str>) {
         let mut read = |field: &str, text: Option<&str>| -> Option<Timestamp> {
             let path = format!("{path}.{field}");
             let Some(text) = text else {
-                self.complain(&path, "is missing", "write both `from` and `to`");
+                self.add(&path, "is missing", "write both `from` and `to`");
                 return None;
             };
             let read = text.parse();
             if read.is_err() {
-                self.complain(
-                    &path,
-                    &format!("is `{text}`, which no calendar has"),
-                    "write a day and a time that exist",
-                );
+                self.add(&path, &format!("is `{text}`, which does not exist"), "write a day and a time that exist");
             }
             read.ok()
         };
         if let (Some(from), Some(to)) = (read("from", from), read("to", to))
             && to <= from
         {
-            self.complain(&format!("{path}.to"), "is not later than `from`", "write the later instant as `to`");
+            self.add(&format!("{path}.to"), "is not later than `from`", "write the later instant as `to`");
         }
     }
 }
@@ -70,7 +62,7 @@ mod tests {
 
     use super::super::check_server;
 
-    fn complaints(blackouts: &Value) -> String {
+    fn violations(blackouts: &Value) -> String {
         let schedule = json!({"maintenanceWindow": {"cron": "@daily"}, "blackouts": blackouts});
         let server = serde_json::from_value(json!({
             "apiVersion": "nightshift.dev/v1alpha1", "kind": "PaperMCServer", "metadata": {"name": "lobby"},
@@ -86,8 +78,8 @@ mod tests {
             {"name": "once", "from": "2026-12-20T00:00:00+01:00", "to": "2027-01-07T00:00:00Z"},
             {"name": "again", "cron": "0 18 * * 5", "duration": "6h", "timeZone": "Europe/Berlin"},
         ]);
-        assert_eq!(complaints(&good), "");
-        insta::assert_snapshot!(complaints(&json!([
+        assert_eq!(violations(&good), "");
+        insta::assert_snapshot!(violations(&json!([
             {"name": "when"},
             {"name": "both", "from": "2026-12-20T00:00:00Z", "cron": "@daily"},
             {"name": "endless", "from": "2026-12-20T00:00:00Z"},
@@ -95,15 +87,15 @@ mod tests {
             {"name": "mixed", "from": "2026-02-30T00:00:00Z", "to": "2026-12-20T00:00:00Z", "duration": "6h"},
             {"name": "backwards", "from": "2026-12-20T00:00:00Z", "to": "2026-12-19T00:00:00Z"},
             {"name": "zone", "cron": "@daily", "duration": "6h", "timeZone": "Europe/Berlim"},
-        ])), @r##"
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[0]` does not say when; write `from` and `to` for once, such as `from: "2026-12-20T00:00:00+01:00"`; or `cron` and `duration` for again and again, such as `cron: "0 18 * * 5"`, `duration: 6h`
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[1]` comes once and again and again; write `from` and `to` for once, such as `from: "2026-12-20T00:00:00+01:00"`; or `cron` and `duration` for again and again, such as `cron: "0 18 * * 5"`, `duration: 6h`
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[2].to` is missing; write both `from` and `to`
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[3].duration` is missing; write how long it lasts, such as `duration: 6h`
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].duration` belongs to a `cron`; remove it: `from` and `to` say it all
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].from` is `2026-02-30T00:00:00Z`, which no calendar has; write a day and a time that exist
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[5].to` is not later than `from`; write the later instant as `to`
-        PaperMCServer lobby: `spec.updateSchedule.blackouts[6].timeZone` is `Europe/Berlim`, which is no time zone; did you mean `Europe/Berlin`?
-        "##);
+        ])), @r#"
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[0]` has no time. Write `from` and `to` for a single blackout, such as `from: "2026-12-20T00:00:00+01:00"`, or `cron` and `duration` for a recurring one, such as `cron: "0 18 * * 5"`, `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[1]` is both single and recurring. Write `from` and `to` for a single blackout, such as `from: "2026-12-20T00:00:00+01:00"`, or `cron` and `duration` for a recurring one, such as `cron: "0 18 * * 5"`, `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[2].to` is missing. Write both `from` and `to`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[3].duration` is missing. Write how long it lasts, such as `duration: 6h`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].duration` is only for a `cron`. Remove it: `from` and `to` are sufficient
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[4].from` is `2026-02-30T00:00:00Z`, which does not exist. Write a day and a time that exist
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[5].to` is not later than `from`. Write the later instant as `to`
+        PaperMCServer lobby: `spec.updateSchedule.blackouts[6].timeZone` is `Europe/Berlim`, which is not a time zone. Did you mean `Europe/Berlin`?
+        "#);
     }
 }

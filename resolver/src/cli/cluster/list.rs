@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::error::ClusterError;
 
 /// Objects per page, as in kubectl.
-const PAGE: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 
 /// All objects of this kind in the namespace, or in all namespaces. They are untyped, because one unreadable object
 /// must not hide the others.
@@ -24,9 +24,9 @@ pub(super) async fn list<K: Resource<DynamicType = ()>>(
         None => Api::all_with(client.clone(), &kind),
     };
     let mut objects = Vec::new();
-    let mut page = ListParams::default().limit(PAGE);
+    let mut page = ListParams::default().limit(PAGE_SIZE);
     loop {
-        let list = api.list(&page).await.map_err(|error| refused(error, &kind, namespace, url))?;
+        let list = api.list(&page).await.map_err(|error| classify_error(error, &kind, namespace, url))?;
         objects.extend(list.items.into_iter().filter_map(|object| serde_json::to_value(object).ok()));
         match list.metadata.continue_.filter(|next| !next.is_empty()) {
             Some(next) => page = page.continue_token(&next),
@@ -36,7 +36,7 @@ pub(super) async fn list<K: Resource<DynamicType = ()>>(
 }
 
 /// Converts the objects that this command can read, and adds a note for each of the others.
-pub(super) fn typed<T, E: Display>(
+pub(super) fn deserialize_all<T, E: Display>(
     objects: Vec<Value>,
     read: impl Fn(Value) -> Result<T, E>,
     notes: &mut Vec<String>,
@@ -47,23 +47,23 @@ pub(super) fn typed<T, E: Display>(
         let name = format!("{} {}/{}", object["kind"].as_str().unwrap_or("object"), text("namespace"), text("name"));
         match read(object) {
             Ok(object) => typed.push(object),
-            Err(error) => notes.push(format!("{name} is left aside: this command cannot read it ({error})")),
+            Err(error) => notes.push(format!("{name} is ignored: this command cannot read it ({error})")),
         }
     }
     typed
 }
 
-fn refused(error: Error, kind: &ApiResource, namespace: Option<&str>, url: &str) -> ClusterError {
+fn classify_error(error: Error, kind: &ApiResource, namespace: Option<&str>, url: &str) -> ClusterError {
     let url = url.to_owned();
     let resource = format!("{}.{}", kind.plural, kind.group);
-    let place = namespace.map_or_else(|| "all namespaces".to_owned(), |name| format!("namespace `{name}`"));
+    let scope = namespace.map_or_else(|| "all namespaces".to_owned(), |name| format!("namespace `{name}`"));
     if let Error::Api(status) = &error {
-        let said = status.message.clone();
+        let message = status.message.clone();
         return match status.code {
-            401 => ClusterError::Unauthorized { url, said },
-            403 => ClusterError::Forbidden { resource, place, said },
+            401 => ClusterError::Unauthorized { url, message },
+            403 => ClusterError::Forbidden { resource, scope, message },
             404 => ClusterError::NotInstalled { url, resource },
-            _ => ClusterError::Refused { url, resource, said },
+            _ => ClusterError::Refused { url, resource, message },
         };
     }
     let is_unreadable = matches!(error, Error::SerdeError(_) | Error::FromUtf8(_));

@@ -5,10 +5,10 @@
 pub(super) struct ServerName(pub(super) String);
 
 /// Accepted kinds before the `/`: the names in the CRD, and the common word.
-const SERVER: [&str; 5] = ["server", "servers", "papermcserver", "papermcservers", "pmc"];
+const SERVER_KINDS: [&str; 5] = ["server", "servers", "papermcserver", "papermcservers", "pmc"];
 
 /// Suffixes of a fully written kind. The longer one is first, because it ends with the other.
-const GROUPS: [&str; 2] = [".v1alpha1.nightshift.dev", ".nightshift.dev"];
+const GROUP_SUFFIXES: [&str; 2] = [".v1alpha1.nightshift.dev", ".nightshift.dev"];
 
 /// Parses `server/lobby` or `lobby`.
 pub(super) fn parse(text: &str) -> Result<ServerName, String> {
@@ -21,20 +21,20 @@ pub(super) fn parse(text: &str) -> Result<ServerName, String> {
     }
     let Some(kind) = kind else { return Ok(ServerName(name.to_owned())) };
     let written = kind.to_lowercase();
-    let without_group = GROUPS.iter().find_map(|group| written.strip_suffix(group)).unwrap_or(&written);
-    if SERVER.contains(&without_group) {
+    let without_group = GROUP_SUFFIXES.iter().find_map(|group| written.strip_suffix(group)).unwrap_or(&written);
+    if SERVER_KINDS.contains(&without_group) {
         return Ok(ServerName(name.to_owned()));
     }
     Err(match without_group {
-        "plugin" | "plugins" => "ask about a server that it is on: write `server/lobby`".to_owned(),
+        "plugin" | "plugins" => "name a server that has it: write `server/lobby`".to_owned(),
         _ => format!(
-            "`{kind}` is no kind of server: write `server/{name}`; if it is the namespace, `server/{name} -n {kind}`"
+            "`{kind}` is not a kind of server: write `server/{name}`, or `server/{name} -n {kind}` if it is the namespace"
         ),
     })
 }
 
 /// Like [`parse`], but a namespace may precede the `/`, as answers write it: `games/lobby`.
-pub(super) fn with_namespace(text: &str) -> (Option<String>, ServerName) {
+pub(super) fn parse_with_namespace(text: &str) -> (Option<String>, ServerName) {
     match (parse(text), text.split_once('/')) {
         (Err(_), Some((namespace, name))) => (Some(namespace.to_owned()), ServerName(name.to_owned())),
         (Ok(name), _) => (None, name),
@@ -65,14 +65,14 @@ mod tests {
     #[test]
     fn server_name_prefix_is_namespace_unless_kind() {
         let lobby = ServerName("lobby".to_owned());
-        assert_eq!(with_namespace("games/lobby"), (Some("games".to_owned()), lobby.clone()));
-        assert_eq!(with_namespace("server/lobby"), (None, lobby.clone()));
-        assert_eq!(with_namespace("lobby"), (None, lobby));
+        assert_eq!(parse_with_namespace("games/lobby"), (Some("games".to_owned()), lobby.clone()));
+        assert_eq!(parse_with_namespace("server/lobby"), (None, lobby.clone()));
+        assert_eq!(parse_with_namespace("lobby"), (None, lobby));
     }
 
     #[test]
     fn server_name_error_shows_correct_form() {
-        assert!(parse("games/lobby").unwrap_err().ends_with("`server/lobby -n games`"));
+        assert!(parse("games/lobby").unwrap_err().contains("`server/lobby -n games`"));
         assert!(parse("plugin/viaversion").unwrap_err().contains("`server/lobby`"));
         assert!(parse("server/games/lobby").unwrap_err().contains("`-n`"));
         assert!(parse("server/").is_err());

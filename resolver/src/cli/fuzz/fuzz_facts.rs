@@ -2,13 +2,13 @@
 
 use std::cell::Cell;
 
-use fixtures::fuzz::mutated;
+use fixtures::fuzz::mutate;
 use serde_json::json;
 
 use super::many;
 use crate::compatibility_facts::CompatibilityFacts;
-use crate::fuzzed::{LONGEST_ERROR, always, edits, in_time, text};
-use crate::upstream::in_words;
+use crate::mutate::{MAX_ERROR_LENGTH, edits, for_all, text, within_time_limit};
+use crate::upstream::format_chain;
 
 /// Facts in every accepted form.
 const GOOD: &str = r#"# What nobody's page says
@@ -31,18 +31,23 @@ facts:
 "#;
 
 /// Whether the text was read. Facts are unchanged after they are written and read again, and errors are short.
-fn is_read(text: &str) -> bool {
-    match CompatibilityFacts::read(text) {
+fn check_read(text: &str) -> bool {
+    match CompatibilityFacts::parse(text) {
         Ok(facts) => {
             let again = json!({"facts": facts.all()}).to_string();
-            assert_eq!(CompatibilityFacts::read(&again).unwrap_or_else(|fault| panic!("{fault}: {again}")), facts);
+            assert_eq!(CompatibilityFacts::parse(&again).unwrap_or_else(|error| panic!("{error}: {again}")), facts);
             true
         }
-        Err(fault) => {
-            let said = in_words(&fault);
-            assert!(said.len() < LONGEST_ERROR, "{} bytes: {}", said.len(), said.chars().take(400).collect::<String>());
+        Err(error) => {
+            let message = format_chain(&error);
+            assert!(
+                message.len() < MAX_ERROR_LENGTH,
+                "{} bytes: {}",
+                message.len(),
+                message.chars().take(400).collect::<String>()
+            );
             let spoiled = |c: char| c.is_control() && c != '\n';
-            assert!(!said.contains(spoiled), "{said:?}");
+            assert!(!message.contains(spoiled), "{message:?}");
             false
         }
     }
@@ -50,15 +55,15 @@ fn is_read(text: &str) -> bool {
 
 #[test]
 fn facts_text_is_read_or_refused_briefly() {
-    assert!(is_read(GOOD));
-    always(300, &text(), |text| {
-        is_read(&text);
+    assert!(check_read(GOOD));
+    for_all(300, &text(), |text| {
+        check_read(&text);
         Ok(())
     });
     let (read, refused) = (Cell::new(0_u32), Cell::new(0_u32));
-    always(500, &edits(), |edits| {
-        let text = String::from_utf8_lossy(&mutated(GOOD.as_bytes(), GOOD.as_bytes(), &edits)).into_owned();
-        let count = if is_read(&text) { &read } else { &refused };
+    for_all(500, &edits(), |edits| {
+        let text = String::from_utf8_lossy(&mutate(GOOD.as_bytes(), GOOD.as_bytes(), &edits)).into_owned();
+        let count = if check_read(&text) { &read } else { &refused };
         count.set(count.get() + 1);
         Ok(())
     });
@@ -73,7 +78,7 @@ fn long_and_deep_facts_are_read_in_time() {
             "- {{plugin: {plugin}, releases: '{releases}', requires: {{plugin: b, version: '*'}}, source: {source}, date: {date}}}\n"
         )
     };
-    for (what, text) in [
+    for (label, text) in [
         ("a long name", format!("facts:\n{}", one(&long, "*", "s", "2026-01-01"))),
         ("a long range", format!("facts:\n{}", one("a", &long, "s", "2026-01-01"))),
         ("many conditions", format!("facts:\n{}", one("a", &">=1, ".repeat(1 << 15), "s", "2026-01-01"))),
@@ -87,6 +92,6 @@ fn long_and_deep_facts_are_read_in_time() {
         ("aliases", "*a ".repeat(1 << 16)),
         ("anchors", "&a ".repeat(1 << 16)),
     ] {
-        in_time(what, || assert!(!is_read(&text), "{what}"));
+        within_time_limit(label, || assert!(!check_read(&text), "{label}"));
     }
 }

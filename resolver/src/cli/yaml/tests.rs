@@ -9,7 +9,7 @@ fn yaml_value_knows_its_line_and_source_text() {
     let documents = read(text).unwrap();
     assert_eq!(documents.len(), 2, "what is empty is no document");
     let version = documents[0].get("spec").unwrap().get("version").unwrap();
-    assert_eq!((version.line, version.written(text)), (4, Some("1.20")));
+    assert_eq!((version.line, version.source_text(text)), (4, Some("1.20")));
     assert_eq!(documents[0].line_of("spec.list"), 5);
     assert_eq!(documents[0].line_of("spec.absent.further"), 3);
     assert_eq!(documents[1].line_of("kind"), 10);
@@ -28,7 +28,7 @@ fn yaml_anchors_and_merges_resolve_like_kubectl() {
 fn invalid_yaml_is_refused_with_its_line() {
     let refused = read("kind: A\nspec: {a: 1\nmetadata: b\n").unwrap_err();
     assert!(refused.line >= 2, "{refused:?}");
-    assert!(!refused.said.is_empty());
+    assert!(!refused.problem.is_empty());
     let twice = read("kind: A\nkind: B\n").unwrap_err();
     assert_eq!(twice.line, 2, "{twice:?}");
 }

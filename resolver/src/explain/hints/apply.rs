@@ -12,34 +12,36 @@ use crate::unmanaged_jar::UnmanagedPlugins;
 /// Applies a step to the request of this server.
 pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
     let mut on = |object: &str, change: &dyn Fn(&mut PluginRequest)| {
-        request.plugins.iter_mut().filter(|wish| wish.object == object).for_each(change);
+        request.plugins.iter_mut().filter(|plugin_request| plugin_request.object == object).for_each(change);
     };
     match step {
         HintStep::WaitUntil { at } => *now = (*now).max(*at),
-        HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|wish| {
-            wish.compatibility = Some(CompatibilityOverride {
+        HintStep::AllowMinecraft { object, minecraft_versions, releases } => on(object, &|plugin_request| {
+            plugin_request.compatibility = Some(CompatibilityOverride {
                 mode: OverrideMode::Add,
                 minecraft: minecraft_versions.clone(),
                 releases: releases.clone(),
             });
         }),
-        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => on(object, &|wish| {
-            wish.compatibility = Some(CompatibilityOverride {
+        HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => on(object, &|plugin_request| {
+            plugin_request.compatibility = Some(CompatibilityOverride {
                 mode: *mode,
                 minecraft: minecraft_versions.clone(),
                 releases: releases.clone(),
             });
         }),
-        HintStep::DropOverride { object } => on(object, &|wish| wish.compatibility = None),
-        HintStep::NoPluginDelay { object } => on(object, &|wish| wish.delay = SignedDuration::ZERO),
-        HintStep::AllowDowngrade { object } => on(object, &|wish| wish.allow_downgrade = true),
-        HintStep::Release { object, by } => on(object, &|wish| wish.hold = wish.hold.filter(|holds| holds != by)),
-        HintStep::PluginChannel { object, channel } => on(object, &|wish| wish.channel = *channel),
+        HintStep::DropOverride { object } => on(object, &|plugin_request| plugin_request.compatibility = None),
+        HintStep::NoPluginDelay { object } => on(object, &|plugin_request| plugin_request.delay = SignedDuration::ZERO),
+        HintStep::AllowDowngrade { object } => on(object, &|plugin_request| plugin_request.allow_downgrade = true),
+        HintStep::Release { object, by } => {
+            on(object, &|plugin_request| plugin_request.hold = plugin_request.hold.filter(|hold| hold != by));
+        }
+        HintStep::PluginChannel { object, channel } => on(object, &|plugin_request| plugin_request.channel = *channel),
         HintStep::UnpinPlugin { object } | HintStep::PluginPerServer { object } => {
-            on(object, &|wish| wish.version = VersionRequest::Auto);
+            on(object, &|plugin_request| plugin_request.version = VersionRequest::Auto);
         }
         HintStep::PinPlugin { object, version } => {
-            on(object, &|wish| wish.version = VersionRequest::Pin { version: version.clone() });
+            on(object, &|plugin_request| plugin_request.version = VersionRequest::Pin { version: version.clone() });
         }
         HintStep::NoServerDelay => request.delay = SignedDuration::ZERO,
         HintStep::ServerChannel { channel } => request.channel = *channel,
@@ -78,8 +80,8 @@ pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep)
         }
         HintStep::TrustSiblings => request.hotfix_siblings = HotfixSiblings::Trust,
         HintStep::AssumeUnlisted => request.unlisted = Unlisted::Assume,
-        HintStep::DropRequirement { object, plugin } => on(object, &|wish| {
-            wish.requires.retain(|requirement| requirement.plugin != *plugin);
+        HintStep::DropRequirement { object, plugin } => on(object, &|plugin_request| {
+            plugin_request.requires.retain(|requirement| requirement.plugin != *plugin);
         }),
         HintStep::PinServer { version, build: None } => request.paper = PaperRequest::Pin { version: version.clone() },
         HintStep::PinServer { version, build: Some(build) } => {

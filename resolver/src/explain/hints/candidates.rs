@@ -14,97 +14,106 @@ use crate::unusable::{GroupSplit, Unusable};
 use crate::version::{Minecraft, glob};
 
 /// Steps against shared plugins that are one version on several servers: any of them alone is a candidate.
-pub(super) fn against_one_version(asked: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
+pub(super) fn against_one_version(context: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
     let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
     let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
     // Each costs a solver run of the group. If no server runs yet, downgrades are not blocked.
-    if asked.company.is_some_and(|company| company.seats.iter().any(|seat| seat.request.running.is_some())) {
+    if context.group.is_some_and(|group| group.views.iter().any(|view| view.request.running.is_some())) {
         steps.extend(objects().map(|object| HintStep::AllowDowngrade { object }));
     }
     steps
 }
 
 /// Steps against a constraint of a Plugin: remove the entry.
-fn without(asked: &ExplainContext<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
+fn drop_requirement(context: &ExplainContext<'_, '_>, fact: &UsedFact) -> Vec<HintStep> {
     let FactSource::Plugin { object } = &fact.says else { return Vec::new() };
-    let wishes = asked.world.request.plugins.iter().filter(|wish| wish.object == *object);
-    let lines = wishes.flat_map(|wish| &wish.requires).filter(|line| line.version == fact.range);
-    lines.map(|line| HintStep::DropRequirement { object: object.clone(), plugin: line.plugin.clone() }).collect()
+    let plugin_requests =
+        context.candidates.request.plugins.iter().filter(|plugin_request| plugin_request.object == *object);
+    let requirements = plugin_requests
+        .flat_map(|plugin_request| &plugin_request.requires)
+        .filter(|requirement| requirement.version == fact.range);
+    requirements
+        .map(|requirement| HintStep::DropRequirement { object: object.clone(), plugin: requirement.plugin.clone() })
+        .collect()
 }
 
 /// The steps against each unmet need of a blocker. With at most one need, a single list with the steps against all its
 /// reasons.
-pub(super) fn blockers_of(
-    asked: &ExplainContext<'_, '_>,
-    holder: &Blocker,
+pub(super) fn step_lists_for_blocker(
+    context: &ExplainContext<'_, '_>,
+    blocker: &Blocker,
     minecraft: &Minecraft,
 ) -> Vec<Vec<HintStep>> {
-    match holder.lacks.as_slice() {
-        lacks @ [_, _, ..] => lacks.iter().map(|lack| against_lack(asked, lack, minecraft)).collect(),
-        [_] | [] => match (&holder.object, &holder.both) {
-            (Some(object), Some(both)) => against_both(asked, object, both, minecraft),
-            _ => vec![against_holder(asked, holder, minecraft)],
+    match blocker.lacks.as_slice() {
+        lacks @ [_, _, ..] => lacks.iter().map(|need| against_unmet_need(context, need, minecraft)).collect(),
+        [_] | [] => match (&blocker.object, &blocker.both) {
+            (Some(object), Some(both)) => against_both(context, object, both, minecraft),
+            _ => vec![against_blocker(context, blocker, minecraft)],
         },
     }
 }
 
 /// Steps for a release that is blocked by a reason of its own and by its list: one list of steps for each.
 fn against_both(
-    asked: &ExplainContext<'_, '_>,
+    context: &ExplainContext<'_, '_>,
     object: &str,
     both: &IneligibleCandidate,
     minecraft: &Minecraft,
 ) -> Vec<Vec<HintStep>> {
-    let listed = allow(asked.world.request, object, minecraft, &both.version);
-    vec![against_release(asked, object, &both.unusable), listed.into_iter().collect()]
+    let listed = allow_release(context.candidates.request, object, minecraft, &both.version);
+    vec![against_release(context, object, &both.unusable), listed.into_iter().collect()]
 }
 
 /// Steps against each blocker in a fact of an unsolvable request. Returns at least one list.
-pub(super) fn blockers_of_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
+pub(super) fn step_lists_for_reason(context: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<Vec<HintStep>> {
     if let Reason::NotListed { object: Some(object), both: Some(both), papers, .. } = reason
         && let Some(span) = papers.last()
     {
-        return against_both(asked, object, both, &span.to);
+        return against_both(context, object, both, &span.to);
     }
-    vec![against_reason(asked, reason)]
+    vec![against_reason(context, reason)]
 }
 
 /// Steps against a blocker, lowest risk first.
-pub(super) fn against_holder(asked: &ExplainContext<'_, '_>, holder: &Blocker, minecraft: &Minecraft) -> Vec<HintStep> {
+pub(super) fn against_blocker(
+    context: &ExplainContext<'_, '_>,
+    blocker: &Blocker,
+    minecraft: &Minecraft,
+) -> Vec<HintStep> {
     let down = |nearly: &IneligibleCandidate| matches!(nearly.unusable, Unusable::Older { .. });
-    let Some(object) = holder.object.as_deref() else {
-        let newest = holder.newest.as_ref().filter(|_| holder.waits_for_a_list());
-        let mut steps = match (&holder.nearly, newest) {
-            (Some(nearly), _) => against_needed(asked, &holder.name, &nearly.unusable),
-            (None, Some(newest)) => against_list(asked, None, &holder.name, minecraft, newest),
+    let Some(object) = blocker.object.as_deref() else {
+        let newest = blocker.newest.as_ref().filter(|_| blocker.waits_for_listing());
+        let mut steps = match (&blocker.nearly, newest) {
+            (Some(nearly), _) => against_needed(context, &blocker.name, &nearly.unusable),
+            (None, Some(newest)) => against_list(context, None, &blocker.name, minecraft, newest),
             (None, None) => Vec::new(),
         };
-        steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
-        let mut files = asked.world.request.unmanaged.iter().map(|jar| &jar.file);
-        steps.extend(files.find(|file| holder.needed_by.contains(file)).map(|_| HintStep::IgnoreUnmanaged));
+        steps.extend(blocker.lacks.iter().flat_map(|need| against_unmet_need(context, need, minecraft)));
+        let mut files = context.candidates.request.unmanaged.iter().map(|jar| &jar.file);
+        steps.extend(files.find(|file| blocker.needed_by.contains(file)).map(|_| HintStep::IgnoreUnmanaged));
         return steps;
     };
-    if holder.pinned.is_some() {
+    if blocker.pinned.is_some() {
         let unpin = HintStep::UnpinPlugin { object: object.to_owned() };
-        return correct_plugin(asked, holder, object, minecraft).into_iter().chain([unpin]).collect();
+        return correct_plugin(context, blocker, object, minecraft).into_iter().chain([unpin]).collect();
     }
     let (downs, nearer): (Vec<&IneligibleCandidate>, Vec<&IneligibleCandidate>) =
-        holder.nearly.iter().partition(|nearly| down(nearly));
+        blocker.nearly.iter().partition(|nearly| down(nearly));
     let around = |of: &[&IneligibleCandidate]| -> Vec<HintStep> {
-        of.iter().flat_map(|nearly| against_release(asked, object, &nearly.unusable)).collect()
+        of.iter().flat_map(|nearly| against_release(context, object, &nearly.unusable)).collect()
     };
     let mut steps = around(&nearer);
-    steps.extend(holder.facts.iter().flat_map(|fact| without(asked, fact)));
-    steps.extend(holder.lacks.iter().flat_map(|lack| against_lack(asked, lack, minecraft)));
-    let request = asked.world.request;
+    steps.extend(blocker.facts.iter().flat_map(|fact| drop_requirement(context, fact)));
+    steps.extend(blocker.lacks.iter().flat_map(|need| against_unmet_need(context, need, minecraft)));
+    let request = context.candidates.request;
     let lacks_a_list =
         |nearly: &&IneligibleCandidate| matches!(nearly.unusable, Unusable::Unlisted | Unusable::SoftwareUnsaid { .. });
-    if let Some(nearly) = holder.nearly.as_ref().filter(lacks_a_list) {
-        steps.extend(allow(request, object, minecraft, &nearly.version));
+    if let Some(nearly) = blocker.nearly.as_ref().filter(lacks_a_list) {
+        steps.extend(allow_release(request, object, minecraft, &nearly.version));
     }
     // An override cannot help if the server refuses the release.
-    if let Some(newest) = holder.newest.as_ref().filter(|newest| newest.refuses.is_none()) {
-        steps.extend(against_list(asked, Some(object), &holder.name, minecraft, newest));
+    if let Some(newest) = blocker.newest.as_ref().filter(|newest| newest.refuses.is_none()) {
+        steps.extend(against_list(context, Some(object), &blocker.name, minecraft, newest));
     }
     // A downgrade is irreversible, so it comes last.
     steps.extend(around(&downs));
@@ -114,29 +123,29 @@ pub(super) fn against_holder(asked: &ExplainContext<'_, '_>, holder: &Blocker, m
 /// The step that corrects a plugin's pin of a nonexistent version to the nearest existing release that works on a
 /// Minecraft version.
 fn correct_plugin(
-    asked: &ExplainContext<'_, '_>,
-    holder: &Blocker,
+    context: &ExplainContext<'_, '_>,
+    blocker: &Blocker,
     object: &str,
     minecraft: &Minecraft,
 ) -> Option<HintStep> {
-    let world = asked.world;
-    let shelf = world.shelves.iter().find(|shelf| shelf.name() == holder.name)?;
-    let would_do = shelf.would_do(world.papers.iter().position(|paper| paper.version.minecraft == *minecraft)?);
-    let goes = |version: &&String| {
-        let mut releases = shelf.releases.iter().enumerate();
-        releases.any(|(place, stocked)| stocked.release.version == **version && would_do.has(place + 1))
+    let candidates = context.candidates;
+    let plugin = candidates.plugins.iter().find(|plugin| plugin.name() == blocker.name)?;
+    let usable = plugin.usable_on(candidates.papers.iter().position(|paper| paper.version.minecraft == *minecraft)?);
+    let is_usable = |version: &&String| {
+        let mut releases = plugin.releases.iter().enumerate();
+        releases.any(|(position, candidate)| candidate.release.version == **version && usable.has(position + 1))
     };
-    let version = holder.nearest.iter().find(goes)?.clone();
+    let version = blocker.nearest.iter().find(is_usable)?.clone();
     Some(HintStep::PinPlugin { object: object.to_owned(), version })
 }
 
 /// The step that pins the server to this Minecraft version instead of its own, with its build if a build is pinned.
-pub(super) fn correct_server(asked: &ExplainContext<'_, '_>, version: &Minecraft) -> Option<HintStep> {
-    let build = match &asked.world.request.paper {
+pub(super) fn correct_server(context: &ExplainContext<'_, '_>, version: &Minecraft) -> Option<HintStep> {
+    let build = match &context.candidates.request.paper {
         PaperRequest::Auto | PaperRequest::Latest => return None,
         PaperRequest::Pin { .. } => None,
         PaperRequest::BuildPin { .. } => {
-            let mut papers = asked.world.papers.iter();
+            let mut papers = context.candidates.papers.iter();
             Some(papers.find(|paper| paper.version.minecraft == *version)?.build?.number)
         }
     };
@@ -145,10 +154,12 @@ pub(super) fn correct_server(asked: &ExplainContext<'_, '_>, version: &Minecraft
 
 /// The override that allows a release on a Minecraft version. An existing override keeps its mode and its other
 /// entries.
-fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
-    let wish = request.plugins.iter().find(|wish| wish.object == object)?;
+fn allow_release(request: &Request, object: &str, minecraft: &Minecraft, release: &str) -> Option<HintStep> {
+    let plugin_request = request.plugins.iter().find(|plugin_request| plugin_request.object == object)?;
     let object = object.to_owned();
-    let Some(says @ CompatibilityOverride { mode, minecraft: versions, releases }) = &wish.compatibility else {
+    let Some(user_override @ CompatibilityOverride { mode, minecraft: versions, releases }) =
+        &plugin_request.compatibility
+    else {
         let (minecraft_versions, releases) = (vec![minecraft.to_string()], vec![release.to_owned()]);
         return Some(HintStep::AllowMinecraft { object, minecraft_versions, releases });
     };
@@ -168,7 +179,7 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
         minecraft_versions.push(minecraft.to_string());
         minecraft_versions.dedup();
     }
-    if !says.is_about(release) {
+    if !user_override.is_about(release) {
         releases.push(release.to_owned());
     }
     Some(match mode {
@@ -182,30 +193,31 @@ fn allow(request: &Request, object: &str, minecraft: &Minecraft, release: &str) 
 /// Steps if the list of a release does not name a Minecraft version: allow the version on its Plugin or on a new one,
 /// or trust a hotfix sibling.
 fn against_list(
-    asked: &ExplainContext<'_, '_>,
+    context: &ExplainContext<'_, '_>,
     object: Option<&str>,
     plugin: &str,
     minecraft: &Minecraft,
     release: &ListedRelease,
 ) -> Vec<HintStep> {
     let allowed = match object {
-        Some(object) => allow(asked.world.request, object, minecraft, &release.version),
-        None => allow_needed(asked, plugin, minecraft, &release.version),
+        Some(object) => allow_release(context.candidates.request, object, minecraft, &release.version),
+        None => allow_dependency(context, plugin, minecraft, &release.version),
     };
     allowed.into_iter().chain(release.sibling.as_ref().map(|_| HintStep::TrustSiblings)).collect()
 }
 
 /// The Plugin to create for a dependency, so that this release of it may run on a Minecraft version.
-fn allow_needed(
-    asked: &ExplainContext<'_, '_>,
+fn allow_dependency(
+    context: &ExplainContext<'_, '_>,
     plugin: &str,
     minecraft: &Minecraft,
     release: &str,
 ) -> Option<HintStep> {
-    let shelf = asked.world.shelves.iter().find(|shelf| shelf.name() == plugin)?;
-    let objects = asked_for_it(asked, plugin);
-    let projects = [(plugin.to_owned(), shelf.project.key.clone())];
-    let HintStep::AddPlugins { mut plugins } = propose(asked.world.request, objects.first()?, &projects) else {
+    let plugin_candidates =
+        context.candidates.plugins.iter().find(|plugin_candidates| plugin_candidates.name() == plugin)?;
+    let objects = requesting_objects(context, plugin);
+    let projects = [(plugin.to_owned(), plugin_candidates.project.key.clone())];
+    let HintStep::AddPlugins { mut plugins } = propose(context.candidates.request, objects.first()?, &projects) else {
         return None;
     };
     for proposal in &mut plugins {
@@ -215,7 +227,7 @@ fn allow_needed(
     Some(HintStep::AddPlugins { plugins })
 }
 
-fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
+fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
     let object = object.to_owned();
     match unusable {
         Unusable::HeldBack { ripe_at, .. } => {
@@ -229,10 +241,12 @@ fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unus
         Unusable::Held { at: _, object, by } => vec![HintStep::Release { object: object.clone(), by: *by }],
         Unusable::Channel { is, .. } => vec![HintStep::PluginChannel { object, channel: *is }],
         Unusable::NeedsForbidden { .. } => vec![HintStep::InstallDependencies],
-        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(context, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
-        Unusable::BesideFile { apart, .. } => match &**apart {
-            GroupSplit::Needs { fact } => without(asked, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect(),
+        Unusable::BesideFile { apart: split, .. } => match &**split {
+            GroupSplit::Needs { fact } => {
+                drop_requirement(context, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect()
+            }
             GroupSplit::FileExcludes
             | GroupSplit::Excludes
             | GroupSplit::FileNames
@@ -242,7 +256,7 @@ fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unus
             | GroupSplit::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
         },
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
-        Unusable::NeedsProposed { projects } => vec![propose(asked.world.request, object.as_str(), projects)],
+        Unusable::NeedsProposed { projects } => vec![propose(context.candidates.request, object.as_str(), projects)],
         Unusable::NoFile
         | Unusable::NoSuchJar { .. }
         | Unusable::SeveralJars { .. }
@@ -266,10 +280,10 @@ fn against_release(asked: &ExplainContext<'_, '_>, object: &str, unusable: &Unus
 
 /// Steps against the blocker of the only sufficient release of a dependency: the Plugins that need it determine its
 /// rules.
-fn against_needed(asked: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
+fn against_needed(context: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusable) -> Vec<HintStep> {
     let mut steps: Vec<HintStep> = Vec::new();
-    for object in asked_for_it(asked, plugin) {
-        for step in against_release(asked, &object, unusable) {
+    for object in requesting_objects(context, plugin) {
+        for step in against_release(context, &object, unusable) {
             if !steps.contains(&step) {
                 steps.push(step);
             }
@@ -281,43 +295,45 @@ fn against_needed(asked: &ExplainContext<'_, '_>, plugin: &str, unusable: &Unusa
 /// Steps against the blocker of the release that another plugin would accept. A step cannot help if the server refuses
 /// that release. This does not prevent other hints: the blocking plugin may have an older release without the
 /// requirement.
-fn against_lack(asked: &ExplainContext<'_, '_>, lack: &UnmetNeed, minecraft: &Minecraft) -> Vec<HintStep> {
-    let UnmetNeed { name, object, release, unusable } = lack;
+fn against_unmet_need(context: &ExplainContext<'_, '_>, need: &UnmetNeed, minecraft: &Minecraft) -> Vec<HintStep> {
+    let UnmetNeed { name, object, release, unusable } = need;
     match (object, release, unusable) {
-        (Some(object), _, Some(unusable)) => against_release(asked, object, unusable),
-        (None, _, Some(unusable)) => against_needed(asked, name, unusable),
-        (object, Some(release), None) => against_list(asked, object.as_deref(), name, minecraft, release),
+        (Some(object), _, Some(unusable)) => against_release(context, object, unusable),
+        (None, _, Some(unusable)) => against_needed(context, name, unusable),
+        (object, Some(release), None) => against_list(context, object.as_deref(), name, minecraft, release),
         (_, None, None) => Vec::new(),
     }
 }
 
 /// The Plugin objects that need a plugin, directly or through others.
-fn asked_for_it(asked: &ExplainContext<'_, '_>, plugin: &str) -> Vec<String> {
-    let shelves = &asked.world.shelves;
-    let mut needed: Vec<usize> = (0..shelves.len()).filter(|&at| shelves[at].name() == plugin).collect();
+fn requesting_objects(context: &ExplainContext<'_, '_>, plugin: &str) -> Vec<String> {
+    let plugins = &context.candidates.plugins;
+    let mut needed: Vec<usize> = (0..plugins.len()).filter(|&at| plugins[at].name() == plugin).collect();
     let mut looked_at = 0;
     while let Some(&to) = needed.get(looked_at) {
         looked_at += 1;
         let needs = |at: &usize| {
-            let mut links = shelves[*at].links.iter().flatten();
-            !needed.contains(at) && links.any(|link| link.to == to && link.kind == EdgeKind::Required)
+            let mut edges = plugins[*at].edges.iter().flatten();
+            !needed.contains(at) && edges.any(|edge| edge.to == to && edge.kind == EdgeKind::Required)
         };
-        let more: Vec<usize> = (0..shelves.len()).filter(needs).collect();
+        let more: Vec<usize> = (0..plugins.len()).filter(needs).collect();
         needed.extend(more);
     }
-    needed.iter().filter_map(|&at| shelves[at].object()).map(str::to_owned).collect()
+    needed.iter().filter_map(|&at| plugins[at].object()).map(str::to_owned).collect()
 }
 
 /// The Plugins to create for the dependencies of the object called `object`: for the same servers and on the same
 /// channel.
 pub(super) fn propose(request: &Request, object: &str, projects: &[(String, ProjectKey)]) -> HintStep {
-    let beside = request.plugins.iter().find(|wish| wish.object == object);
+    let dependent = request.plugins.iter().find(|plugin_request| plugin_request.object == object);
     let proposal = |(name, key): &(String, ProjectKey)| ProposedManifest {
         object: object_name(request, name),
         namespace: request.server.split_once('/').map(|(namespace, _)| namespace.to_owned()),
         key: key.clone(),
-        channel: beside.map_or(Channel::Release, |wish| wish.channel),
-        selector: beside.and_then(|wish| wish.selector.clone()).unwrap_or_else(|| "{}".to_owned()),
+        channel: dependent.map_or(Channel::Release, |plugin_request| plugin_request.channel),
+        selector: dependent
+            .and_then(|plugin_request| plugin_request.selector.clone())
+            .unwrap_or_else(|| "{}".to_owned()),
         allows: None,
     };
     HintStep::AddPlugins { plugins: projects.iter().map(proposal).collect() }
@@ -329,42 +345,43 @@ fn object_name(request: &Request, name: &str) -> String {
     let text: String = letters.take(50).collect();
     let text = text.trim_matches('-');
     let text = if text.is_empty() { "plugin" } else { text };
-    let is_free = |name: &String| !request.plugins.iter().any(|wish| wish.object == *name);
+    let is_free = |name: &String| !request.plugins.iter().any(|plugin_request| plugin_request.object == *name);
     let numbered = (2..).map(|number| format!("{text}-{number}"));
     std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("there are more numbers than Plugins")
 }
 
 /// Steps against a pinned image: another image from its repository, or no pin.
-fn against_old_java(asked: &ExplainContext<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
-    let other = sibling_image(asked.catalog, pinned, needs, asked.world.now);
-    other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(asked)).collect()
+fn against_old_java(context: &ExplainContext<'_, '_>, needs: u32, pinned: &str) -> Vec<HintStep> {
+    let other = sibling_image(context.catalog, pinned, needs, context.candidates.now);
+    other.map(|image| HintStep::PinImage { image }).into_iter().chain(unpin_image(context)).collect()
 }
 
 /// An image that was configured for the operator cannot be removed from the server's spec.
-fn unpin_image(asked: &ExplainContext<'_, '_>) -> Option<HintStep> {
-    (!asked.world.request.image_is_given).then_some(HintStep::UnpinImage)
+fn unpin_image(context: &ExplainContext<'_, '_>) -> Option<HintStep> {
+    (!context.candidates.request.image_is_given).then_some(HintStep::UnpinImage)
 }
 
 pub(super) fn against_paper(
-    asked: &ExplainContext<'_, '_>,
+    context: &ExplainContext<'_, '_>,
     unusable: &Unusable,
     minecraft: &Minecraft,
 ) -> Vec<HintStep> {
     match unusable {
         Unusable::Unmanaged { files } => {
-            let (server, files, minecraft) = (asked.world.request.server.clone(), files.clone(), minecraft.clone());
+            let (server, files, minecraft) =
+                (context.candidates.request.server.clone(), files.clone(), minecraft.clone());
             vec![HintStep::TrustFiles { server, files, minecraft }, HintStep::WarnUnmanaged]
         }
         Unusable::UnmanagedRefused { file: _, because } => {
-            let mut steps = against_paper(asked, because, minecraft);
+            let mut steps = against_paper(context, because, minecraft);
             steps.push(HintStep::IgnoreUnmanaged);
             steps
         }
         Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
-        Unusable::ImageCarries { .. } => unpin_image(asked).into_iter().collect(),
-        Unusable::JavaTooOld { needs, image, .. } => against_old_java(asked, *needs, image),
+        Unusable::ImageCarries { .. } => unpin_image(context).into_iter().collect(),
+        Unusable::JavaTooOld { needs, image, .. } => against_old_java(context, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::NoBuild { nearest, .. } => {
             let pin = |build: &u32| HintStep::PinServer { version: minecraft.clone(), build: Some(*build) };
@@ -394,14 +411,14 @@ pub(super) fn against_paper(
     }
 }
 
-fn against_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<HintStep> {
+fn against_reason(context: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<HintStep> {
     match reason {
         Reason::PaperPinned { .. } => vec![HintStep::UnpinServer],
         Reason::NoSuchPaper { nearest, .. } => {
-            nearest.iter().filter_map(|version| correct_server(asked, version)).collect()
+            nearest.iter().filter_map(|version| correct_server(context, version)).collect()
         }
         Reason::PaperUnusable { unusable, papers } => {
-            papers.last().map(|span| against_paper(asked, unusable, &span.to)).unwrap_or_default()
+            papers.last().map(|span| against_paper(context, unusable, &span.to)).unwrap_or_default()
         }
         Reason::NeededByFiles { .. } => vec![HintStep::IgnoreUnmanaged],
         Reason::NoSuchRelease { object, nearest, .. } => nearest
@@ -412,12 +429,12 @@ fn against_reason(asked: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<HintSt
         Reason::PluginPinned { object, .. } => vec![HintStep::UnpinPlugin { object: object.clone() }],
         Reason::NotListed { object, plugin, newest: Some(newest), papers, .. } if newest.refuses.is_none() => papers
             .last()
-            .map(|span| against_list(asked, object.as_deref(), plugin, &span.to, newest))
+            .map(|span| against_list(context, object.as_deref(), plugin, &span.to, newest))
             .unwrap_or_default(),
-        Reason::ReleasesUnusable { object: None, plugin, unusable, .. } => against_needed(asked, plugin, unusable),
-        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(asked, object, unusable),
-        Reason::OneVersion { one_version } => against_one_version(asked, one_version),
-        Reason::Needs { fact: Some(fact), .. } => without(asked, fact),
+        Reason::ReleasesUnusable { object: None, plugin, unusable, .. } => against_needed(context, plugin, unusable),
+        Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(context, object, unusable),
+        Reason::OneVersion { one_version } => against_one_version(context, one_version),
+        Reason::Needs { fact: Some(fact), .. } => drop_requirement(context, fact),
         Reason::NotListed { .. }
         | Reason::NoPaper
         | Reason::Needs { .. }

@@ -1,7 +1,7 @@
 //! Pure. Tests which steps are tried together, and which of the verified hints are shown.
 
 use super::super::PaperName;
-use super::verify::{SkippedHints, tidy};
+use super::verify::{SkippedHints, rank_hints};
 use super::*;
 use crate::software::Software;
 
@@ -36,39 +36,43 @@ fn hints_combine_one_way_per_blocker_and_longest_wait() {
 #[test]
 fn hints_are_empty_for_unavoidable_or_seven_blockers() {
     assert_eq!(combine(&[vec![delay("a")], Vec::new()]), Vec::<Vec<HintStep>>::new());
-    assert_eq!(combine(&blockers(MOST_STEPS)), [blockers(MOST_STEPS).concat()]);
-    assert_eq!(combine(&blockers(MOST_STEPS + 1)), Vec::<Vec<HintStep>>::new());
+    assert_eq!(combine(&blockers(MAX_STEPS)), [blockers(MAX_STEPS).concat()]);
+    assert_eq!(combine(&blockers(MAX_STEPS + 1)), Vec::<Vec<HintStep>>::new());
 }
 
 #[test]
 fn hint_with_too_many_steps_is_reported_as_untried() {
-    let told = |blockers: &[Vec<HintStep>]| {
-        let untried = SkippedHints::default();
-        (combinations(blockers, &untried), untried.told())
+    let combine_with_reason = |blockers: &[Vec<HintStep>]| {
+        let skipped_hints = SkippedHints::default();
+        (combinations(blockers, &skipped_hints), skipped_hints.reason())
     };
-    let left_out = Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 });
-    assert_eq!(told(&blockers(MOST_STEPS)).1, None);
-    assert_eq!(told(&blockers(MOST_STEPS + 1)), (Vec::new(), left_out));
-    let no_way = [blockers(MOST_STEPS), vec![Vec::new()]].concat();
-    assert_eq!(told(&no_way), (Vec::new(), None), "where one has no way around it, none is left to try");
-    let waits = vec![vec![wait(1)]; MOST_STEPS + 1];
-    assert_eq!(told(&waits), (vec![vec![wait(1)]], None));
-    let same = vec![vec![delay("a")]; MOST_STEPS + 1];
-    assert_eq!(told(&same), (vec![vec![delay("a")]], None), "one step may be the way around many");
+    let skipped = Some(HintsLeftOut::TooManyAtOnce { steps: MAX_STEPS + 1 });
+    assert_eq!(combine_with_reason(&blockers(MAX_STEPS)).1, None);
+    assert_eq!(combine_with_reason(&blockers(MAX_STEPS + 1)), (Vec::new(), skipped));
+    let with_unsolvable = [blockers(MAX_STEPS), vec![Vec::new()]].concat();
+    assert_eq!(
+        combine_with_reason(&with_unsolvable),
+        (Vec::new(), None),
+        "where one has no way around it, none is left to try"
+    );
+    let waits = vec![vec![wait(1)]; MAX_STEPS + 1];
+    assert_eq!(combine_with_reason(&waits), (vec![vec![wait(1)]], None));
+    let same = vec![vec![delay("a")]; MAX_STEPS + 1];
+    assert_eq!(combine_with_reason(&same), (vec![vec![delay("a")]], None), "one step may be the way around many");
 }
 
 #[test]
 fn untried_hint_report_names_shortest_in_any_order() {
     let too_many = |steps: usize| HintsLeftOut::TooManyAtOnce { steps };
-    for seen in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
-        let untried = SkippedHints::default();
-        for steps in seen {
-            untried.note(too_many(steps));
+    for sizes in [[9, 7, 8], [7, 8, 9], [8, 9, 7]] {
+        let skipped_hints = SkippedHints::default();
+        for steps in sizes {
+            skipped_hints.record(too_many(steps));
         }
-        assert_eq!(untried.told(), Some(too_many(7)), "{seen:?}");
-        untried.note(HintsLeftOut::BudgetUsedUp);
-        untried.note(too_many(7));
-        assert_eq!(untried.told(), Some(HintsLeftOut::BudgetUsedUp), "what lies with the question counts");
+        assert_eq!(skipped_hints.reason(), Some(too_many(7)), "{sizes:?}");
+        skipped_hints.record(HintsLeftOut::BudgetUsedUp);
+        skipped_hints.record(too_many(7));
+        assert_eq!(skipped_hints.reason(), Some(HintsLeftOut::BudgetUsedUp), "what lies with the question counts");
     }
 }
 
@@ -79,20 +83,20 @@ fn hint_step_joins_each_acting_way_within_step_limit() {
     let correct = HintStep::PinPlugin { object: "a".to_owned(), version: "2".to_owned() };
     let ways = vec![vec![wait(1)], vec![correct.clone()], vec![unpin.clone()]];
     assert_eq!(
-        beside(ways, &pin, &SkippedHints::default()),
+        with_step(ways, &pin, &SkippedHints::default()),
         [vec![pin.clone(), correct], vec![unpin, pin.clone()]],
         "in order, and no waiting"
     );
     let of = |count: usize| {
-        let untried = SkippedHints::default();
-        (beside(vec![blockers(count).concat()], &pin, &untried).len(), untried.told())
+        let skipped_hints = SkippedHints::default();
+        (with_step(vec![blockers(count).concat()], &pin, &skipped_hints).len(), skipped_hints.reason())
     };
-    assert_eq!(of(MOST_STEPS - 1), (1, None));
-    assert_eq!(of(MOST_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MOST_STEPS + 1 })), "and it is said");
+    assert_eq!(of(MAX_STEPS - 1), (1, None));
+    assert_eq!(of(MAX_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MAX_STEPS + 1 })), "and it is said");
 }
 
 /// The first step, the step after it, and the reason.
-fn order() -> Vec<(HintStep, HintStep, &'static str)> {
+fn ordered_steps() -> Vec<(HintStep, HintStep, &'static str)> {
     let object = || "a".to_owned();
     let allow = || HintStep::AllowMinecraft { object: object(), minecraft_versions: Vec::new(), releases: Vec::new() };
     let release = || HintStep::Release { object: object(), by: crate::request::Hold::Plugin };
@@ -134,7 +138,7 @@ fn order() -> Vec<(HintStep, HintStep, &'static str)> {
 
 #[test]
 fn hints_are_ordered_by_least_risk() {
-    for (first, then, why) in order() {
+    for (first, then, why) in ordered_steps() {
         assert!(first < then, "{first:?} before {then:?}: {why}");
     }
 }
@@ -149,7 +153,7 @@ fn hint_containing_another_must_lead_further() {
     let [a, b] = ["a", "b"].map(delay);
     let less = hint(std::slice::from_ref(&a), "1.21.10");
     let both = [a, b];
-    let tidied = |hints: Vec<Hint>| tidy(hints).0;
+    let tidied = |hints: Vec<Hint>| rank_hints(hints).0;
     assert_eq!(tidied(vec![hint(&both, "1.21.10"), less.clone()]), std::slice::from_ref(&less), "as far with less");
     assert_eq!(tidied(vec![hint(&both, "1.21.9"), less.clone()]), std::slice::from_ref(&less), "further with less");
     let further = hint(&both, "1.21.11");

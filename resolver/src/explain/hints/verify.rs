@@ -7,21 +7,21 @@ use jiff::Timestamp;
 
 use super::super::{ExplainContext, Hint, HintStep, HintsLeftOut};
 use super::apply::apply;
-use super::{MOST_HINTS, MOST_STEPS};
+use super::{MAX_HINTS, MAX_STEPS};
 use crate::request::Request;
-use crate::solve::group::group_context::MOST_PROVEN;
+use crate::solve::group::group_context::MAX_ANALYSED_SERVERS;
 use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
 use crate::version::Minecraft;
 
 /// The hints that were found.
 #[derive(Debug, Default)]
-pub(in super::super) struct Ways {
+pub(in super::super) struct HintList {
     /// The listed hints.
     pub(in super::super) hints: Vec<Hint>,
     /// The number of further hints.
     pub(in super::super) more: usize,
     /// The reason why some possible hints were not tried.
-    pub(in super::super) left_out: Option<HintsLeftOut>,
+    pub(in super::super) skipped: Option<HintsLeftOut>,
 }
 
 /// The reason why possible hints were skipped.
@@ -31,121 +31,121 @@ pub(super) struct SkippedHints(Cell<Option<HintsLeftOut>>);
 impl SkippedHints {
     /// Records why a hint was skipped. Of several reasons, a limit of the request counts, because without it there may
     /// be no other. Of several hints with too many steps, the shortest counts: it is the minimum number of changes.
-    pub(super) fn note(&self, why: HintsLeftOut) {
+    pub(super) fn record(&self, why: HintsLeftOut) {
         let rank = |why: HintsLeftOut| match why {
             HintsLeftOut::TooManyAtOnce { steps } => (0, Reverse(steps)),
             HintsLeftOut::BudgetUsedUp => (1, Reverse(0)),
             HintsLeftOut::GroupTooLarge { .. } => (2, Reverse(0)),
         };
-        if self.0.get().is_none_or(|known| rank(known) < rank(why)) {
+        if self.0.get().is_none_or(|recorded| rank(recorded) < rank(why)) {
             self.0.set(Some(why));
         }
     }
 
     /// Whether this number of steps is worth a try. Records the reason if not.
-    fn is_short(&self, steps: usize) -> bool {
-        if steps > MOST_STEPS {
-            self.note(HintsLeftOut::TooManyAtOnce { steps });
+    fn check_length(&self, steps: usize) -> bool {
+        if steps > MAX_STEPS {
+            self.record(HintsLeftOut::TooManyAtOnce { steps });
         }
-        steps <= MOST_STEPS
+        steps <= MAX_STEPS
     }
 
     /// The recorded reason, if any.
-    pub(super) fn told(&self) -> Option<HintsLeftOut> {
+    pub(super) fn reason(&self) -> Option<HintsLeftOut> {
         self.0.get()
     }
 }
 
 /// The verification of all hints for one explanation.
 pub(super) struct HintProver<'t, 'x, 'a> {
-    pub(super) asked: &'t ExplainContext<'x, 'a>,
-    pub(super) untried: SkippedHints,
+    pub(super) context: &'t ExplainContext<'x, 'a>,
+    pub(super) skipped: SkippedHints,
 }
 
 impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
-    pub(super) fn of(asked: &'t ExplainContext<'x, 'a>) -> Self {
-        Self { asked, untried: SkippedHints::default() }
+    pub(super) fn new(context: &'t ExplainContext<'x, 'a>) -> Self {
+        Self { context, skipped: SkippedHints::default() }
     }
 
     /// Finishes with the hints that were found, sorted and shortened.
-    pub(super) fn end(self, hints: Vec<Hint>) -> Ways {
-        let (hints, more) = tidy(hints);
-        Ways { hints, more, left_out: self.untried.told() }
+    pub(super) fn finish(self, hints: Vec<Hint>) -> HintList {
+        let (hints, more) = rank_hints(hints);
+        HintList { hints, more, skipped: self.skipped.reason() }
     }
 
     /// The hint with these steps, without the steps that are unnecessary, so that the user changes as little as
     /// possible.
-    pub(super) fn proven(
+    pub(super) fn verify(
         &self,
         request: &Request,
         steps: Vec<HintStep>,
         from: Option<&Minecraft>,
         better: impl Fn(&SolveOutcome) -> bool,
     ) -> Option<Hint> {
-        let prove = |steps: &[HintStep]| self.followed(request, steps).filter(&better);
-        let (mut then, mut steps) = (prove(&steps)?, steps);
-        let mut place = 0;
-        while steps.len() > 1 && place < steps.len() {
-            let left_out = steps.remove(place);
-            if let Some(without) = prove(&steps) {
+        let verify = |steps: &[HintStep]| self.outcome_after(request, steps).filter(&better);
+        let (mut then, mut steps) = (verify(&steps)?, steps);
+        let mut position = 0;
+        while steps.len() > 1 && position < steps.len() {
+            let removed = steps.remove(position);
+            if let Some(without) = verify(&steps) {
                 then = without;
             } else {
-                steps.insert(place, left_out);
-                place += 1;
+                steps.insert(position, removed);
+                position += 1;
             }
         }
         let gives = then.paper;
-        let no_way_back = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
-        Some(Hint { steps, no_way_back_to: from.filter(no_way_back).cloned(), gives })
+        let is_irreversible = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
+        Some(Hint { steps, no_way_back_to: from.filter(is_irreversible).cloned(), gives })
     }
 
     /// The result for the request after these steps. `None` if there is no solution or it could not be tried.
-    fn followed(&self, request: &Request, steps: &[HintStep]) -> Option<SolveOutcome> {
-        let asked = self.asked;
+    fn outcome_after(&self, request: &Request, steps: &[HintStep]) -> Option<SolveOutcome> {
+        let context = self.context;
         let mut changed = request.clone();
-        let mut now: Timestamp = asked.world.now;
+        let mut now: Timestamp = context.candidates.now;
         for step in steps {
             apply(&mut changed, &mut now, step);
         }
-        let then: Result<Option<SolveOutcome>, BudgetExceeded> = match asked.company {
-            Some(company) if company.seats.len() > MOST_PROVEN => {
-                self.untried.note(HintsLeftOut::GroupTooLarge { servers: company.seats.len() });
+        let then: Result<Option<SolveOutcome>, BudgetExceeded> = match context.group {
+            Some(group) if group.views.len() > MAX_ANALYSED_SERVERS => {
+                self.skipped.record(HintsLeftOut::GroupTooLarge { servers: group.views.len() });
                 return None;
             }
-            Some(company) => company.outcome(&changed, steps, now, asked.meter),
-            None => outcome(|| asked.world.changed(&changed, now), asked.meter),
+            Some(group) => group.outcome(&changed, steps, now, context.meter),
+            None => outcome(|| context.candidates.with_request(&changed, now), context.meter),
         };
         then.unwrap_or_else(|_| {
-            self.untried.note(HintsLeftOut::BudgetUsedUp);
+            self.skipped.record(HintsLeftOut::BudgetUsedUp);
             None
         })
     }
 }
 
 /// The hints in order, without hints that contain another one, and the number of further hints.
-pub(super) fn tidy(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
+pub(super) fn rank_hints(mut hints: Vec<Hint>) -> (Vec<Hint>, usize) {
     hints.sort_by(|a, b| a.steps.len().cmp(&b.steps.len()).then_with(|| a.steps.cmp(&b.steps)));
-    let mut kept: Vec<Hint> = Vec::new();
+    let mut ranked: Vec<Hint> = Vec::new();
     for hint in hints {
         // A hint with more steps must lead further.
         let contains = |less: &Hint| less.steps.iter().all(|step| hint.steps.contains(step));
-        if !kept.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
-            kept.push(hint);
+        if !ranked.iter().any(|less| contains(less) && less.gives.minecraft >= hint.gives.minecraft) {
+            ranked.push(hint);
         }
     }
-    let more = kept.len().saturating_sub(MOST_HINTS);
-    kept.truncate(MOST_HINTS);
-    (kept, more)
+    let more = ranked.len().saturating_sub(MAX_HINTS);
+    ranked.truncate(MAX_HINTS);
+    (ranked, more)
 }
 
 /// Combines one step for each blocker. With a single blocker, each step is a candidate. Otherwise the candidates are
 /// all the waiting combined, and the first step of each blocker that is not waiting.
-pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -> Vec<Vec<HintStep>> {
+pub(super) fn combinations(blockers: &[Vec<HintStep>], skipped: &SkippedHints) -> Vec<Vec<HintStep>> {
     if blockers.is_empty() || blockers.iter().any(Vec::is_empty) {
         return Vec::new();
     }
-    if let [alone] = blockers {
-        return alone.iter().map(|step| vec![step.clone()]).collect();
+    if let [steps] = blockers {
+        return steps.iter().map(|step| vec![step.clone()]).collect();
     }
     let wait = |steps: &Vec<HintStep>| {
         steps.iter().find_map(|step| if let HintStep::WaitUntil { at } = step { Some(*at) } else { None })
@@ -163,17 +163,17 @@ pub(super) fn combinations(blockers: &[Vec<HintStep>], untried: &SkippedHints) -
         steps.dedup();
         steps
     });
-    found.extend(together.filter(|steps| untried.is_short(steps.len())));
+    found.extend(together.filter(|steps| skipped.check_length(steps.len())));
     found
 }
 
 /// Adds another step to each of these step lists. Lists with a wait are dropped.
-pub(super) fn beside(ways: Vec<Vec<HintStep>>, step: &HintStep, untried: &SkippedHints) -> Vec<Vec<HintStep>> {
+pub(super) fn with_step(step_lists: Vec<Vec<HintStep>>, step: &HintStep, skipped: &SkippedHints) -> Vec<Vec<HintStep>> {
     let acts = |steps: &Vec<HintStep>| !steps.iter().any(|step| matches!(step, HintStep::WaitUntil { .. }));
     let with = |mut steps: Vec<HintStep>| {
         steps.push(step.clone());
         steps.sort();
-        untried.is_short(steps.len()).then_some(steps)
+        skipped.check_length(steps.len()).then_some(steps)
     };
-    ways.into_iter().filter(acts).filter_map(with).collect()
+    step_lists.into_iter().filter(acts).filter_map(with).collect()
 }

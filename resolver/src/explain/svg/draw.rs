@@ -13,15 +13,15 @@ const LEFT: usize = 50;
 const LEFT_WIDTH: usize = 350;
 const RIGHT: usize = 490;
 const RIGHT_WIDTH: usize = 330;
-const CARD: usize = 44;
+const BOX_HEIGHT: usize = 44;
 /// From the top of one box to the next.
-const STEP: usize = 54;
+const BOX_STEP: usize = 54;
 /// From the top of a section to its first box.
-const HEAD: usize = 66;
+const HEAD_HEIGHT: usize = 66;
 const MARGIN: usize = 20;
 /// Around the text of a box.
 const PADDING: usize = 12;
-const LINE: usize = 20;
+const LINE_HEIGHT: usize = 20;
 
 /// The style, with both colour schemes and without external resources.
 const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mono',monospace;fill:#1f2328}\
@@ -34,16 +34,16 @@ const STYLE: &str = "text{font:12px ui-monospace,Menlo,Consolas,'DejaVu Sans Mon
 .line{stroke:#d29922}.need{stroke:#3d444d}.tip{fill:#d29922}}";
 
 /// Draws the whole diagram. `heads` are placed above all sections.
-pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
-    let sections: Vec<Section> = sections.iter().map(Section::bounded).collect();
+pub(super) fn draw_diagram(sections: &[Section], heads: &[String]) -> String {
+    let sections: Vec<Section> = sections.iter().map(Section::truncated).collect();
     let mut body = String::new();
     let mut top = MARGIN;
     for head in heads {
-        text(&mut body, "head", MARGIN, top + 12, &fitted(head, WIDTH - 2 * MARGIN));
-        top += LINE;
+        draw_text(&mut body, "head", MARGIN, top + 12, &fitted(head, WIDTH - 2 * MARGIN));
+        top += LINE_HEIGHT;
     }
     for section in &sections {
-        top = draw(&mut body, section, top) + MARGIN;
+        top = draw_section(&mut body, section, top) + MARGIN;
     }
     let height = top.max(2 * MARGIN);
     let title = match &sections[..] {
@@ -52,7 +52,7 @@ pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
         [first, others @ ..] => format!("{}, and {} more servers", first.title, others.len()),
     };
     let description: Vec<String> =
-        heads.iter().map(|head| format!("{head}.")).chain(sections.iter().map(words)).collect();
+        heads.iter().map(|head| format!("{head}.")).chain(sections.iter().map(section_text)).collect();
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{height}\" viewBox=\"0 0 {WIDTH} {height}\" \
          role=\"img\" aria-labelledby=\"title description\">\n<title id=\"title\">{}</title>\n<desc id=\"description\">{}</desc>\n\
@@ -65,84 +65,87 @@ pub(super) fn picture(sections: &[Section], heads: &[String]) -> String {
 }
 
 /// Draws a section and returns its lower end.
-fn draw(out: &mut String, section: &Section, top: usize) -> usize {
-    text(out, "title", MARGIN, top + 16, &fitted(&section.title, (WIDTH - 2 * MARGIN) * 4 / 5));
-    for (x, head, cards) in [(LEFT, section.left_head, &section.left), (RIGHT, section.right_head, &section.right)] {
-        if !cards.is_empty() {
-            text(out, "head", x, top + 48, head);
+fn draw_section(out: &mut String, section: &Section, top: usize) -> usize {
+    draw_text(out, "title", MARGIN, top + 16, &fitted(&section.title, (WIDTH - 2 * MARGIN) * 4 / 5));
+    for (x, head, boxes) in [(LEFT, section.left_head, &section.left), (RIGHT, section.right_head, &section.right)] {
+        if !boxes.is_empty() {
+            draw_text(out, "head", x, top + 48, head);
         }
     }
-    let card_top = |place: usize| top + HEAD + place * STEP;
-    let middle = |place: usize| card_top(place) + CARD / 2;
-    for (lane, (from, to)) in section.needs.iter().enumerate() {
-        let x = LEFT - 8 - lane % 4 * 7;
+    let box_top = |position: usize| top + HEAD_HEIGHT + position * BOX_STEP;
+    let middle = |position: usize| box_top(position) + BOX_HEIGHT / 2;
+    for (track, (from, to)) in section.needs.iter().enumerate() {
+        let x = LEFT - 8 - track % 4 * 7;
         let (from, to) = (middle(*from) + 6, middle(*to) - 6);
-        element(out, format_args!("<path class=\"need\" d=\"M{LEFT} {from}H{x}V{to}H{LEFT}\"/>"));
+        write_element(out, format_args!("<path class=\"need\" d=\"M{LEFT} {from}H{x}V{to}H{LEFT}\"/>"));
     }
-    for (waits, holds) in &section.waits {
-        let (from, to, end) = (middle(*waits), middle(*holds), LEFT + LEFT_WIDTH + 1);
+    for (waits, blocker) in &section.waits {
+        let (from, to, end) = (middle(*waits), middle(*blocker), LEFT + LEFT_WIDTH + 1);
         let bend = usize::midpoint(RIGHT, end);
-        element(
+        write_element(
             out,
             format_args!(
                 "<path class=\"line\" marker-end=\"url(#tip)\" d=\"M{RIGHT} {from}C{bend} {from} {bend} {to} {end} {to}\"/>"
             ),
         );
     }
-    for (place, one) in section.left.iter().enumerate() {
-        card(out, one, LEFT, card_top(place), LEFT_WIDTH);
+    for (position, one) in section.left.iter().enumerate() {
+        draw_box(out, one, LEFT, box_top(position), LEFT_WIDTH);
     }
-    for (place, one) in section.right.iter().enumerate() {
-        card(out, one, RIGHT, card_top(place), RIGHT_WIDTH);
+    for (position, one) in section.right.iter().enumerate() {
+        draw_box(out, one, RIGHT, box_top(position), RIGHT_WIDTH);
     }
     match section.left.len().max(section.right.len()) {
-        0 => top + HEAD / 2,
-        rows => card_top(rows - 1) + CARD,
+        0 => top + HEAD_HEIGHT / 2,
+        rows => box_top(rows - 1) + BOX_HEIGHT,
     }
 }
 
-fn card(out: &mut String, card: &DiagramBox, x: usize, y: usize, width: usize) {
-    let look = match card.kind {
+fn draw_box(out: &mut String, diagram_box: &DiagramBox, x: usize, y: usize, width: usize) {
+    let class = match diagram_box.kind {
         Kind::Chosen => "chosen",
-        Kind::Holds => "holds",
+        Kind::Blocks => "holds",
         Kind::Waits => "waits",
         Kind::More => "more",
     };
-    element(
+    write_element(
         out,
-        format_args!("<rect class=\"card {look}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{CARD}\" rx=\"6\"/>"),
+        format_args!(
+            "<rect class=\"card {class}\" x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{BOX_HEIGHT}\" rx=\"6\"/>"
+        ),
     );
     let room = width - 2 * PADDING;
-    let name_at = if card.note.is_empty() { y + 26 } else { y + 18 };
-    text(out, "name", x + PADDING, name_at, &fitted(&card.name, room));
-    if !card.note.is_empty() {
-        text(out, "note", x + PADDING, y + 35, &fitted(&card.note, room));
+    let name_at = if diagram_box.note.is_empty() { y + 26 } else { y + 18 };
+    draw_text(out, "name", x + PADDING, name_at, &fitted(&diagram_box.name, room));
+    if !diagram_box.note.is_empty() {
+        draw_text(out, "note", x + PADDING, y + 35, &fitted(&diagram_box.note, room));
     }
 }
 
-fn text(out: &mut String, look: &str, x: usize, y: usize, words: &str) {
-    element(out, format_args!("<text class=\"{look}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(words)));
+fn draw_text(out: &mut String, class: &str, x: usize, y: usize, content: &str) {
+    write_element(out, format_args!("<text class=\"{class}\" x=\"{x}\" y=\"{y}\">{}</text>", escaped(content)));
 }
 
-fn element(out: &mut String, element: std::fmt::Arguments<'_>) {
+fn write_element(out: &mut String, element: std::fmt::Arguments<'_>) {
     writeln!(out, "{element}").expect("a String takes all");
 }
 
 /// The text alternative of a section for screen readers.
-fn words(section: &Section) -> String {
-    let mut words = format!("{}.", section.title);
-    for (head, cards) in [(section.left_head, &section.left), (section.right_head, &section.right)] {
-        if !cards.is_empty() {
-            let all: Vec<String> = cards.iter().map(DiagramBox::words).collect();
-            write!(words, " {head}: {}.", list(&all, usize::MAX)).expect("a String takes all");
+fn section_text(section: &Section) -> String {
+    let mut description = format!("{}.", section.title);
+    for (head, boxes) in [(section.left_head, &section.left), (section.right_head, &section.right)] {
+        if !boxes.is_empty() {
+            let all: Vec<String> = boxes.iter().map(DiagramBox::description).collect();
+            write!(description, " {head}: {}.", list(&all, usize::MAX)).expect("a String takes all");
         }
     }
-    for (waits, card) in section.right.iter().enumerate() {
+    for (waits, diagram_box) in section.right.iter().enumerate() {
         let held = section.waits.iter().filter(|wait| wait.0 == waits);
         let names: Vec<&str> = held.map(|wait| section.left[wait.1].name.as_str()).collect();
         if !names.is_empty() {
-            write!(words, " {} waits for {}.", card.name, list(&names, usize::MAX)).expect("a String takes all");
+            write!(description, " {} waits for {}.", diagram_box.name, list(&names, usize::MAX))
+                .expect("a String takes all");
         }
     }
-    words
+    description
 }

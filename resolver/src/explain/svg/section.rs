@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 /// Limit of boxes in a column.
-pub(super) const MOST: usize = 14;
+pub(super) const MAX_BOXES: usize = 14;
 
 /// The part of the diagram for one server.
 #[derive(Debug, Default)]
@@ -35,7 +35,7 @@ pub(super) struct DiagramBox {
 pub(super) enum Kind {
     Chosen,
     /// It blocks another item.
-    Holds,
+    Blocks,
     Waits,
     /// Represents the items that are not drawn.
     More,
@@ -47,30 +47,30 @@ impl DiagramBox {
     }
 
     /// As text: `Paper 1.21.11 (out since 9 December 2025)`.
-    pub(super) fn words(&self) -> String {
+    pub(super) fn description(&self) -> String {
         if self.note.is_empty() { self.name.clone() } else { format!("{} ({})", self.name, self.note) }
     }
 }
 
 impl Section {
-    pub(super) fn titled(title: String) -> Self {
+    pub(super) fn with_title(title: String) -> Self {
         Self { title, ..Self::default() }
     }
 
     /// The same section with at most [`MOST`] boxes in a column. Boxes with lines come first, then the order counts.
-    pub(super) fn bounded(&self) -> Self {
+    pub(super) fn truncated(&self) -> Self {
         let at_left = self.waits.iter().map(|wait| wait.1).chain(self.needs.iter().flat_map(|need| [need.0, need.1]));
-        let left = VisibleBoxes::of(self.left.len(), self.left_unnamed, &at_left.collect());
-        let right = VisibleBoxes::of(self.right.len(), 0, &self.waits.iter().map(|wait| wait.0).collect());
-        let needs = self.needs.iter().map(|need| (left.place(need.0), left.place(need.1)));
+        let left = VisibleBoxes::new(self.left.len(), self.left_unnamed, &at_left.collect());
+        let right = VisibleBoxes::new(self.right.len(), 0, &self.waits.iter().map(|wait| wait.0).collect());
+        let needs = self.needs.iter().map(|need| (left.position(need.0), left.position(need.1)));
         Self {
             title: self.title.clone(),
             left_head: self.left_head,
             right_head: self.right_head,
-            left: left.cards(&self.left),
-            right: right.cards(&self.right),
+            left: left.boxes(&self.left),
+            right: right.boxes(&self.right),
             left_unnamed: 0,
-            waits: self.waits.iter().map(|wait| (right.place(wait.0), left.place(wait.1))).collect(),
+            waits: self.waits.iter().map(|wait| (right.position(wait.0), left.position(wait.1))).collect(),
             needs: needs.filter(|(from, to)| from != to).collect(),
         }
     }
@@ -78,31 +78,31 @@ impl Section {
 
 /// The boxes of a column that are drawn.
 struct VisibleBoxes {
-    places: Vec<usize>,
+    positions: Vec<usize>,
     more: usize,
 }
 
 impl VisibleBoxes {
-    fn of(count: usize, unnamed: usize, linked: &BTreeSet<usize>) -> Self {
-        let room = if count + unnamed > MOST || unnamed > 0 { MOST - 1 } else { MOST };
-        let mut places: Vec<usize> = (0..count).collect();
-        places.sort_by_key(|place| (!linked.contains(place), *place));
-        places.truncate(room);
-        places.sort_unstable();
-        let more = count - places.len() + unnamed;
-        Self { places, more }
+    fn new(count: usize, unnamed: usize, linked: &BTreeSet<usize>) -> Self {
+        let room = if count + unnamed > MAX_BOXES || unnamed > 0 { MAX_BOXES - 1 } else { MAX_BOXES };
+        let mut positions: Vec<usize> = (0..count).collect();
+        positions.sort_by_key(|position| (!linked.contains(position), *position));
+        positions.truncate(room);
+        positions.sort_unstable();
+        let more = count - positions.len() + unnamed;
+        Self { positions, more }
     }
 
     /// The position of a box. The last position stands for all boxes that are not drawn.
-    fn place(&self, of: usize) -> usize {
-        self.places.binary_search(&of).unwrap_or(self.places.len())
+    fn position(&self, of: usize) -> usize {
+        self.positions.binary_search(&of).unwrap_or(self.positions.len())
     }
 
-    fn cards(&self, cards: &[DiagramBox]) -> Vec<DiagramBox> {
-        let mut kept: Vec<DiagramBox> = self.places.iter().map(|place| cards[*place].clone()).collect();
+    fn boxes(&self, boxes: &[DiagramBox]) -> Vec<DiagramBox> {
+        let mut visible: Vec<DiagramBox> = self.positions.iter().map(|position| boxes[*position].clone()).collect();
         if self.more > 0 {
-            kept.push(DiagramBox::new(Kind::More, format!("and {} more", self.more), ""));
+            visible.push(DiagramBox::new(Kind::More, format!("and {} more", self.more), ""));
         }
-        kept
+        visible
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::section::{DiagramBox, Kind, Section};
-use super::{Minecraft, paper, short, short_form};
+use super::{Minecraft, paper, short_form, short_name};
 use crate::explain::phrases::{count, date, list};
 use crate::explain::{Blocker, ChosenPlugin, Listing, NewerPaper, OneVersion, SolvedExplanation, WhyNot, WhyOlder};
 use crate::software::Software;
@@ -18,17 +18,18 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
     let runs = if chosen.runs_now { "runs" } else { "can run" };
     let plural = if plugins.len() == 1 { "plugin" } else { "plugins" };
     let name = paper(*software, &chosen.minecraft, chosen.build);
-    let mut picture = Picture::new(format!("{} {runs} {name} with {} {plural}", short(server), count(plugins.len())));
+    let mut picture =
+        Picture::new(format!("{} {runs} {name} with {} {plural}", short_name(server), count(plugins.len())));
     picture.section.left_head = "chosen";
     picture.section.right_head = "waits";
-    let on_paper = picture.left(DiagramBox::new(Kind::Chosen, name, format!("Java {}", image.java)), PAPER);
+    let on_paper = picture.add_left(DiagramBox::new(Kind::Chosen, name, format!("Java {}", image.java)), PAPER);
     for plugin in plugins {
-        let card = DiagramBox::new(
+        let diagram_box = DiagramBox::new(
             Kind::Chosen,
             format!("{} {}", plugin.name, plugin.version),
             listing(plugin, &chosen.minecraft),
         );
-        picture.left(card, &plugin.name);
+        picture.add_left(diagram_box, &plugin.name);
     }
     for plugin in plugins {
         for by in &plugin.needed_by {
@@ -38,38 +39,38 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
         }
     }
     for newer in newer_paper {
-        picture.newer_paper(*software, newer);
+        picture.add_newer_paper(*software, newer);
     }
     if let Some(newer) = &chosen.newer_build {
         let why =
             newer.unusable.as_ref().map_or_else(|| format!("you pinned build {}", chosen.build), short_form::unusable);
-        picture.right(DiagramBox::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
+        picture.add_right(DiagramBox::new(Kind::Waits, paper(*software, &chosen.minecraft, newer.build), why));
     }
     for (plugin, newer) in ChosenPlugin::newer(plugins) {
-        let card = DiagramBox::new(
+        let diagram_box = DiagramBox::new(
             Kind::Waits,
             format!("{} {}", plugin.name, newer.version),
-            short_form::because(&newer.because),
+            short_form::why_older(&newer.because),
         );
-        let waits = picture.right(card);
+        let waits = picture.add_right(diagram_box);
         match &newer.because {
             WhyOlder::NotListed { .. } | WhyOlder::Unusable { unusable: Unusable::ApiVersion { .. } } => {
                 picture.section.waits.insert((waits, on_paper));
             }
             // With versions: `ViaVersion 5.7.1`.
-            WhyOlder::Others { with, facts: _ } => with.iter().for_each(|with| picture.wait_for_named(waits, with)),
+            WhyOlder::Others { with, facts: _ } => with.iter().for_each(|with| picture.add_blocking_box(waits, with)),
             WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::OneVersion { .. } => {}
         }
     }
     for left in unfollowed {
         let note = left.stays.as_ref().map_or_else(|| "left out".to_owned(), |stays| format!("stays at {stays}"));
-        let waits = picture.right(DiagramBox::new(
+        let waits = picture.add_right(DiagramBox::new(
             Kind::Waits,
             &left.name,
-            format!("{note}: {}", short_form::holder(&left.holder)),
+            format!("{note}: {}", short_form::blocker(&left.holder)),
         ));
         if left.holder.name != left.name {
-            picture.wait_for(waits, &left.holder);
+            picture.add_blocker(waits, &left.holder);
         }
     }
     picture.section
@@ -87,37 +88,37 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         unusable,
         pinned,
         ready,
-        holders,
+        holders: blockers,
         one_version,
         shared_name,
         ..
     } = why;
     let can = if *possible { "can run" } else { "cannot run" };
-    let mut picture = Picture::new(format!("{} {can} {software} {target}", short(server)));
+    let mut picture = Picture::new(format!("{} {can} {software} {target}", short_name(server)));
     picture.section.left_head = "plugins";
-    picture.section.right_head = "asked about";
+    picture.section.right_head = "requested";
     let note = match (unusable, pinned) {
         _ if !exists => format!("there is no such {software}"),
         _ if *to_come => "no build of it yet".to_owned(),
         (Some(unusable), _) => short_form::unusable(unusable),
         (None, Some(pin)) => format!("you pinned {software} {}", pin.version),
-        (None, None) if *possible => "nothing speaks against it".to_owned(),
+        (None, None) if *possible => "no blockers".to_owned(),
         (None, None) => {
             let shared = shared_name.as_ref().map(short_form::shared_name);
             shared.or_else(|| one_version.first().map(short_form::one_version)).unwrap_or_default()
         }
     };
-    let asked = picture.right(DiagramBox::new(Kind::Waits, format!("{software} {target}"), note));
-    picture.wait_for_files(asked, unusable.as_ref());
-    for holder in holders {
-        picture.wait_for(asked, holder);
+    let target_position = picture.add_right(DiagramBox::new(Kind::Waits, format!("{software} {target}"), note));
+    picture.add_blocking_files(target_position, unusable.as_ref());
+    for blocker in blockers {
+        picture.add_blocker(target_position, blocker);
     }
     for name in ready {
         if picture.find(name).is_none() {
-            picture.left(DiagramBox::new(Kind::Chosen, name, "ready"), name);
+            picture.add_left(DiagramBox::new(Kind::Chosen, name, "ready"), name);
         }
     }
-    picture.wait_for_shared(asked, one_version);
+    picture.add_shared(target_position, one_version);
     picture.section
 }
 
@@ -128,93 +129,93 @@ fn listing(plugin: &ChosenPlugin, on: &Minecraft) -> String {
     }
     match &plugin.listing {
         Listing::Listed => format!("listed for {on}"),
-        Listing::Sibling { of } => format!("listed for {of}, which is as good"),
+        Listing::Sibling { of } => format!("listed for {of}, its hotfix sibling"),
         Listing::Override => "allowed by you".to_owned(),
         Listing::NoList => "has no list".to_owned(),
-        Listing::Lost => "on its page no more; it runs now and stays".to_owned(),
-        Listing::RunsNow => "not listed; it runs now and stays".to_owned(),
+        Listing::Lost => "no longer on its page, runs now and stays".to_owned(),
+        Listing::RunsNow => "not listed, runs now and stays".to_owned(),
     }
 }
 
 /// A section under construction, with the positions of names.
 struct Picture {
     section: Section,
-    places: BTreeMap<String, usize>,
+    positions: BTreeMap<String, usize>,
 }
 
 impl Picture {
     fn new(title: String) -> Self {
-        Self { section: Section::titled(title), places: BTreeMap::new() }
+        Self { section: Section::with_title(title), positions: BTreeMap::new() }
     }
 
     /// Adds a box. Other items refer to it by `name`.
-    fn left(&mut self, card: DiagramBox, name: &str) -> usize {
-        self.section.left.push(card);
-        self.places.insert(name.to_owned(), self.section.left.len() - 1);
+    fn add_left(&mut self, diagram_box: DiagramBox, name: &str) -> usize {
+        self.section.left.push(diagram_box);
+        self.positions.insert(name.to_owned(), self.section.left.len() - 1);
         self.section.left.len() - 1
     }
 
-    fn right(&mut self, card: DiagramBox) -> usize {
-        self.section.right.push(card);
+    fn add_right(&mut self, diagram_box: DiagramBox) -> usize {
+        self.section.right.push(diagram_box);
         self.section.right.len() - 1
     }
 
     fn find(&self, name: &str) -> Option<usize> {
-        self.places.get(name).copied()
+        self.positions.get(name).copied()
     }
 
-    fn newer_paper(&mut self, software: Software, newer: &NewerPaper) {
+    fn add_newer_paper(&mut self, software: Software, newer: &NewerPaper) {
         let note = match (&newer.unusable, &newer.pinned) {
             (Some(unusable), _) => short_form::unusable(unusable),
             (None, Some(pin)) => format!("you pinned {}", pin.version),
             (None, None) => match &newer.gave_up {
-                Some(gave_up) => short_form::holders_unknown(gave_up),
+                Some(gave_up) => short_form::blockers_unknown(gave_up),
                 None => format!("out since {}", date(newer.since)),
             },
         };
-        let waits = self.right(DiagramBox::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
-        self.wait_for_files(waits, newer.unusable.as_ref());
-        for holder in &newer.held_by {
-            self.wait_for(waits, holder);
+        let waits = self.add_right(DiagramBox::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
+        self.add_blocking_files(waits, newer.unusable.as_ref());
+        for blocker in &newer.held_by {
+            self.add_blocker(waits, blocker);
         }
-        self.wait_for_shared(waits, &newer.one_version);
+        self.add_shared(waits, &newer.one_version);
     }
 
     /// Adds a line to a blocking plugin. A plugin that was not chosen gets a new box.
-    fn wait_for(&mut self, waits: usize, holder: &Blocker) {
-        let place = match self.find(&holder.name) {
-            Some(place) => place,
-            None => self.left(DiagramBox::new(Kind::Holds, &holder.name, ""), &holder.name),
+    fn add_blocker(&mut self, waits: usize, blocker: &Blocker) {
+        let position = match self.find(&blocker.name) {
+            Some(position) => position,
+            None => self.add_left(DiagramBox::new(Kind::Blocks, &blocker.name, ""), &blocker.name),
         };
-        self.section.left[place].kind = Kind::Holds;
-        self.section.left[place].note = short_form::holder(holder);
-        self.section.waits.insert((waits, place));
+        self.section.left[position].kind = Kind::Blocks;
+        self.section.left[position].note = short_form::blocker(blocker);
+        self.section.waits.insert((waits, position));
     }
 
     /// Adds a line to each blocking unmanaged JAR. These are in no lock.
-    fn wait_for_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
-        for file in unusable.map_or(&[][..], Unusable::own_files) {
-            let known = self.find(file);
-            let card = || DiagramBox::new(Kind::Holds, file, "not managed here");
-            let place = known.unwrap_or_else(|| self.left(card(), file));
-            self.section.waits.insert((waits, place));
+    fn add_blocking_files(&mut self, waits: usize, unusable: Option<&Unusable>) {
+        for file in unusable.map_or(&[][..], Unusable::unmanaged_files) {
+            let existing = self.find(file);
+            let diagram_box = || DiagramBox::new(Kind::Blocks, file, "unmanaged");
+            let position = existing.unwrap_or_else(|| self.add_left(diagram_box(), file));
+            self.section.waits.insert((waits, position));
         }
     }
 
-    fn wait_for_shared(&mut self, waits: usize, shared: &[OneVersion]) {
+    fn add_shared(&mut self, waits: usize, shared: &[OneVersion]) {
         for plugin in shared.iter().flat_map(|one| &one.plugins) {
-            if let Some(place) = self.find(&plugin.plugin) {
-                self.section.left[place].kind = Kind::Holds;
-                "one version on several servers".clone_into(&mut self.section.left[place].note);
-                self.section.waits.insert((waits, place));
+            if let Some(position) = self.find(&plugin.plugin) {
+                self.section.left[position].kind = Kind::Blocks;
+                "same version on several servers".clone_into(&mut self.section.left[position].note);
+                self.section.waits.insert((waits, position));
             }
         }
     }
 
     /// Adds a line to the box with this name and version.
-    fn wait_for_named(&mut self, waits: usize, named: &str) {
-        if let Some(place) = self.section.left.iter().position(|card| card.name == named) {
-            self.section.waits.insert((waits, place));
+    fn add_blocking_box(&mut self, waits: usize, named: &str) {
+        if let Some(position) = self.section.left.iter().position(|diagram_box| diagram_box.name == named) {
+            self.section.waits.insert((waits, position));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Pure. Tests diagrams: geometry, hostile names, long lists.
 
-use super::draw::{WIDTH, picture};
-use super::section::{DiagramBox, Kind, MOST, Section};
+use super::draw::{WIDTH, draw_diagram};
+use super::section::{DiagramBox, Kind, MAX_BOXES, Section};
 use super::*;
 use crate::solve::Limit;
 
@@ -10,18 +10,18 @@ type Element = (String, Vec<(String, String)>);
 
 /// Parses XML as strictly as a browser parses an SVG: every tag closed in order, every `&` a known entity, no character
 /// that XML does not allow. Returns the elements and all text.
-fn parsed(text: &str) -> (Vec<Element>, String) {
+fn parse_svg(text: &str) -> (Vec<Element>, String) {
     assert!(text.chars().all(|c| c == '\n' || !c.is_control() && !matches!(c, '\u{fffe}' | '\u{ffff}')), "{text}");
-    let (mut elements, mut open, mut words) = (Vec::new(), Vec::new(), String::new());
+    let (mut elements, mut open, mut texts) = (Vec::new(), Vec::new(), String::new());
     let mut rest = text;
     while let Some(at) = rest.find('<') {
-        words.push_str(&unescaped(&rest[..at]));
+        texts.push_str(&unescaped(&rest[..at]));
         // In an attribute `>` is escaped as well.
         let (tag, after) = rest[at + 1..].split_once('>').expect("a tag ends");
         rest = after;
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop().as_deref(), Some(name), "{text}");
-            words.push('\n');
+            texts.push('\n');
             continue;
         }
         let (tag, is_closed) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
@@ -40,7 +40,7 @@ fn parsed(text: &str) -> (Vec<Element>, String) {
         }
     }
     assert!(open.is_empty() && rest.trim().is_empty(), "{rest}");
-    (elements, words)
+    (elements, texts)
 }
 
 fn unescaped(text: &str) -> String {
@@ -66,25 +66,26 @@ fn number(element: &Element, key: &str) -> usize {
 }
 
 /// Everything is inside the diagram, no box overlaps another, no text is wider than its box, and lines end at boxes.
-fn is_well_laid_out(svg: &str) {
-    let (elements, _) = parsed(svg);
+fn assert_layout(svg: &str) {
+    let (elements, _) = parse_svg(svg);
     let height = number(&elements[0], "height");
     assert_eq!(number(&elements[0], "width"), WIDTH);
-    let is =
-        |element: &&Element, look: &str| element.1.iter().any(|(key, value)| key == "class" && value.starts_with(look));
-    let cards: Vec<[usize; 4]> = elements
+    let is = |element: &&Element, class: &str| {
+        element.1.iter().any(|(key, value)| key == "class" && value.starts_with(class))
+    };
+    let boxes: Vec<[usize; 4]> = elements
         .iter()
         .filter(|element| is(element, "card"))
-        .map(|card| ["x", "y", "width", "height"].map(|key| number(card, key)))
+        .map(|diagram_box| ["x", "y", "width", "height"].map(|key| number(diagram_box, key)))
         .collect();
-    for (at, [x, y, wide, high]) in cards.iter().enumerate() {
+    for (at, [x, y, wide, high]) in boxes.iter().enumerate() {
         assert!(x + wide <= WIDTH && y + high <= height, "outside");
-        for [other_x, other_y, other_wide, other_high] in &cards[at + 1..] {
-            let apart = x + wide <= *other_x
+        for [other_x, other_y, other_wide, other_high] in &boxes[at + 1..] {
+            let is_separate = x + wide <= *other_x
                 || other_x + other_wide <= *x
                 || y + high <= *other_y
                 || other_y + other_high <= *y;
-            assert!(apart, "two cards overlap at {x},{y}");
+            assert!(is_separate, "two cards overlap at {x},{y}");
         }
     }
     for text in elements.iter().filter(|(name, _)| name == "text") {
@@ -94,16 +95,16 @@ fn is_well_laid_out(svg: &str) {
         let d = &path.1.iter().find(|(key, _)| key == "d").unwrap().1;
         let numbers: Vec<usize> = d.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
         let [from_x, from_y, .., to_x, to_y] = numbers[..] else { panic!("{d}") };
-        assert!(cards.iter().any(|[x, y, _, high]| from_x == *x && from_y == y + high / 2), "{d} begins nowhere");
+        assert!(boxes.iter().any(|[x, y, _, high]| from_x == *x && from_y == y + high / 2), "{d} begins nowhere");
         assert!(
-            cards.iter().any(|[x, y, wide, high]| to_x == x + wide + 1 && to_y == y + high / 2),
+            boxes.iter().any(|[x, y, wide, high]| to_x == x + wide + 1 && to_y == y + high / 2),
             "{d} ends nowhere"
         );
     }
 }
 
-fn held(count: usize, name: &str) -> Section {
-    let mut section = Section::titled(format!("{name} runs Paper 1.21.10 (build 129)"));
+fn blocked_section(count: usize, name: &str) -> Section {
+    let mut section = Section::with_title(format!("{name} runs Paper 1.21.10 (build 129)"));
     section.left_head = "chosen";
     section.right_head = "waits";
     for at in 0..count {
@@ -111,7 +112,7 @@ fn held(count: usize, name: &str) -> Section {
     }
     section.right.push(DiagramBox::new(Kind::Waits, "Paper 1.21.11", format!("out since {name}")));
     if let Some(last) = section.left.last_mut() {
-        last.kind = Kind::Holds;
+        last.kind = Kind::Blocks;
         section.waits.insert((0, count - 1));
     }
     if count > 2 {
@@ -123,27 +124,30 @@ fn held(count: usize, name: &str) -> Section {
 
 #[test]
 fn diagrams_of_any_size_are_well_laid_out() {
-    for count in [0, 1, 2, 5, MOST, MOST + 1, 400] {
-        let section = held(count, "Via");
-        let svg = picture(&[section], &["without A".to_owned()]);
-        is_well_laid_out(&svg);
+    for count in [0, 1, 2, 5, MAX_BOXES, MAX_BOXES + 1, 400] {
+        let section = blocked_section(count, "Via");
+        let svg = draw_diagram(&[section], &["without A".to_owned()]);
+        assert_layout(&svg);
         assert_eq!(svg.matches("class=\"line\"").count(), count.min(1), "{count}");
         assert!(svg.len() < 20_000, "{count}: {}", svg.len());
     }
-    is_well_laid_out(&picture(&[], &[]));
-    is_well_laid_out(&picture(&[held(3, "a"), Section::titled("nothing".to_owned()), held(2, "b")], &[]));
+    assert_layout(&draw_diagram(&[], &[]));
+    assert_layout(&draw_diagram(
+        &[blocked_section(3, "a"), Section::with_title("nothing".to_owned()), blocked_section(2, "b")],
+        &[],
+    ));
 }
 
 #[test]
 fn diagram_list_counts_omitted_entries_and_keeps_blockers() {
-    let (_, words) = parsed(&picture(&[held(27, "Via")], &[]));
-    assert!(words.contains("\nand 14 more\n"), "{words}");
-    assert!(words.contains("\nVia26 1.0\n") && !words.contains("\nVia20 1.0\n"), "the last one holds: {words}");
-    assert!(words.contains("Paper 1.21.11 waits for Via26 1.0."), "{words}");
-    let mut no = Section::titled("no".to_owned());
-    no.left = vec![DiagramBox::new(Kind::Holds, "a", ""); 3];
-    no.left_unnamed = 5;
-    assert!(parsed(&picture(&[no], &[])).1.contains("\nand 5 more\n"));
+    let (_, texts) = parse_svg(&draw_diagram(&[blocked_section(27, "Via")], &[]));
+    assert!(texts.contains("\nand 14 more\n"), "{texts}");
+    assert!(texts.contains("\nVia26 1.0\n") && !texts.contains("\nVia20 1.0\n"), "the last one holds: {texts}");
+    assert!(texts.contains("Paper 1.21.11 waits for Via26 1.0."), "{texts}");
+    let mut conflict = Section::with_title("no".to_owned());
+    conflict.left = vec![DiagramBox::new(Kind::Blocks, "a", ""); 3];
+    conflict.left_unnamed = 5;
+    assert!(parse_svg(&draw_diagram(&[conflict], &[])).1.contains("\nand 5 more\n"));
 }
 
 #[test]
@@ -158,13 +162,14 @@ fn diagram_escapes_markup_in_names() {
         "插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件插件",
         &"w".repeat(5_000),
     ] {
-        let svg = picture(&[held(3, name)], &[name.to_owned()]);
-        is_well_laid_out(&svg);
-        let (elements, words) = parsed(&svg);
-        let known = ["svg", "title", "desc", "style", "defs", "marker", "path", "rect", "text"];
-        assert!(elements.iter().all(|(name, _)| known.contains(&name.as_str())), "{svg}");
-        let start: String = crate::untrusted_text::visible(name).replace('\u{ffff}', "").chars().take(30).collect();
-        assert!(words.contains(start.trim()), "{words}");
+        let svg = draw_diagram(&[blocked_section(3, name)], &[name.to_owned()]);
+        assert_layout(&svg);
+        let (elements, texts) = parse_svg(&svg);
+        let allowed = ["svg", "title", "desc", "style", "defs", "marker", "path", "rect", "text"];
+        assert!(elements.iter().all(|(name, _)| allowed.contains(&name.as_str())), "{svg}");
+        let start: String =
+            crate::untrusted_text::sanitize_line(name).replace('\u{ffff}', "").chars().take(30).collect();
+        assert!(texts.contains(start.trim()), "{texts}");
     }
 }
 
@@ -177,9 +182,9 @@ fn diagram_text_is_cut_and_wide_letters_count_double() {
 
 #[test]
 fn diagram_loads_and_executes_no_content() {
-    let svg = picture(&[held(3, "Via")], &[]);
-    for word in ["<script", "href", "@import", "http://www.w3.org/1999", "<image", "<foreignObject", "onload"] {
-        assert!(!svg.contains(word), "{word}");
+    let svg = draw_diagram(&[blocked_section(3, "Via")], &[]);
+    for forbidden in ["<script", "href", "@import", "http://www.w3.org/1999", "<image", "<foreignObject", "onload"] {
+        assert!(!svg.contains(forbidden), "{forbidden}");
     }
     assert_eq!(svg.matches("url(").count(), svg.matches("url(#").count(), "only what is in the picture is named");
     assert_eq!(svg.matches("://").count(), 1, "the name of the format, which nobody asks for");
@@ -194,17 +199,17 @@ fn diagram_shows_unmanaged_blockers_with_box_and_line() {
         "unusable": {"why": "unmanaged", "files": ["Shop.jar", "Warps.jar"]}, "ready": ["ViaVersion"], "holders": [],
     });
     let svg = render(&[serde_json::from_value(why).unwrap()], &[]);
-    is_well_laid_out(&svg);
-    let (_, words) = parsed(&svg);
-    assert!(words.contains("Paper 1.21.11 waits for Shop.jar and Warps.jar."), "{words}");
+    assert_layout(&svg);
+    let (_, texts) = parse_svg(&svg);
+    assert!(texts.contains("Paper 1.21.11 waits for Shop.jar and Warps.jar."), "{texts}");
     assert_eq!(svg.matches("class=\"card holds\"").count(), 2, "{svg}");
 }
 
 #[test]
 fn diagram_of_thousand_servers_draws_twenty() {
     let none = Explanation::GaveUp(BudgetExceeded { steps: 7, limit: Limit::Steps, clashing: vec!["Shop".to_owned()] });
-    let (_, words) = parsed(&render(&vec![none; 1_000], &[]));
-    assert_eq!(words.matches("\nShop\n").count(), SERVERS, "{words}");
-    assert_eq!(words.matches("\nno answer was found within 7 steps\n").count(), SERVERS);
-    assert!(words.contains("20 of 1000 servers; the others are not drawn"), "{words}");
+    let (_, texts) = parse_svg(&render(&vec![none; 1_000], &[]));
+    assert_eq!(texts.matches("\nShop\n").count(), MAX_SERVERS, "{texts}");
+    assert_eq!(texts.matches("\nno solution was found within 7 steps\n").count(), MAX_SERVERS);
+    assert!(texts.contains("20 of 1000 servers, the others are not drawn"), "{texts}");
 }

@@ -1,6 +1,6 @@
 //! Pure. Renders the text about the blockers of a Paper version and the evidence.
 
-use super::super::phrases::{self, list, of, read, sentence, source};
+use super::super::phrases::{self, list, of_date, read_time, sentence, source};
 use super::super::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
 use super::TextBuilder;
 use crate::catalog::Source;
@@ -8,134 +8,136 @@ use crate::unusable::Unusable;
 use crate::version::Minecraft;
 
 /// Limit of described blockers. The names of further ones follow in one line.
-const MOST_HOLDERS: usize = 8;
+const MAX_BLOCKERS: usize = 8;
 
 /// The blockers and the evidence.
-pub(super) fn holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
-    let row = |holder: &Blocker| (holder_name(holder), holder_lines(holder, minecraft, page));
-    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders);
+pub(super) fn blocker_table(page: &mut TextBuilder, blockers: &[Blocker], minecraft: &Minecraft) {
+    let row = |blocker: &Blocker| (blocker_name(blocker), blocker_lines(blocker, minecraft, page));
+    let rows: Vec<_> = blockers.iter().take(MAX_BLOCKERS).map(row).collect();
+    blocker_rows(page, &rows, blockers);
 }
 
 /// The blockers with the time of their authors' last release.
-pub(super) fn silent_holder_table(page: &mut TextBuilder, holders: &[Blocker], minecraft: &Minecraft) {
-    let row = |holder: &Blocker| {
-        let mut lines = holder_lines(holder, minecraft, page);
-        lines.extend(holder.silent_since.map(|at| format!("{}.", sentence(&phrases::silent_since(at)))));
-        (holder_name(holder), lines)
+pub(super) fn silent_blocker_table(page: &mut TextBuilder, blockers: &[Blocker], minecraft: &Minecraft) {
+    let row = |blocker: &Blocker| {
+        let mut lines = blocker_lines(blocker, minecraft, page);
+        lines.extend(blocker.silent_since.map(|at| format!("{}.", sentence(&phrases::silent_since(at)))));
+        (blocker_name(blocker), lines)
     };
-    let rows: Vec<_> = holders.iter().take(MOST_HOLDERS).map(row).collect();
-    holder_rows(page, &rows, holders);
+    let rows: Vec<_> = blockers.iter().take(MAX_BLOCKERS).map(row).collect();
+    blocker_rows(page, &rows, blockers);
 }
 
-fn holder_rows(page: &mut TextBuilder, rows: &[(String, Vec<String>)], holders: &[Blocker]) {
+fn blocker_rows(page: &mut TextBuilder, rows: &[(String, Vec<String>)], blockers: &[Blocker]) {
     page.table(rows);
-    let others: Vec<String> = holders.iter().skip(rows.len()).map(holder_name).collect();
+    let others: Vec<String> = blockers.iter().skip(rows.len()).map(blocker_name).collect();
     if !others.is_empty() {
         page.line(&format!("  and {} more: {}", others.len(), list(&others, usize::MAX)));
     }
 }
 
-pub(super) fn holder_name(holder: &Blocker) -> String {
-    let version = holder.pinned.as_ref().or(holder.newest.as_ref().map(|newest| &newest.version));
-    version.map_or_else(|| holder.name.clone(), |version| format!("{} {version}", holder.name))
+pub(super) fn blocker_name(blocker: &Blocker) -> String {
+    let version = blocker.pinned.as_ref().or(blocker.newest.as_ref().map(|newest| &newest.version));
+    version.map_or_else(|| blocker.name.clone(), |version| format!("{} {version}", blocker.name))
 }
 
-pub(super) fn holder_lines(holder: &Blocker, minecraft: &Minecraft, on: &TextBuilder) -> Vec<String> {
-    let numbers = on.software.numbered_as();
-    let page = format!("Its {} page", source(holder.key.source));
-    let read = read(holder.read_at, on.now);
+pub(super) fn blocker_lines(blocker: &Blocker, minecraft: &Minecraft, on: &TextBuilder) -> Vec<String> {
+    let numbers = on.software.version_scheme();
+    let page = format!("Its {} page", source(blocker.key.source));
+    let read = read_time(blocker.read_at, on.now);
     let mut lines = Vec::new();
-    if !holder.together_with.is_empty() {
-        let (with, because) = (list(&holder.together_with, 4), phrases::because(&holder.facts));
-        lines.push(format!("does not go together with {with} on {minecraft}{because}"));
-        lines.extend(holder.lacks.iter().map(|lack| lack_line(lack, minecraft)));
+    if !blocker.together_with.is_empty() {
+        let (with, because) = (list(&blocker.together_with, 4), phrases::facts_clause(&blocker.facts));
+        lines.push(format!("conflicts with {with} on {minecraft}{because}"));
+        lines.extend(blocker.lacks.iter().map(|need| unmet_need_line(need, minecraft)));
         return lines;
     }
-    let what = match (&holder.pinned, &holder.newest) {
+    let state = match (&blocker.pinned, &blocker.newest) {
         (Some(_), _) => {
-            let object = holder.object.as_deref().unwrap_or(&holder.name);
-            let missing = if holder.nearest.is_empty() { "" } else { "does not exist; " };
+            let object = blocker.object.as_deref().unwrap_or(&blocker.name);
+            let missing = if blocker.nearest.is_empty() { "" } else { "does not exist, " };
             format!(
                 "{missing}pinned by you (Plugin {object}, `spec.version`){}.",
-                phrases::nearest_are(&holder.nearest)
+                phrases::nearest_are(&blocker.nearest)
             )
         }
-        (None, Some(newest)) if newest.lost => "runs now, and its page has lost it.".to_owned(),
-        (None, Some(newest)) => format!("newest, {}.", of(newest.published)),
-        (None, None) => format!("has no release that may be used ({read})."),
+        (None, Some(newest)) if newest.lost => "runs now, but its page no longer lists it.".to_owned(),
+        (None, Some(newest)) => format!("newest, {}.", of_date(newest.published)),
+        (None, None) => format!("has no eligible release ({read})."),
     };
-    let refuses = holder.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
-    let listing = holder.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
+    let refuses = blocker.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
+    let listing = blocker.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
         (Some(unusable), _) => format!(" It {}.", phrases::unusable(unusable)),
-        (None, _) if newest.lost => format!(" Nobody says that it runs on {minecraft}."),
-        (None, _) if holder.key.source == Source::Url => {
+        (None, _) if newest.lost => format!(" It is not known to run on {minecraft}."),
+        (None, _) if blocker.key.source == Source::Url => {
             format!(" Your compatibilityOverride does not name {minecraft}.")
         }
         (None, _) if newest.overridden => format!(
-            " {page} lists {minecraft} ({read}), and your compatibilityOverride{} takes that away.",
-            holder.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
+            " {page} lists {minecraft} ({read}), and your compatibilityOverride{} removes it.",
+            blocker.object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"))
         ),
         _ if newest.sibling.is_some() => sibling_listed(newest, minecraft, &format!(" {page}"), &read),
         (None, Some(up_to)) if up_to < minecraft => format!(" {page} lists {numbers} up to {up_to} ({read})."),
         (None, Some(_) | None) => format!(" {page} does not list {minecraft} ({read})."),
     });
-    lines.push(format!("{what}{}", listing.unwrap_or_default()));
-    match &holder.nearly {
+    lines.push(format!("{state}{}", listing.unwrap_or_default()));
+    match &blocker.nearly {
         Some(nearly) => {
             let would = match nearly.published {
-                Some(_) => format!("{} is listed for {minecraft}", of(nearly.published)),
-                None => format!("would do for {minecraft}"),
+                Some(_) => format!("{} is listed for {minecraft}", of_date(nearly.published)),
+                None => format!("would be sufficient for {minecraft}"),
             };
-            lines.push(format!("{} {would}, but {}.", nearly.version, but(&nearly.unusable)));
+            lines.push(format!("{} {would}, but {}.", nearly.version, but_clause(&nearly.unusable)));
         }
-        None if holder.newest.is_some() && holder.waits_for_a_list() && refuses.is_none() => {
-            lines.push(format!("Nobody has said that it fails on {minecraft}."));
+        None if blocker.newest.is_some() && blocker.waits_for_listing() && refuses.is_none() => {
+            lines.push(format!("No incompatibility with {minecraft} is known."));
         }
         None => {}
     }
-    lines.extend(holder.both.as_ref().map(|both| kept_twice(both, minecraft)));
-    if !holder.needed_by.is_empty() {
-        lines.push(format!("Needed by {}.", list(&holder.needed_by, 4)));
+    lines.extend(blocker.both.as_ref().map(|both| second_reason(both, minecraft)));
+    if !blocker.needed_by.is_empty() {
+        lines.push(format!("Needed by {}.", list(&blocker.needed_by, 4)));
     }
     lines
 }
 
 /// The release that would be accepted, and the reason why it is not available.
-fn lack_line(lack: &UnmetNeed, minecraft: &Minecraft) -> String {
-    let UnmetNeed { name, object, release, unusable } = lack;
-    let Some(release) = release else { return format!("There is no release of {name} that would do.") };
+fn unmet_need_line(need: &UnmetNeed, minecraft: &Minecraft) -> String {
+    let UnmetNeed { name, object, release, unusable } = need;
+    let Some(release) = release else { return format!("No release of {name} meets the requirement.") };
     let because = match (unusable.as_ref().or(release.refuses.as_ref()), &release.sibling) {
-        (Some(unusable), _) => but(unusable),
+        (Some(unusable), _) => but_clause(unusable),
         (None, _) if release.overridden => {
             let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
-            format!("your compatibilityOverride{on} takes {minecraft} away")
+            format!("your compatibilityOverride{on} removes {minecraft}")
         }
-        (None, _) if release.lost => "its page has lost it".to_owned(),
-        (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, and not for {minecraft}"),
+        (None, _) if release.lost => "its page no longer lists it".to_owned(),
+        (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, but not for {minecraft}"),
         (None, None) => match &release.up_to {
             Some(up_to) if up_to < minecraft => format!("it is listed up to {up_to}"),
             Some(_) | None => format!("it is not listed for {minecraft}"),
         },
     };
-    let of = release.published.map_or_else(String::new, |_| format!(", {},", of(release.published)));
-    format!("{name} {}{of} would do, but {because}.", release.version)
+    let of = release.published.map_or_else(String::new, |_| format!(", {},", of_date(release.published)));
+    format!("{name} {}{of} would be sufficient, but {because}.", release.version)
 }
 
 /// States that only a hotfix sibling is listed, and that it does not count.
 fn sibling_listed(newest: &ListedRelease, minecraft: &Minecraft, page: &str, read: &str) -> String {
     let sibling = newest.sibling.as_ref().map_or_else(String::new, ToString::to_string);
-    format!("{page} lists {sibling}, its hotfix sibling, and not {minecraft} ({read}); `spec.hotfixSiblings` is `Ask`.")
+    format!(
+        "{page} lists {sibling}, its hotfix sibling, but not {minecraft} ({read}), and `spec.hotfixSiblings` is `Ask`."
+    )
 }
 
 /// States that a release is not listed, and the second reason against it.
-pub(super) fn kept_twice(both: &IneligibleCandidate, minecraft: &Minecraft) -> String {
-    let of = both.published.map_or_else(|| " ".to_owned(), |_| format!(", {}, ", of(both.published)));
-    format!("{}{of}is not listed for {minecraft} either, and {}.", both.version, but(&both.unusable))
+pub(super) fn second_reason(both: &IneligibleCandidate, minecraft: &Minecraft) -> String {
+    let of = both.published.map_or_else(|| " ".to_owned(), |_| format!(", {}, ", of_date(both.published)));
+    format!("{}{of}is not listed for {minecraft} either, and {}.", both.version, but_clause(&both.unusable))
 }
 
 /// The clause after "but".
-pub(super) fn but(unusable: &Unusable) -> String {
+pub(super) fn but_clause(unusable: &Unusable) -> String {
     match phrases::unusable(unusable) {
         text if text.starts_with("you ") => text,
         text => format!("it {text}"),

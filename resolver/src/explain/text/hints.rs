@@ -1,54 +1,53 @@
 //! Pure. Renders hints as text: the exact field and value.
 
-use super::super::phrases::{build_channel, channel, count, in_a_shell, instant, list, sentence};
+use super::super::phrases::{build_channel, channel, count, instant, list, sentence, shell_quoted};
 use super::super::{Hint, HintStep, HintsLeftOut, ListOverride, PaperName, ProposedManifest, UpstreamAction};
-use super::{TextBuilder, named, short};
+use super::{TextBuilder, named, short_name};
 use crate::catalog::Channel;
 use crate::request::{Hold, OverrideMode};
 
 /// Limit of listed plugins that are waited for. Further ones are counted.
-const MOST_AWAITED: usize = 5;
+const MAX_WAITS: usize = 5;
 
 /// All possible actions.
 pub(super) struct HintSection<'e> {
     pub(super) hints: &'e [Hint],
     pub(super) more: usize,
-    pub(super) left_out: Option<HintsLeftOut>,
+    pub(super) skipped: Option<HintsLeftOut>,
     pub(super) waits: &'e [UpstreamAction],
 }
 
 /// The section with all hints, followed by the actions of plugin authors. Below it, whether there may be more hints.
-pub(super) fn section(page: &mut TextBuilder, server: &str, ways: &HintSection<'_>) {
-    let HintSection { hints, more, left_out, waits } = *ways;
+pub(super) fn section(page: &mut TextBuilder, server: &str, hint_section: &HintSection<'_>) {
+    let HintSection { hints, more, skipped, waits } = *hint_section;
     if !(hints.is_empty() && waits.is_empty()) {
-        what_can_be_done(page, server, hints, more, waits);
+        hint_list(page, server, hints, more, waits);
     }
-    if let Some(left_out) = left_out {
+    if let Some(skipped) = skipped {
         page.gap();
-        page.line(&not_tried(left_out));
+        page.line(&skipped_hints(skipped));
     }
 }
 
 /// States that not every possible hint was tried.
-fn not_tried(left_out: HintsLeftOut) -> String {
-    match left_out {
+fn skipped_hints(skipped: HintsLeftOut) -> String {
+    match skipped {
         HintsLeftOut::GroupTooLarge { servers } => format!(
-            "What of yours could be changed was not tried: {servers} servers are decided about together, too many to try each way for all of them. There may be a way."
+            "Hints were not computed: the group of {servers} servers is too large to try each change. A solution may exist."
         ),
         HintsLeftOut::BudgetUsedUp => {
-            "Not every way was tried: all that this question may cost was used up. There may be more that you can do."
-                .to_owned()
+            "Not every change was tried, because the search reached its limit. More options may exist.".to_owned()
         }
         HintsLeftOut::TooManyAtOnce { steps } => format!(
-            "Ways with {} steps or more at once were not tried, because so much is in the way. There may be one.",
+            "Combinations of {} or more changes were not tried, because there are too many blockers. One may exist.",
             count(steps)
         ),
     }
 }
 
-fn what_can_be_done(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, waits: &[UpstreamAction]) {
+fn hint_list(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, waits: &[UpstreamAction]) {
     page.gap();
-    page.line("what you can do");
+    page.line("options");
     let mut rows = Vec::new();
     for hint in hints {
         let mut lines: Vec<String> =
@@ -59,51 +58,51 @@ fn what_can_be_done(page: &mut TextBuilder, server: &str, hints: &[Hint], more: 
             .as_ref()
             .map_or_else(String::new, |from| format!(" One-way: the world cannot return to {from}."));
         let only_waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
-        let goes = if only_waits { "can then run" } else { "would then run" };
-        lines.push(format!("{} {goes} {would}.{one_way}", short(server)));
+        let verb = if only_waits { "can then run" } else { "would then run" };
+        lines.push(format!("{} {verb} {would}.{one_way}", short_name(server)));
         rows.push((head(&hint.steps).to_owned(), lines));
     }
     if more > 0 {
-        let ways = if more == 1 {
-            "One more way is left out: it changes or risks".to_owned()
+        let hint_section = if more == 1 {
+            "One more option is left out: it changes or risks".to_owned()
         } else {
-            format!("{more} more ways are left out: they change or risk")
+            format!("{more} more options are left out: they change or risk")
         };
-        rows.push(("or".to_owned(), vec![format!("{ways} more.")]));
+        rows.push(("or".to_owned(), vec![format!("{hint_section} more.")]));
     }
     if !waits.is_empty() {
-        let mut lines: Vec<String> = waits.iter().take(MOST_AWAITED).map(awaited).collect();
-        if waits.len() > MOST_AWAITED {
-            lines.push(format!("and {} more", waits.len() - MOST_AWAITED));
+        let mut lines: Vec<String> = waits.iter().take(MAX_WAITS).map(waiting_line).collect();
+        if waits.len() > MAX_WAITS {
+            lines.push(format!("and {} more", waits.len() - MAX_WAITS));
         }
-        lines.push("Nothing to do; you are told.".to_owned());
+        lines.push("No action needed. You will be notified.".to_owned());
         rows.push(("wait".to_owned(), lines));
     }
     page.table(&rows);
 }
 
 /// A hint as one sentence. Steps beyond `most` are counted. The exact values are in the section.
-pub(super) fn in_short(hint: &Hint, most: usize) -> String {
+pub(super) fn hint_sentence(hint: &Hint, most: usize) -> String {
     let Hint { steps, gives, no_way_back_to } = hint;
     if let [wait @ HintStep::WaitUntil { .. }] = steps.as_slice() {
         return format!("{}.", sentence(&field(wait)));
     }
-    let one_way = if no_way_back_to.is_some() { ", one-way" } else { "" };
-    let steps: Vec<String> = steps.iter().map(|step| step_in_short(step, gives)).collect();
-    format!("Way out{one_way}: {}.", list(&steps, most))
+    let one_way = if no_way_back_to.is_some() { " (one-way)" } else { "" };
+    let steps: Vec<String> = steps.iter().map(|step| step_sentence(step, gives)).collect();
+    format!("Hint{one_way}: {}.", list(&steps, most))
 }
 
 /// A step without long values.
-fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
+fn step_sentence(step: &HintStep, gives: &PaperName) -> String {
     if let HintStep::AllowMinecraft { object, .. } | HintStep::ChangeOverride { object, .. } = step {
         format!("allow {} on Plugin {object} (`compatibilityOverride`)", gives.minecraft)
     } else if let HintStep::AddPlugins { plugins } = step {
         let objects: Vec<&str> = plugins.iter().map(|plugin| plugin.object.as_str()).collect();
-        format!("write a `kind: Plugin` for {}", list(&objects, 3))
+        format!("create a `kind: Plugin` for {}", list(&objects, 3))
     } else if let HintStep::TrustFiles { files, minecraft, server: _ } = step {
-        format!("say that you checked {} on {minecraft} (`kubectl nightshift trust`)", list(files, 2))
+        format!("confirm that you tested {} on {minecraft} (`kubectl nightshift trust`)", list(files, 2))
     } else if let HintStep::AllowDowngrade { object } = step {
-        format!("set `spec.allowDowngrade: true` on Plugin {object} (keep a copy of its folder first)")
+        format!("set `spec.allowDowngrade: true` on Plugin {object} (back up its folder first)")
     } else if let HintStep::PluginPerServer { object } = step {
         format!("set `spec.updateStrategy: auto` on Plugin {object}")
     } else if let HintStep::UnpinImage = step {
@@ -113,12 +112,12 @@ fn step_in_short(step: &HintStep, gives: &PaperName) -> String {
     }
 }
 
-fn awaited(awaited: &UpstreamAction) -> String {
+fn waiting_line(awaited: &UpstreamAction) -> String {
     match awaited {
         UpstreamAction::Listed { plugin, release, minecraft } => {
-            format!("for {plugin} to list {minecraft} for {release}, or to release for it")
+            format!("for {plugin} to list {minecraft} for {release}, or to publish a release for it")
         }
-        UpstreamAction::Released { plugin, minecraft } => format!("for {plugin} to release for {minecraft}"),
+        UpstreamAction::Released { plugin, minecraft } => format!("for {plugin} to publish a release for {minecraft}"),
     }
 }
 
@@ -127,12 +126,12 @@ fn head(steps: &[HintStep]) -> &'static str {
         [HintStep::WaitUntil { .. }] => "wait",
         [HintStep::NoPluginDelay { .. } | HintStep::NoServerDelay] => "sooner",
         [HintStep::UnpinPlugin { .. } | HintStep::UnpinServer | HintStep::UnpinImage] => "unpin",
-        [HintStep::PluginPerServer { .. }] => "free it",
+        [HintStep::PluginPerServer { .. }] => "per server",
         [HintStep::AddPlugins { .. }] => "add it",
         [HintStep::PinServer { .. } | HintStep::PinPlugin { .. }] => "correct it",
         [HintStep::PinImage { .. }] => "newer Java",
-        [HintStep::TrustFiles { .. }] => "if you checked",
-        [HintStep::IgnoreUnmanaged] => "without it",
+        [HintStep::TrustFiles { .. }] => "if tested",
+        [HintStep::IgnoreUnmanaged] => "ignore it",
         [_] => "allow it",
         _ => "together",
     }
@@ -141,7 +140,7 @@ fn head(steps: &[HintStep]) -> &'static str {
 /// One step: the object, and the value to set there.
 pub(super) fn field(step: &HintStep) -> String {
     match step {
-        HintStep::WaitUntil { at } => format!("nothing to do; it solves itself on {}", instant(*at)),
+        HintStep::WaitUntil { at } => format!("no action needed: possible from {}", instant(*at)),
         HintStep::AllowMinecraft { object, minecraft_versions, releases } => format!(
             "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: Add, minecraftVersions: {}, releases: {}}}",
             quoted(minecraft_versions),
@@ -149,7 +148,7 @@ pub(super) fn field(step: &HintStep) -> String {
         ),
         HintStep::ChangeOverride { object, mode, minecraft_versions, releases } => format!(
             "on Plugin {object}:  compatibilityOverride: {{enabled: true, mode: {}, minecraftVersions: {}, releases: {}}}",
-            mode_word(*mode),
+            mode_value(*mode),
             quoted(minecraft_versions),
             quoted(releases)
         ),
@@ -157,10 +156,10 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::NoPluginDelay { object } => format!("set `spec.updateDelay: 0s` on Plugin {object}"),
         HintStep::NoServerDelay => "set `spec.updateDelay: 0s` on the server".to_owned(),
         HintStep::AllowDowngrade { object } => {
-            format!("set `spec.allowDowngrade: true` on Plugin {object}; keep a copy of the plugin's folder first")
+            format!("set `spec.allowDowngrade: true` on Plugin {object} (back up the plugin's folder first)")
         }
-        HintStep::Release { object, by: Hold::Plugin } => format!("take `spec.hold` away from Plugin {object}"),
-        HintStep::Release { object, by: Hold::Server } => format!("take {object} out of `spec.hold` of the server"),
+        HintStep::Release { object, by: Hold::Plugin } => format!("remove `spec.hold` from Plugin {object}"),
+        HintStep::Release { object, by: Hold::Server } => format!("remove {object} from `spec.hold` of the server"),
         HintStep::PluginChannel { object, channel: to } => {
             format!("set `spec.channel: {}` on Plugin {object}", channel(*to))
         }
@@ -172,7 +171,7 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::UnpinServer => "set `spec.updateStrategy: auto` on the server".to_owned(),
         HintStep::ImageFollows => "set `spec.imagePolicy: Follow` on the server".to_owned(),
         HintStep::PinImage { image } => format!("set `spec.image: {image}` on the server"),
-        HintStep::UnpinImage => "remove `spec.image`: one with the right Java is taken then".to_owned(),
+        HintStep::UnpinImage => "remove `spec.image`: an image with the right Java is then chosen".to_owned(),
         HintStep::AddPlugins { plugins } => {
             let apply = plugins.iter().map(|plugin| format!("apply  {}", manifest(plugin)));
             apply.collect::<Vec<_>>().join("\n")
@@ -181,13 +180,13 @@ pub(super) fn field(step: &HintStep) -> String {
         HintStep::AssumeUnlisted => "set `spec.unlisted: Assume` on the server".to_owned(),
         HintStep::InstallDependencies => "set `spec.dependencies: Install` on the server".to_owned(),
         HintStep::TrustFiles { server, files, minecraft } => {
-            let files: Vec<String> = files.iter().map(|file| in_a_shell(file)).collect();
+            let files: Vec<String> = files.iter().map(|file| shell_quoted(file)).collect();
             format!("kubectl nightshift trust {server} {} --minecraft {minecraft}", files.join(" "))
         }
         HintStep::WarnUnmanaged => "set `spec.unmanagedPlugins: Warn` on the server".to_owned(),
         HintStep::IgnoreUnmanaged => "set `spec.unmanagedPlugins: Ignore` on the server, or remove the file".to_owned(),
         HintStep::DropRequirement { object, plugin } => {
-            format!("remove the line about {plugin} from `spec.requires` of Plugin {object}")
+            format!("remove {plugin} from `spec.requires` of Plugin {object}")
         }
         HintStep::PinServer { version, build: None } => format!("set `spec.version: \"{version}\"` on the server"),
         HintStep::PinServer { version, build: Some(build) } => {
@@ -216,7 +215,7 @@ fn manifest(plugin: &ProposedManifest) -> String {
 }
 
 /// The value in the field.
-fn mode_word(mode: OverrideMode) -> &'static str {
+fn mode_value(mode: OverrideMode) -> &'static str {
     match mode {
         OverrideMode::Add => "Add",
         OverrideMode::Replace => "Replace",

@@ -22,22 +22,25 @@ pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
     let name = name(image);
     let line = match chosen.choice {
         ImageChoice::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
-        ImageChoice::Given => format!("Image {name}, the operator's for all servers (`gameImage`)."),
-        ImageChoice::SameJava => format!("Image {name}, as `spec.imagePolicy: SameJava` has it."),
-        ImageChoice::Keep => format!("Image {name}, as `spec.imagePolicy: Keep` has it."),
+        ImageChoice::Given => format!("Image {name}, set by the operator for all servers (`gameImage`)."),
+        ImageChoice::SameJava => format!("Image {name}, chosen by `spec.imagePolicy: SameJava`."),
+        ImageChoice::Keep => format!("Image {name}, kept by `spec.imagePolicy: Keep`."),
         ImageChoice::Newest | ImageChoice::Unknown => match chosen.has {
             Some(has) if has > chosen.java => {
-                format!("Image {name}: the least Java from {} up that is published. Needed is {needs}.", chosen.java)
+                format!(
+                    "Image {name}: the lowest published Java version from {} up. The server needs {needs}.",
+                    chosen.java
+                )
             }
             Some(_) | None => format!("Image {name}: the newest for {needs}."),
         },
     };
     page.line(&line);
     if let Some(was) = &chosen.instead_of {
-        page.line(&format!("It runs on {} now.", self::name(was)));
+        page.line(&format!("The running image is {}.", self::name(was)));
     }
     if let Some(held) = &chosen.held {
-        page.line(&format!("{} is published, and waits for `spec.imagePolicy: Follow`.", self::name(held)));
+        page.line(&format!("{} is published and would be used with `spec.imagePolicy: Follow`.", self::name(held)));
     }
 }
 

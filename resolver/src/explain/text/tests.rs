@@ -6,16 +6,16 @@ use super::super::{Conflict, Hint, HintStep, Reason, Span, phrases};
 use super::*;
 use crate::solve::{BudgetExceeded, Limit};
 
-fn at(text: &str) -> Timestamp {
+fn timestamp(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
 #[test]
 fn dates_and_durations_are_written_as_phrases() {
-    let now = at("2026-01-20T18:00:00Z");
-    assert_eq!(phrases::date(at("2025-10-06T23:59:59Z")), "6 October 2025");
-    assert_eq!(phrases::read(at("2026-01-20T09:12:00Z"), now), "read today 09:12 UTC");
-    assert_eq!(phrases::read(at("2026-01-19T09:12:00Z"), now), "read on 19 January 2026");
+    let now = timestamp("2026-01-20T18:00:00Z");
+    assert_eq!(phrases::date(timestamp("2025-10-06T23:59:59Z")), "6 October 2025");
+    assert_eq!(phrases::read_time(timestamp("2026-01-20T09:12:00Z"), now), "read today 09:12 UTC");
+    assert_eq!(phrases::read_time(timestamp("2026-01-19T09:12:00Z"), now), "read on 19 January 2026");
     assert_eq!(phrases::duration(SignedDuration::from_hours(72)), "3 days");
     assert_eq!(phrases::duration(SignedDuration::from_hours(36)), "36 hours");
     assert_eq!(phrases::duration(SignedDuration::from_mins(1)), "1 minute");
@@ -32,21 +32,21 @@ fn lists_in_text_are_bounded_and_keep_newest() {
     assert_eq!(phrases::spans(&spans), "2 older ranges, 1.16.5, 1.20.4, 1.21.1 and 26.2");
 }
 
-fn unread_beside(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explanation {
+fn unread_with_known(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explanation {
     let (server, fetch, unseen) = ("games/lobby".to_owned(), Vec::new(), Vec::new());
     Explanation::Unanswerable(Unanswerable { server, fetch, unseen, unread, known })
 }
 
 #[test]
 fn unread_upstreams_are_listed_beside_last_read_times() {
-    let read = |what: &str, read_at: &str| LastRead { what: what.to_owned(), read_at: at(read_at) };
+    let read = |what: &str, read_at: &str| LastRead { what: what.to_owned(), read_at: timestamp(read_at) };
     let known = vec![read("Paper", "2026-01-20T09:12:00Z"), read("modrinth/shop", "2026-01-18T23:30:00Z")];
     let unread = vec![("modrinth/warps".to_owned(), "it answers 503".to_owned())];
     assert_eq!(
-        render(&unread_beside(unread, known), at("2026-01-20T18:00:00Z")),
-        "no answer for games/lobby: some of what it needs is not known.\n  \
+        render(&unread_with_known(unread, known), timestamp("2026-01-20T18:00:00Z")),
+        "no result for games/lobby: some metadata is missing.\n  \
          modrinth/warps  could not be read: it answers 503\n\
-         Known all the same: Paper (read today 09:12 UTC) and modrinth/shop (read on 18 January 2026).\n"
+         Known: Paper (read today 09:12 UTC) and modrinth/shop (read on 18 January 2026).\n"
     );
 }
 
@@ -55,7 +55,7 @@ fn titles_lose_control_characters_and_line_breaks() {
     let project = "modrinth/via".to_owned();
     let because = "Via\u{1b}[2J\u{9b}1A\u{202e}Version\nPaper runs\u{7}".to_owned();
     let unread = vec![(project, because)];
-    let text = render(&unread_beside(unread, Vec::new()), at("2026-01-20T18:00:00Z"));
+    let text = render(&unread_with_known(unread, Vec::new()), timestamp("2026-01-20T18:00:00Z"));
     assert_eq!(text.lines().nth(1), Some("  modrinth/via  could not be read: Via[2J1AVersionPaper runs"));
     assert_eq!(text.lines().count(), 2, "{text}");
 }
@@ -64,24 +64,22 @@ fn titles_lose_control_characters_and_line_breaks() {
 fn exceeded_budget_text_makes_no_claim() {
     let given_up = |limit, names: &[&str]| {
         let clashing = names.iter().map(|&name| name.to_owned()).collect();
-        render(&Explanation::GaveUp(BudgetExceeded { steps: 9, limit, clashing }), at("2026-01-20T18:00:00Z"))
+        render(&Explanation::GaveUp(BudgetExceeded { steps: 9, limit, clashing }), timestamp("2026-01-20T18:00:00Z"))
     };
     assert_eq!(
         given_up(Limit::Steps, &[]),
-        "no answer was found within 9 steps. This says nothing about whether there is one.\n\
-         Pin a plugin or the server (`spec.version`) to make the question smaller, and please report it.\n"
+        "no solution was found within 9 steps. A solution may still exist.\n\
+         Pin a plugin or the server (`spec.version`) to make the search smaller, and please report it.\n"
     );
     assert_eq!(
         given_up(Limit::Time, &["A", "B"]),
-        "no answer was found in the time that a question may take; A and B kept clashing. This says nothing about \
-         whether there is one.\n\
-         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+        "no solution was found within the time limit (conflicting: A and B). A solution may still exist.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the search smaller, and please report it.\n"
     );
     assert_eq!(
         given_up(Limit::Memory, &["A", "B"]),
-        "no answer was found in the memory that a question may take, after 9 steps; A and B kept clashing. This says \
-         nothing about whether there is one.\n\
-         Pin one of them (`spec.version` on its Plugin) to make the question smaller, and please report it.\n"
+        "no solution was found within the memory limit, after 9 steps (conflicting: A and B). A solution may still exist.\n\
+         Pin one of them (`spec.version` on its Plugin) to make the search smaller, and please report it.\n"
     );
 }
 
@@ -102,7 +100,7 @@ fn summary_is_one_line_without_cut_names() {
             gives: paper("26.2"),
             no_way_back_to: Some("1.21.11".parse().unwrap()),
         };
-        let no = Conflict {
+        let conflict = Conflict {
             server: "games/lobby".to_owned(),
             software: Software::Paper,
             running: None,
@@ -114,20 +112,20 @@ fn summary_is_one_line_without_cut_names() {
             waits: Vec::new(),
             lists_read_later: None,
         };
-        Explanation::Impossible(no).summary()
+        Explanation::Impossible(conflict).summary()
     };
     assert_eq!(
         summary("Shop\n"),
-        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist), Shop1 1 (does not exist), Shop2 1 (does not \
-         exist) and 7 more. Way out, one-way: set `spec.updateDelay: 0s` on Plugin a, set `spec.updateDelay: 0s` on Plugin b, \
+        "The request for games/lobby cannot be met today: Shop0 1 (does not exist), Shop1 1 (does not exist), Shop2 1 (does not \
+         exist) and 7 more. Hint (one-way): set `spec.updateDelay: 0s` on Plugin a, set `spec.updateDelay: 0s` on Plugin b, \
          set `spec.updateDelay: 0s` on Plugin c and 1 more. In full: `resolver explain server/lobby -n games`."
     );
     let long = "x".repeat(150);
     let line = summary(&long);
     assert_eq!(
         line.replace(&long, "Shop"),
-        "What you ask for games/lobby cannot be met today: Shop0 1 (does not exist) and 9 more. Way out, one-way: set \
+        "The request for games/lobby cannot be met today: Shop0 1 (does not exist) and 9 more. Hint (one-way): set \
          `spec.updateDelay: 0s` on Plugin a and 3 more. In full: `resolver explain server/lobby -n games`."
     );
-    assert!(line.len() <= LONGEST_SUMMARY, "{}", line.len());
+    assert!(line.len() <= MAX_SUMMARY_LENGTH, "{}", line.len());
 }

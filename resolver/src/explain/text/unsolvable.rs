@@ -1,43 +1,43 @@
 //! Pure. Renders the text of an unsolvable request.
 
-use super::super::phrases::{self, list, nearest_are, of, read, spans};
+use super::super::phrases::{self, list, nearest_are, of_date, read_time, spans};
 use super::super::{Conflict, ListedRelease, OneVersion, Reason, ServerChoice, Span};
-use super::blockers::kept_twice;
-use super::{TextBuilder, hints, short};
+use super::blockers::second_reason;
+use super::{TextBuilder, hints, short_name};
 use crate::compatibility_facts::UsedFact;
 use crate::software::Software;
 
 /// Writes the text.
-pub(super) fn impossible(page: &mut TextBuilder, impossible: &Conflict) {
+pub(super) fn conflict(page: &mut TextBuilder, impossible: &Conflict) {
     let server = &impossible.server;
     match &impossible.running {
         Some(running) => {
-            let mut set = vec![format!("{} {}", running.paper.software, running.paper.minecraft)];
-            set.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
-            let first = format!("{}. {}", cannot_be_met(impossible), short(server));
-            page.line(&format!("{first} keeps running as it is ({}).", commas(&set, 6)));
+            let mut versions = vec![format!("{} {}", running.paper.software, running.paper.minecraft)];
+            versions.extend(running.plugins.iter().map(|(name, version)| format!("{name} {version}")));
+            let first = format!("{}. {}", unsolvable_headline(impossible), short_name(server));
+            page.line(&format!("{first} keeps its running versions ({}).", commas(&versions, 6)));
         }
-        None => page.line(&format!("{}.", cannot_be_met(impossible))),
+        None => page.line(&format!("{}.", unsolvable_headline(impossible))),
     }
     let rows: Vec<_> = impossible.reasons.iter().map(|reason| row(reason, page.software, page.now)).collect();
     page.table(&rows);
     if impossible.more > 0 {
         page.line(&format!("  and {} more", impossible.more));
     }
-    let ways = hints::HintSection {
+    let hint_section = hints::HintSection {
         hints: &impossible.hints,
         more: impossible.more_hints,
-        left_out: impossible.hints_left_out,
+        skipped: impossible.hints_left_out,
         waits: &impossible.waits,
     };
-    hints::section(page, server, &ways);
+    hints::section(page, server, &hint_section);
     page.lists_read_later(impossible.lists_read_later);
 }
 
 /// `your change to games/lobby cannot be met today`
-pub(super) fn cannot_be_met(Conflict { server, running, .. }: &Conflict) -> String {
-    let what = if running.is_some() { "your change to" } else { "what you ask for" };
-    format!("{what} {server} cannot be met today")
+pub(super) fn unsolvable_headline(Conflict { server, running, .. }: &Conflict) -> String {
+    let subject = if running.is_some() { "your change to" } else { "the request for" };
+    format!("{subject} {server} cannot be met today")
 }
 
 fn commas(names: &[String], most: usize) -> String {
@@ -52,9 +52,9 @@ fn commas(names: &[String], most: usize) -> String {
 pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
     let names: Vec<&str> = one_version.names().collect();
     let mut lines = vec![one_version_rule(one_version)];
-    lines.extend(one_version.servers.iter().map(takes));
+    lines.extend(one_version.servers.iter().map(server_options));
     if let [_, _, ..] = one_version.plugins.as_slice() {
-        lines.push("No versions of them suit all of these.".to_owned());
+        lines.push("No combination of their versions suits all of these.".to_owned());
     }
     if one_version.more > 0 {
         lines.push(format!("and {}", more_servers(one_version.more)));
@@ -67,42 +67,43 @@ pub(super) fn more_servers(more: usize) -> String {
     format!("{more} more server{}", if more == 1 { "" } else { "s" })
 }
 
-/// `is one version on all servers of Plugin viaversion (…)`
+/// `must be the same version on all servers of Plugin viaversion (…)`
 pub(super) fn one_version_rule(one_version: &OneVersion) -> String {
     let objects: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.object.as_str()).collect();
     match objects.as_slice() {
-        [object] => format!("is one version on all servers of Plugin {object} (`spec.updateStrategy: latest`)."),
+        [object] => {
+            format!("must be the same version on all servers of Plugin {object} (`spec.updateStrategy: latest`).")
+        }
         objects => format!(
-            "are each one version on all servers of their Plugins ({}; `spec.updateStrategy: latest`).",
+            "must each be the same version on all servers of their Plugins ({}, `spec.updateStrategy: latest`).",
             list(objects, 3)
         ),
     }
 }
 
-/// `creative, on 1.20.4, can take 4.9 to 5.3`
-pub(super) fn takes(takes: &ServerChoice) -> String {
-    let server = short(&takes.server);
-    let server = match &takes.papers {
+/// `creative, on 1.20.4, can use 4.9 to 5.3`
+pub(super) fn server_options(options: &ServerChoice) -> String {
+    let server = short_name(&options.server);
+    let server = match &options.papers {
         Some(papers) => format!("{server}, on {},", spans(std::slice::from_ref(papers))),
         None => server.to_owned(),
     };
-    match (&takes.oldest, &takes.newest) {
+    match (&options.oldest, &options.newest) {
         (Some(oldest), Some(newest)) if oldest != newest => {
-            let without =
-                if takes.without.is_empty() { String::new() } else { format!(" without {}", list(&takes.without, 3)) };
-            format!("{server} can take {oldest} to {newest}{without}")
+            let without = if options.without.is_empty() {
+                String::new()
+            } else {
+                format!(" without {}", list(&options.without, 3))
+            };
+            format!("{server} can use {oldest} to {newest}{without}")
         }
-        (_, Some(newest)) => format!("{server} can take only {newest}"),
-        (_, None) => match (takes.with.as_slice(), takes.needs.as_slice()) {
+        (_, Some(newest)) => format!("{server} can use only {newest}"),
+        (_, None) => match (options.with.as_slice(), options.needs.as_slice()) {
             ([], []) => server.trim_end_matches(',').to_owned(),
-            ([], needs) => format!("{server} cannot have {}, which it needs, with the rest", list(needs, 3)),
+            ([], needs) => format!("{server} cannot have {}, which it needs, together with the rest", list(needs, 3)),
             (with, _) => {
-                let go = if with.len() == 1 { "which does" } else { "which do" };
-                format!(
-                    "{server} has {}, {go} not go together with it{}",
-                    list(with, 3),
-                    phrases::because(&takes.facts)
-                )
+                let go = if with.len() == 1 { "which conflicts" } else { "which conflict" };
+                format!("{server} has {}, {go} with it{}", list(with, 3), phrases::facts_clause(&options.facts))
             }
         },
     }
@@ -123,12 +124,12 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             let line = format!("does not exist (`spec.version` on the server){}", nearest_are(&nearest));
             (format!("{software} {version}"), line)
         }
-        Reason::NoPaper => (software.to_string(), "there is no version to choose from".to_owned()),
+        Reason::NoPaper => (software.to_string(), "no version is available".to_owned()),
         Reason::PaperUnusable { papers, unusable } => {
             (format!("{software} {}", spans(papers)), phrases::unusable(unusable))
         }
         Reason::NeededByFiles { plugin, files } => {
-            (list(files, 3), format!("not managed here, and needs {plugin}, which runs"))
+            (list(files, 3), format!("unmanaged, and needs {plugin}, which runs"))
         }
         Reason::NoSuchRelease { object, plugin, version, nearest } => (
             format!("{plugin} {version}"),
@@ -136,23 +137,23 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         ),
         Reason::PluginPinned { object, plugin, version, papers } => {
             let listed = if papers.is_empty() {
-                format!("is listed for no {software} there is")
+                format!("is listed for no existing {software} version")
             } else {
                 format!("is listed for {}", spans(papers))
             };
             (format!("you ask for {plugin} {version} (Plugin {object}, `spec.version`)"), listed)
         }
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
-            not_listed(plugin, papers, newest.as_ref(), &read(*read_at, now))
+            not_listed(plugin, papers, newest.as_ref(), &read_time(*read_at, now))
         }
         Reason::ReleasesUnusable { plugin, version, published, older, up_to, lost, unusable, .. } => {
             let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
             let older = match older {
                 0 => String::new(),
-                1 => " (so is 1 older one)".to_owned(),
-                n => format!(" (so are {n} older ones)"),
+                1 => " (1 older release as well)".to_owned(),
+                n => format!(" ({n} older releases as well)"),
             };
-            let of = if *lost { "which runs and is on its page no more".to_owned() } else { of(*published) };
+            let of = if *lost { "which runs and is no longer on its page".to_owned() } else { of_date(*published) };
             let head = format!("{plugin} {version}, {of}{listed}");
             (head, format!("{}{older}", phrases::unusable(unusable)))
         }
@@ -171,13 +172,13 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         }
         Reason::OnlyThese { plugin, papers, oldest, newest } => {
             let which = if oldest == newest { oldest.clone() } else { format!("{oldest} to {newest}") };
-            (format!("{plugin}, for {}", spans(papers)), format!("only {which} would do"))
+            (format!("{plugin}, for {}", spans(papers)), format!("only {which} fits the rest"))
         }
         Reason::NoRelease { plugin, .. } => (plugin.clone(), format!("has no release for {software}")),
     };
     let mut lines = vec![line];
     if let Reason::NotListed { both: Some(both), papers, .. } = reason {
-        lines.extend(papers.last().map(|span| kept_twice(both, &span.to)));
+        lines.extend(papers.last().map(|span| second_reason(both, &span.to)));
     }
     (head, lines)
 }
@@ -192,34 +193,34 @@ fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, rea
             let papers = spans(papers);
             (
                 format!("{plugin} {}", newest.version),
-                format!("runs now, and its page has lost it: nobody says that it runs on {papers}"),
+                format!("runs now, but its page no longer lists it: it is not known to run on {papers}"),
             )
         }
         Some(newest) => {
             let oldest_asked = papers.first().map(|span| &span.from);
             if let Some(sibling) = &newest.sibling {
-                let of = of(newest.published);
+                let of = of_date(newest.published);
                 let papers = spans(papers);
                 let line = format!(
-                    "its newest, {of}, is listed for {sibling} and not for {papers} ({read}); `spec.hotfixSiblings` is `Ask`"
+                    "its newest, {of}, is listed for {sibling} but not for {papers} ({read}), and `spec.hotfixSiblings` is `Ask`"
                 );
                 return (format!("{plugin} {}", newest.version), line);
             }
             let line = match &newest.up_to {
                 _ if newest.overridden => format!(
-                    "its newest, {}, is listed there, and your compatibilityOverride takes that away",
-                    of(newest.published)
+                    "its newest, {}, is listed there, but your compatibilityOverride removes it",
+                    of_date(newest.published)
                 ),
-                Some(up_to) if oldest_asked.is_some_and(|asked| up_to < asked) => {
-                    format!("its newest, {}, is listed up to {up_to} ({read})", of(newest.published))
+                Some(up_to) if oldest_asked.is_some_and(|oldest| up_to < oldest) => {
+                    format!("its newest, {}, is listed up to {up_to} ({read})", of_date(newest.published))
                 }
                 Some(_) | None => {
-                    format!("its newest, {}, is not listed for {} ({read})", of(newest.published), spans(papers))
+                    format!("its newest, {}, is not listed for {} ({read})", of_date(newest.published), spans(papers))
                 }
             };
             (format!("{plugin} {}", newest.version), line)
         }
-        None => (plugin.to_owned(), format!("has no release that may be used for {} ({read})", spans(papers))),
+        None => (plugin.to_owned(), format!("has no eligible release for {} ({read})", spans(papers))),
     }
 }
 
@@ -229,11 +230,11 @@ fn needed(needs: &str, fact: Option<&UsedFact>, ends: (Option<&str>, Option<&str
     let guess = if guessed { " (guessed from their dates)" } else { "" };
     match (fact, ends) {
         (Some(UsedFact { range, says, .. }), _) => {
-            format!("needs {needs} {} ({})", phrases::range(range), phrases::says(says))
+            format!("needs {needs} {} ({})", phrases::range(range), phrases::source_of_fact(says))
         }
         (None, (Some(least), None)) => format!("needs {needs} {least} or newer{guess}"),
         (None, (Some(least), Some(most))) if least == most => format!("needs {needs} {least}{guess}"),
         (None, (Some(least), Some(most))) => format!("needs {needs} {least} to {most}{guess}"),
-        (None, (None, _)) => format!("needs a {needs} that does not exist{guess}"),
+        (None, (None, _)) => format!("needs a version of {needs} that does not exist{guess}"),
     }
 }

@@ -1,22 +1,22 @@
 //! Pure. Renders the text of "why not this release?".
 
-use super::super::phrases::{nearest_are, of};
+use super::super::phrases::{nearest_are, of_date};
 use super::super::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
-use super::solved::kept_out;
-use super::{TextBuilder, named, short};
+use super::solved::exclusion_clause;
+use super::{TextBuilder, named, short_name};
 
 /// Writes the text.
 pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNotRelease) {
-    page.line(&format!("{}.", what(why)));
+    page.line(&format!("{}.", release_headline(why)));
     match &why.pinned {
         None => {}
         Some(Pinned::Set { paper, changes }) => {
             let instead = match &why.paper {
                 None => String::new(),
-                Some(chosen) if chosen == paper => " all the same".to_owned(),
+                Some(chosen) if chosen == paper => ", unchanged".to_owned(),
                 Some(chosen) => format!(", not {}", named(chosen)),
             };
-            let paper = format!("{} would run {}{instead}", short(&why.server), named(paper));
+            let paper = format!("{} would run {}{instead}", short_name(&why.server), named(paper));
             let others = if changes.is_empty() { "." } else { ", with" };
             page.line(&format!("{}, {paper}{others}", pinned(why)));
             page.table(&changes.iter().map(row).collect::<Vec<_>>());
@@ -30,20 +30,20 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNotRelease) {
 }
 
 /// Whether the server gets the release, and the reason if not.
-pub(super) fn what(why: &WhyNotRelease) -> String {
+pub(super) fn release_headline(why: &WhyNotRelease) -> String {
     let WhyNotRelease { server, plugin, version, published, state, paper, instead, .. } = why;
-    let server = short(server);
+    let server = short_name(server);
     let named = format!("{plugin} {version}");
     let instead = instead.as_deref().unwrap_or("another");
-    let told = format!("{server} does not get {named}, {}", of(*published));
+    let prefix = format!("{server} does not get {named}, {}", of_date(*published));
     match state {
         ReleaseState::NoSuchRelease { nearest } => format!("there is no {named}{}", nearest_are(nearest)),
-        ReleaseState::Chosen => format!("{server} gets {named}: it is in the set that is chosen"),
-        ReleaseState::Older => format!("{told}: {instead} is newer and goes with the rest"),
+        ReleaseState::Chosen => format!("{server} gets {named}: it is in the chosen version set"),
+        ReleaseState::Older => format!("{prefix}: {instead} is newer and fits the rest"),
         ReleaseState::KeptOut { because } => {
-            format!("{told}{}", kept_out(because, paper.as_ref().map(|paper| &paper.minecraft), instead))
+            format!("{prefix}{}", exclusion_clause(because, paper.as_ref().map(|paper| &paper.minecraft), instead))
         }
-        ReleaseState::NothingMeets => format!("{told}: nothing meets what is asked for today"),
+        ReleaseState::NothingMeets => format!("{prefix}: the request cannot be met today"),
     }
 }
 
@@ -55,10 +55,10 @@ fn pinned(WhyNotRelease { plugin, version, object, .. }: &WhyNotRelease) -> Stri
 fn row(OtherRelease { plugin, version, instead_of }: &OtherRelease) -> (String, Vec<String>) {
     match (version, instead_of) {
         (Some(version), Some(instead_of)) => (format!("{plugin} {version}"), vec![format!("instead of {instead_of}")]),
-        (Some(version), None) => (format!("{plugin} {version}"), vec!["which is not there otherwise".to_owned()]),
+        (Some(version), None) => (format!("{plugin} {version}"), vec!["new".to_owned()]),
         (None, instead_of) => {
             let named = format!("{plugin} {}", instead_of.as_deref().unwrap_or_default());
-            (named.trim_end().to_owned(), vec!["gone".to_owned()])
+            (named.trim_end().to_owned(), vec!["removed".to_owned()])
         }
     }
 }

@@ -1,23 +1,23 @@
 //! Pure. Renders the text of "why not this Paper version?".
 
-use super::super::phrases::{self, nearest_are, of};
+use super::super::phrases::{self, nearest_are, of_date};
 use super::super::{PluginState, WhyNot, name_conflicts};
-use super::blockers::silent_holder_table;
+use super::blockers::silent_blocker_table;
 use super::solved::one_versions;
-use super::{TextBuilder, hints, named, short};
+use super::{TextBuilder, hints, named, short_name};
 
 /// Writes the text.
 pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
-    let server = short(&why.server);
+    let server = short_name(&why.server);
     let (software, target) = (why.software, &why.target);
     let nearest: Vec<&str> = why.nearest.iter().map(crate::version::Minecraft::as_str).collect();
     if !why.exists {
         page.line(&format!("there is no {software} {target}{}", nearest_are(&nearest)));
-        what_can_be_done(page, why);
+        hints_section(page, why);
         return;
     }
     if why.possible {
-        page.line(&format!("{server} can run {software} {target}: nothing speaks against it."));
+        page.line(&format!("{server} can run {software} {target}: there are no blockers."));
         ready_table(page, &why.plugins);
         return;
     }
@@ -30,7 +30,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     };
     page.line(&format!("{server} cannot run {software} {target} yet{ready}"));
     if why.to_come {
-        page.line(&format!("  {software} {target}: there is no build of it yet; this is as if there were one"));
+        page.line(&format!("  {software} {target}: there is no build of it yet, so this answer assumes one"));
     }
     if let Some(unusable) = &why.unusable {
         page.line(&format!("  {software} {target}: {}{}", phrases::unusable(unusable), nearest_are(&nearest)));
@@ -38,30 +38,30 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     if let Some(pin) = &why.pinned {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
-    silent_holder_table(page, &why.holders, target);
+    silent_blocker_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
-    if let Some(shared) = &why.shared_name {
-        let both = name_conflicts::in_words(&shared.name, &shared.files);
-        page.line(&format!("  {both}, and a server loads only one of them: take one of them away"));
+    if let Some(conflict) = &why.shared_name {
+        let both = name_conflicts::phrase(&conflict.name, &conflict.files);
+        page.line(&format!("  {both}, and a server loads only one of them: remove one of them"));
     }
     ready_table(page, &why.plugins);
-    what_can_be_done(page, why);
+    hints_section(page, why);
 }
 
-fn what_can_be_done(page: &mut TextBuilder, why: &WhyNot) {
+fn hints_section(page: &mut TextBuilder, why: &WhyNot) {
     if let Some(nearest) = &why.nearest_possible {
-        page.line(&format!("nearest you can have: {}", named(nearest)));
+        page.line(&format!("nearest available: {}", named(nearest)));
     }
-    let ways =
-        hints::HintSection { hints: &why.hints, more: why.more_hints, left_out: why.hints_left_out, waits: &why.waits };
-    hints::section(page, &why.server, &ways);
+    let hint_section =
+        hints::HintSection { hints: &why.hints, more: why.more_hints, skipped: why.hints_left_out, waits: &why.waits };
+    hints::section(page, &why.server, &hint_section);
 }
 
 /// The plugins that are ready, each with the release that is.
 fn ready_table(page: &mut TextBuilder, plugins: &[PluginState]) {
     let row = |plugin: &PluginState| {
         let version = plugin.version.as_ref()?;
-        Some((format!("{} {version}", plugin.name), vec![of(plugin.published)]))
+        Some((format!("{} {version}", plugin.name), vec![of_date(plugin.published)]))
     };
     let rows: Vec<_> = plugins.iter().filter_map(row).collect();
     if !rows.is_empty() {

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::problem::{DomainCache, JointProblem};
-use super::provider::{self, SettledVariables};
+use super::provider::{self, SolvedVariables};
 use super::solo_domains::SoloDomains;
 use super::{Choice, MemberDecision};
 use crate::catalog::{Catalog, Release};
@@ -27,26 +27,26 @@ use crate::solve::{Budget, BudgetExceeded, Limit, decide as decide_alone};
 /// The decision about a group.
 pub(crate) struct GroupDecision<'a> {
     /// Per server.
-    pub(crate) verdicts: Vec<MemberDecision<'a>>,
+    pub(crate) decisions: Vec<MemberDecision<'a>>,
     /// Per server, its view after strategy `latest` left plugins behind or kept them at their running release. Usually
     /// `None`.
-    pub(crate) changed: Vec<Option<ServerView<'a>>>,
+    pub(crate) changed_views: Vec<Option<ServerView<'a>>>,
     /// Per excluded server, whether the shared plugins stay within the releases that work on it.
-    pub(crate) heeded: Vec<bool>,
+    pub(crate) accommodated: Vec<bool>,
     /// The solutions that the members could have alone.
-    pub(super) alone: SoloDomains,
+    pub(super) solo_domains: SoloDomains,
 }
 
 impl<'a> GroupDecision<'a> {
     /// The server view that was used for the decision.
-    pub(crate) fn seat<'x>(&'x self, seats: &'x [ServerView<'a>], at: usize) -> &'x ServerView<'a> {
-        self.changed[at].as_ref().unwrap_or(&seats[at])
+    pub(crate) fn view<'x>(&'x self, views: &'x [ServerView<'a>], at: usize) -> &'x ServerView<'a> {
+        self.changed_views[at].as_ref().unwrap_or(&views[at])
     }
 
     /// The members of the group that are solved together.
     pub(crate) fn members(&self) -> Vec<usize> {
-        let member = |at: &usize| matches!(self.verdicts[*at], MemberDecision::Member(_));
-        (0..self.verdicts.len()).filter(member).collect()
+        let member = |at: &usize| matches!(self.decisions[*at], MemberDecision::Member(_));
+        (0..self.decisions.len()).filter(member).collect()
     }
 }
 
@@ -57,47 +57,47 @@ impl<'a> GroupDecision<'a> {
 pub(crate) fn decide<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
-    seats: &[ServerView<'a>],
+    views: &[ServerView<'a>],
     now: Timestamp,
     budget: Budget,
 ) -> GroupDecision<'a> {
-    let decide = |hard: &[Option<BudgetExceeded>]| {
-        let meter = BudgetMeter::new(budget.of_a_group(hard.iter().filter(|hard| hard.is_none()).count()));
-        decide_within(catalog, tables, seats, now, &meter, hard)
+    let decide = |exceeded: &[Option<BudgetExceeded>]| {
+        let meter = BudgetMeter::new(budget.for_group(exceeded.iter().filter(|exceeded| exceeded.is_none()).count()));
+        decide_within(catalog, tables, views, now, &meter, exceeded)
     };
-    let gave_up = match decide(&vec![None; seats.len()]) {
+    let gave_up = match decide(&vec![None; views.len()]) {
         Ok(outcome) => return outcome,
         Err(gave_up) => gave_up,
     };
-    let alone = |seat| too_hard(catalog, tables, seat, now, &BudgetMeter::new(budget));
-    let hard: Vec<Option<BudgetExceeded>> = seats.iter().map(alone).collect();
-    let without = if hard.iter().all(Option::is_none) { Err(gave_up) } else { decide(&hard) };
+    let check_alone = |view| budget_exceeded_alone(catalog, tables, view, now, &BudgetMeter::new(budget));
+    let exceeded: Vec<Option<BudgetExceeded>> = views.iter().map(check_alone).collect();
+    let without = if exceeded.iter().all(Option::is_none) { Err(gave_up) } else { decide(&exceeded) };
     without.unwrap_or_else(|gave_up| GroupDecision {
-        verdicts: hard
+        decisions: exceeded
             .into_iter()
-            .map(|hard| MemberDecision::GaveUp(hard.unwrap_or_else(|| gave_up.clone())))
+            .map(|exceeded| MemberDecision::GaveUp(exceeded.unwrap_or_else(|| gave_up.clone())))
             .collect(),
-        changed: vec![None; seats.len()],
-        heeded: vec![false; seats.len()],
-        alone: SoloDomains::default(),
+        changed_views: vec![None; views.len()],
+        accommodated: vec![false; views.len()],
+        solo_domains: SoloDomains::default(),
     })
 }
 
 /// Returns the exceeded budget if a server alone is too hard.
-fn too_hard(
+fn budget_exceeded_alone(
     catalog: &Catalog,
     tables: &SharedTables<'_>,
-    seat: &ServerView<'_>,
+    view: &ServerView<'_>,
     now: Timestamp,
     meter: &BudgetMeter,
 ) -> Option<BudgetExceeded> {
-    if seat.gap {
+    if view.gap {
         return None;
     }
-    match seat.request.paper {
-        PaperRequest::Latest => follow(catalog, tables, seat, now, meter).err(),
+    match view.request.paper {
+        PaperRequest::Latest => solve_latest_alone(catalog, tables, view, now, meter).err(),
         PaperRequest::Auto | PaperRequest::Pin { .. } | PaperRequest::BuildPin { .. } => {
-            settle(tables, &[seat], meter).err()
+            solve_group(tables, &[view], meter).err()
         }
     }
 }
@@ -106,65 +106,66 @@ fn too_hard(
 pub(crate) fn decide_within<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
-    seats: &[ServerView<'a>],
+    views: &[ServerView<'a>],
     now: Timestamp,
     meter: &BudgetMeter,
-    hard: &[Option<BudgetExceeded>],
+    exceeded: &[Option<BudgetExceeded>],
 ) -> Result<GroupDecision<'a>, BudgetExceeded> {
-    let mut changed: Vec<Option<ServerView<'a>>> = vec![None; seats.len()];
-    let mut behind: Vec<Vec<(usize, Option<&'a Release>)>> = vec![Vec::new(); seats.len()];
-    let mut heeded = vec![false; seats.len()];
-    let mut able: Vec<bool> = seats.iter().zip(hard).map(|(seat, hard)| !seat.gap && hard.is_none()).collect();
-    let mut left: Vec<usize> = (0..seats.len()).filter(|&at| able[at]).collect();
-    let first: Vec<&ServerView<'a>> = left.iter().map(|&at| &seats[at]).collect();
-    let mut found = settle(tables, &first, meter)?;
+    let mut changed_views: Vec<Option<ServerView<'a>>> = vec![None; views.len()];
+    let mut behind: Vec<Vec<(usize, Option<&'a Release>)>> = vec![Vec::new(); views.len()];
+    let mut accommodated = vec![false; views.len()];
+    let mut able: Vec<bool> =
+        views.iter().zip(exceeded).map(|(view, exceeded)| !view.gap && exceeded.is_none()).collect();
+    let mut left: Vec<usize> = (0..views.len()).filter(|&at| able[at]).collect();
+    let first: Vec<&ServerView<'a>> = left.iter().map(|&at| &views[at]).collect();
+    let mut found = solve_group(tables, &first, meter)?;
     if found.is_none() {
-        for &at in left.iter().filter(|&&at| seats[at].request.paper == PaperRequest::Latest) {
-            match follow(catalog, tables, &seats[at], now, meter)? {
-                Some(followed) => (changed[at], behind[at]) = followed,
+        for &at in left.iter().filter(|&&at| views[at].request.paper == PaperRequest::Latest) {
+            match solve_latest_alone(catalog, tables, &views[at], now, meter)? {
+                Some(followed) => (changed_views[at], behind[at]) = followed,
                 None => able[at] = false,
             }
         }
-        let sits: Vec<&ServerView<'a>> =
-            changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
-        (left, found) = choose(tables, &sits, &mut able, meter)?;
+        let current_views: Vec<&ServerView<'a>> =
+            changed_views.iter().zip(views).map(|(view, first)| view.as_ref().unwrap_or(first)).collect();
+        (left, found) = choose_compatible(tables, &current_views, &mut able, meter)?;
     }
-    let verdict = |(hard, able): (&Option<BudgetExceeded>, &bool)| match hard {
+    let decision = |(exceeded, able): (&Option<BudgetExceeded>, &bool)| match exceeded {
         Some(gave_up) => MemberDecision::GaveUp(gave_up.clone()),
-        None if *able => MemberDecision::Aside,
-        None => MemberDecision::Alone,
+        None if *able => MemberDecision::Excluded,
+        None => MemberDecision::UnsolvableAlone,
     };
-    let mut verdicts: Vec<MemberDecision<'a>> = hard.iter().zip(&able).map(verdict).collect();
-    if let Some((party, settled)) = found {
-        let sits: Vec<&ServerView<'a>> =
-            changed.iter().zip(seats).map(|(seat, first)| seat.as_ref().unwrap_or(first)).collect();
-        let settled = heed(&sits, &left, &party, settled, meter, &mut heeded)?;
-        for (seat, &at) in left.iter().enumerate() {
-            verdicts[at] = MemberDecision::Member(Choice {
-                paper: settled.papers[seat],
-                releases: party.releases(seat, &settled),
+    let mut decisions: Vec<MemberDecision<'a>> = exceeded.iter().zip(&able).map(decision).collect();
+    if let Some((problem, solution)) = found {
+        let current_views: Vec<&ServerView<'a>> =
+            changed_views.iter().zip(views).map(|(view, first)| view.as_ref().unwrap_or(first)).collect();
+        let solution = accommodate_excluded(&current_views, &left, &problem, solution, meter, &mut accommodated)?;
+        for (member, &at) in left.iter().enumerate() {
+            decisions[at] = MemberDecision::Member(Choice {
+                paper: solution.papers[member],
+                releases: problem.releases(member, &solution),
                 unfollowed: std::mem::take(&mut behind[at]),
-                keeps: changed[at].is_some(),
+                keeps_dependencies: changed_views[at].is_some(),
             });
         }
     }
-    Ok(GroupDecision { verdicts, changed, heeded, alone: SoloDomains::default() })
+    Ok(GroupDecision { decisions, changed_views, accommodated, solo_domains: SoloDomains::default() })
 }
 
 /// Compatible servers, and their best solution.
-type Subgroup<'x, 'a> = (JointProblem<'x, 'a>, SettledVariables);
+type Subgroup<'x, 'a> = (JointProblem<'x, 'a>, SolvedVariables);
 
 /// The best common solution for these servers, if there is one. `None` for an empty list.
-fn settle<'x, 'a>(
+fn solve_group<'x, 'a>(
     tables: &'x SharedTables<'a>,
-    seats: &[&'x ServerView<'a>],
+    views: &[&'x ServerView<'a>],
     meter: &BudgetMeter,
 ) -> Result<Option<Subgroup<'x, 'a>>, BudgetExceeded> {
-    if seats.is_empty() {
+    if views.is_empty() {
         return Ok(None);
     }
-    let party = JointProblem::of(tables, seats.to_vec());
-    Ok(provider::solve(&party, meter)?.map(|settled| (party, settled)))
+    let problem = JointProblem::new(tables, views.to_vec());
+    Ok(provider::solve(&problem, meter)?.map(|solution| (problem, solution)))
 }
 
 /// A server view that leaves plugins behind or keeps them at their running release (if any), with the plugins that are
@@ -173,90 +174,96 @@ type ServerExclusion<'a> = (Option<ServerView<'a>>, Vec<(usize, Option<&'a Relea
 
 /// Applies strategy `latest` to a server alone: a plugin that cannot follow leaves its group. `None` if there is no
 /// solution.
-fn follow<'a>(
+fn solve_latest_alone<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
-    seat: &ServerView<'a>,
+    view: &ServerView<'a>,
     now: Timestamp,
     meter: &BudgetMeter,
 ) -> Result<Option<ServerExclusion<'a>>, BudgetExceeded> {
-    let world = CandidateIndex::build(catalog, seat.request, now).expect("a seat without a gap has a world");
-    let Some(decision) = decide_alone(&world, meter)? else { return Ok(None) };
+    let candidates = CandidateIndex::build(catalog, view.request, now).expect("a seat without a gap has a world");
+    let Some(decision) = decide_alone(&candidates, meter)? else { return Ok(None) };
     // All requested plugins may follow even if dependencies stay at their running release.
-    if decision.unfollowed.is_empty() && decision.question.stays.iter().all(|stays| *stays == IndexSet::empty()) {
+    if decision.unfollowed.is_empty() && decision.problem.retained.iter().all(|retained| *retained == IndexSet::empty())
+    {
         return Ok(Some((None, Vec::new())));
     }
-    let mut seat = seat.clone();
-    for (place, (shelf, stays)) in seat.shelves.iter_mut().zip(world.shelves.iter().zip(&decision.question.stays)) {
-        let listing = &tables.projects[&place.project];
-        let stays = stays.members(1, shelf.releases.len());
-        let stays = stays.filter_map(|index| listing.index_of(shelf.releases[index - 1].release));
-        place.stays = IndexSet::of(stays);
+    let mut view = view.clone();
+    for (plugin_view, (plugin, retained)) in
+        view.plugins.iter_mut().zip(candidates.plugins.iter().zip(&decision.problem.retained))
+    {
+        let listing = &tables.projects[&plugin_view.project];
+        let retained = retained.members(1, plugin.releases.len());
+        let retained = retained.filter_map(|index| listing.index_of(plugin.releases[index - 1].release));
+        plugin_view.retained = IndexSet::from_indexes(retained);
     }
     let mut behind = Vec::new();
-    for (shelf, stays) in decision.unfollowed {
-        let place = &mut seat.shelves[shelf];
-        place.latest.clear();
-        match stays {
-            Some(_) => place.domain = place.stays.clone(),
-            None => place.domain = place.domain.union(&IndexSet::absent()),
+    for (position, retained) in decision.unfollowed {
+        let plugin_view = &mut view.plugins[position];
+        plugin_view.latest.clear();
+        match retained {
+            Some(_) => plugin_view.domain = plugin_view.retained.clone(),
+            None => plugin_view.domain = plugin_view.domain.union(&IndexSet::absent()),
         }
-        behind.push((shelf, stays.map(|stays| world.shelves[shelf].releases[stays].release)));
+        behind.push((position, retained.map(|retained| candidates.plugins[position].releases[retained].release)));
     }
-    Ok(Some((Some(seat), behind)))
+    Ok(Some((Some(view), behind)))
 }
 
 /// Chooses the compatible servers among the `able` ones and solves them. Corrects `able` for servers without a solution
 /// alone.
-fn choose<'x, 'a>(
+fn choose_compatible<'x, 'a>(
     tables: &'x SharedTables<'a>,
-    seats: &[&'x ServerView<'a>],
+    views: &[&'x ServerView<'a>],
     able: &mut [bool],
     meter: &BudgetMeter,
 ) -> Result<(Vec<usize>, Option<Subgroup<'x, 'a>>), BudgetExceeded> {
-    let sits = |places: &[usize]| -> Vec<&'x ServerView<'a>> { places.iter().map(|&at| seats[at]).collect() };
-    let mut known = DomainCache::default();
-    let mut alone: Vec<Option<JointProblem<'x, 'a>>> = Vec::with_capacity(seats.len());
-    for (seat, able) in seats.iter().zip(able.iter_mut()) {
-        let mut party = JointProblem::of(tables, vec![*seat]);
-        *able = *able && party.narrow(&mut known).is_some();
-        alone.push(able.then_some(party));
+    let views_at = |positions: &[usize]| -> Vec<&'x ServerView<'a>> { positions.iter().map(|&at| views[at]).collect() };
+    let mut cache = DomainCache::default();
+    let mut solo_problems: Vec<Option<JointProblem<'x, 'a>>> = Vec::with_capacity(views.len());
+    for (view, able) in views.iter().zip(able.iter_mut()) {
+        let mut problem = JointProblem::new(tables, vec![*view]);
+        *able = *able && problem.propagate(&mut cache).is_some();
+        solo_problems.push(able.then_some(problem));
     }
     // Narrowing alone usually finds the servers that do not fit, and is cheap. A server that it refuses does not fit.
     // So if the remaining servers have a common solution, they are the same as after a full solve for each.
-    let order = order(tables, seats, &alone);
-    let taken = taken(&order, &mut |kept| Ok(JointProblem::of(tables, sits(kept)).narrow(&mut known).is_some()))?;
-    if let Some(found) = settle(tables, &sits(&taken), meter)? {
+    let order = acceptance_order(tables, views, &solo_problems);
+    let accepted = compatible_servers(&order, &mut |members| {
+        Ok(JointProblem::new(tables, views_at(members)).propagate(&mut cache).is_some())
+    })?;
+    if let Some(found) = solve_group(tables, &views_at(&accepted), meter)? {
         let mut all_able = true;
-        for at in (0..seats.len()).filter(|at| able[*at] && !taken.contains(at)).collect::<Vec<_>>() {
-            able[at] = settle(tables, &sits(&[at]), meter)?.is_some();
+        for at in (0..views.len()).filter(|at| able[*at] && !accepted.contains(at)).collect::<Vec<_>>() {
+            able[at] = solve_group(tables, &views_at(&[at]), meter)?.is_some();
             all_able &= able[at];
         }
         if all_able {
-            return Ok((taken, Some(found)));
+            return Ok((accepted, Some(found)));
         }
     }
-    for at in 0..seats.len() {
-        able[at] = able[at] && settle(tables, &sits(&[at]), meter)?.is_some();
-        alone[at].take_if(|_| !able[at]);
+    for at in 0..views.len() {
+        able[at] = able[at] && solve_group(tables, &views_at(&[at]), meter)?.is_some();
+        solo_problems[at].take_if(|_| !able[at]);
     }
-    let order = self::order(tables, seats, &alone);
-    let taken = self::taken(&order, &mut |kept| Ok(settle(tables, &sits(kept), meter)?.is_some()))?;
-    let found = settle(tables, &sits(&taken), meter)?;
-    Ok((taken, found))
+    let order = self::acceptance_order(tables, views, &solo_problems);
+    let accepted =
+        self::compatible_servers(&order, &mut |members| Ok(solve_group(tables, &views_at(members), meter)?.is_some()))?;
+    let found = solve_group(tables, &views_at(&accepted), meter)?;
+    Ok((accepted, found))
 }
 
 /// The accepted servers, ascending: each server in this order that is compatible with those accepted before.
-fn taken(order: &[usize], fits: &mut FitsTogether<'_>) -> Result<Vec<usize>, BudgetExceeded> {
-    let mut kept = Vec::new();
-    let mut in_order = |kept: &[usize]| {
-        let mut places = kept.to_vec();
-        places.sort_unstable();
-        fits(&places)
+fn compatible_servers(order: &[usize], fits: &mut FitsTogether<'_>) -> Result<Vec<usize>, BudgetExceeded> {
+    let mut accepted = Vec::new();
+    let mut in_order = |accepted: &[usize]| {
+        let mut positions = accepted.to_vec();
+        positions.sort_unstable();
+        fits(&positions)
     };
-    take(&mut kept, order, &mut in_order)?;
-    kept.sort_unstable();
-    Ok(kept)
+    accept(&mut accepted, order, &mut in_order)?;
+    accepted.sort_unstable();
+    Ok(accepted)
 }
 
 /// Whether these servers are compatible.
@@ -264,21 +271,21 @@ type FitsTogether<'x> = dyn FnMut(&[usize]) -> Result<bool, BudgetExceeded> + 'x
 
 /// Accepts one server after the other if it still fits. It tries many at once, because usually nearly all fit and the
 /// others come last.
-fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> Result<(), BudgetExceeded> {
+fn accept(accepted: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> Result<(), BudgetExceeded> {
     if next.is_empty() {
         return Ok(());
     }
-    kept.extend_from_slice(next);
-    if fits(kept)? {
+    accepted.extend_from_slice(next);
+    if fits(accepted)? {
         return Ok(());
     }
-    kept.truncate(kept.len() - next.len());
+    accepted.truncate(accepted.len() - next.len());
     if let [_] = next {
         return Ok(());
     }
     let (first, second) = next.split_at(next.len() - 1 - next.len() / 8);
-    take(kept, first, fits)?;
-    take(kept, second, fits)
+    accept(accepted, first, fits)?;
+    accept(accepted, second, fits)
 }
 
 /// The able servers, sorted by the number of others they are compatible with (most first), then by name.
@@ -286,18 +293,24 @@ fn take(kept: &mut Vec<usize>, next: &[usize], fits: &mut FitsTogether<'_>) -> R
 /// The number of incompatible servers is computed per shared plugin and the maximum counts. For each plugin, take the
 /// release (of those that the server could have alone) that most others could have, too. Count the servers that could
 /// not have it.
-fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<JointProblem<'_, '_>>]) -> Vec<usize> {
-    let (places, alone): (Vec<usize>, Vec<&JointProblem<'_, '_>>) =
-        alone.iter().enumerate().filter_map(|(at, alone)| Some((at, alone.as_ref()?))).unzip();
-    let party = JointProblem::of(tables, places.iter().map(|&at| seats[at]).collect());
-    let could = |&(seat, shelf): &(usize, usize)| &alone[seat].slots[alone[seat].slot_of[0][shelf]].domain;
-    let mut strangers = vec![0; places.len()];
-    for slot in party.slots.iter().filter(|slot| slot.is_shared()) {
-        let releases = tables.projects[&slot.project].releases.len();
+fn acceptance_order(
+    tables: &SharedTables<'_>,
+    views: &[&ServerView<'_>],
+    solo_problems: &[Option<JointProblem<'_, '_>>],
+) -> Vec<usize> {
+    let (positions, solo_problems): (Vec<usize>, Vec<&JointProblem<'_, '_>>) =
+        solo_problems.iter().enumerate().filter_map(|(at, solo_problems)| Some((at, solo_problems.as_ref()?))).unzip();
+    let problem = JointProblem::new(tables, positions.iter().map(|&at| views[at]).collect());
+    let solo_domain = |&(server, plugin): &(usize, usize)| {
+        &solo_problems[server].variables[solo_problems[server].variable_of[0][plugin]].domain
+    };
+    let mut conflicts = vec![0; positions.len()];
+    for variable in problem.variables.iter().filter(|variable| variable.is_shared()) {
+        let releases = tables.projects[&variable.project].releases.len();
         // Many servers could have the same releases.
         let mut same: HashMap<&IndexSet, usize> = HashMap::new();
-        for at in &slot.at {
-            *same.entry(could(at)).or_default() += 1;
+        for at in &variable.members {
+            *same.entry(solo_domain(at)).or_default() += 1;
         }
         let mut count = vec![0; releases + 1];
         for (domain, servers) in &same {
@@ -305,44 +318,44 @@ fn order(tables: &SharedTables<'_>, seats: &[&ServerView<'_>], alone: &[Option<J
         }
         let most = |domain: &IndexSet| domain.members(1, releases).map(|index| count[index]).max().unwrap_or(0);
         let most: HashMap<&IndexSet, usize> = same.keys().map(|domain| (*domain, most(domain))).collect();
-        for at in &slot.at {
-            strangers[at.0] = strangers[at.0].max(slot.at.len() - most[could(at)]);
+        for at in &variable.members {
+            conflicts[at.0] = conflicts[at.0].max(variable.members.len() - most[solo_domain(at)]);
         }
     }
-    let mut order: Vec<(usize, usize)> = strangers.into_iter().zip(places).collect();
+    let mut order: Vec<(usize, usize)> = conflicts.into_iter().zip(positions).collect();
     order.sort_unstable();
     order.into_iter().map(|(_, at)| at).collect()
 }
 
 /// Keeps shared plugins within the releases that work on the excluded servers, as long as all other servers keep their
 /// Paper version.
-fn heed(
-    seats: &[&ServerView<'_>],
+fn accommodate_excluded(
+    views: &[&ServerView<'_>],
     left: &[usize],
-    party: &JointProblem<'_, '_>,
-    settled: SettledVariables,
+    problem: &JointProblem<'_, '_>,
+    solution: SolvedVariables,
     meter: &BudgetMeter,
-    heeded: &mut [bool],
-) -> Result<SettledVariables, BudgetExceeded> {
-    let aside = (0..seats.len()).filter(|at| !left.contains(at));
+    accommodated: &mut [bool],
+) -> Result<SolvedVariables, BudgetExceeded> {
+    let excluded = (0..views.len()).filter(|at| !left.contains(at));
     let bounds: Vec<Bounds> =
-        aside.map(|at| (at, bounds(party, seats[at]))).filter(|(_, bounds)| !bounds.is_empty()).collect();
+        excluded.map(|at| (at, bounds(problem, views[at]))).filter(|(_, bounds)| !bounds.is_empty()).collect();
     if bounds.is_empty() {
-        return Ok(settled);
+        return Ok(solution);
     }
-    let mut held = party.clone();
-    held.papers = settled.papers.iter().map(|&paper| IndexSet::of([paper])).collect();
-    if let Some((_, settled)) = bounded(held.clone(), &bounds, meter)? {
+    let mut held = problem.clone();
+    held.papers = solution.papers.iter().map(|&paper| IndexSet::from_indexes([paper])).collect();
+    if let Some((_, solution)) = solve_bounded(held.clone(), &bounds, meter)? {
         for (at, _) in &bounds {
-            heeded[*at] = true;
+            accommodated[*at] = true;
         }
-        return Ok(settled);
+        return Ok(solution);
     }
-    let mut best = settled;
+    let mut best = solution;
     for bound in &bounds {
-        if let Some((party, settled)) = bounded(held.clone(), std::slice::from_ref(bound), meter)? {
-            heeded[bound.0] = true;
-            (held, best) = (party, settled);
+        if let Some((problem, solution)) = solve_bounded(held.clone(), std::slice::from_ref(bound), meter)? {
+            accommodated[bound.0] = true;
+            (held, best) = (problem, solution);
         }
     }
     Ok(best)
@@ -353,16 +366,16 @@ type Bounds = (usize, Vec<(usize, IndexSet)>);
 
 /// The joint problem within these bounds and its best solution, if any. A search that exceeds its budget counts as no
 /// solution. An exceeded time limit is an error instead, because otherwise a slower machine would get another lock.
-fn bounded<'x, 'a>(
-    mut party: JointProblem<'x, 'a>,
+fn solve_bounded<'x, 'a>(
+    mut problem: JointProblem<'x, 'a>,
     bounds: &[Bounds],
     meter: &BudgetMeter,
 ) -> Result<Option<Subgroup<'x, 'a>>, BudgetExceeded> {
-    for (slot, bound) in bounds.iter().flat_map(|(_, bounds)| bounds) {
-        party.slots[*slot].domain = party.slots[*slot].domain.intersection(bound);
+    for (variable, bound) in bounds.iter().flat_map(|(_, bounds)| bounds) {
+        problem.variables[*variable].domain = problem.variables[*variable].domain.intersection(bound);
     }
-    match provider::solve(&party, meter) {
-        Ok(settled) => Ok(settled.map(|settled| (party, settled))),
+    match provider::solve(&problem, meter) {
+        Ok(solution) => Ok(solution.map(|solution| (problem, solution))),
         Err(gave_up) if gave_up.limit == Limit::Time => Err(gave_up),
         Err(_) => Ok(None),
     }
@@ -370,28 +383,33 @@ fn bounded<'x, 'a>(
 
 /// Per variable of the joint problem, the releases that work on an excluded server: those listed for its running Paper
 /// version, and the running ones.
-fn bounds(party: &JointProblem<'_, '_>, seat: &ServerView<'_>) -> Vec<(usize, IndexSet)> {
+fn bounds(problem: &JointProblem<'_, '_>, view: &ServerView<'_>) -> Vec<(usize, IndexSet)> {
     let mut found = Vec::new();
-    for place in seat.shelves.iter().filter(|place| !place.latest.is_empty()) {
-        let bound = works(party.tables, seat, place);
-        let shares = |&(other, shelf): &(usize, usize)| {
-            party.seats[other].shelves[shelf].latest.iter().any(|object| place.latest.contains(object))
+    for plugin_view in view.plugins.iter().filter(|plugin_view| !plugin_view.latest.is_empty()) {
+        let bound = working_releases(problem.tables, view, plugin_view);
+        let shares = |&(other, plugin): &(usize, usize)| {
+            problem.views[other].plugins[plugin].latest.iter().any(|object| plugin_view.latest.contains(object))
         };
-        let slots = party.slots.iter().enumerate();
-        let slot = slots.filter(|(_, slot)| slot.project == place.project && slot.at.iter().any(shares));
-        found.extend(slot.filter(|_| bound != IndexSet::empty()).map(|(number, _)| (number, bound.clone())));
+        let variables = problem.variables.iter().enumerate();
+        let variable = variables
+            .filter(|(_, variable)| variable.project == plugin_view.project && variable.members.iter().any(shares));
+        found.extend(variable.filter(|_| bound != IndexSet::empty()).map(|(number, _)| (number, bound.clone())));
     }
     found
 }
 
 /// The releases of a plugin that work on the running Paper version of a server, including the running ones.
-pub(crate) fn works(tables: &SharedTables<'_>, seat: &ServerView<'_>, place: &PluginView<'_>) -> IndexSet {
-    let Some(running) = &seat.request.running else { return IndexSet::empty() };
-    let releases = tables.projects[&place.project].releases.iter().enumerate();
-    let runs = releases.filter(|(_, release)| running.has(release));
-    let runs = IndexSet::of(runs.map(|(at, _)| at + 1));
-    let paper = tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft);
-    let listed = paper.map(|paper| &tables.sheets[place.sheet].supports[paper]);
+pub(crate) fn working_releases(
+    tables: &SharedTables<'_>,
+    view: &ServerView<'_>,
+    plugin_view: &PluginView<'_>,
+) -> IndexSet {
+    let Some(running) = &view.request.running else { return IndexSet::empty() };
+    let releases = tables.projects[&plugin_view.project].releases.iter().enumerate();
+    let runs = releases.filter(|(_, release)| running.runs_release(release));
+    let runs = IndexSet::from_indexes(runs.map(|(at, _)| at + 1));
+    let paper = tables.papers[view.papers].iter().position(|paper| *paper == running.minecraft);
+    let listed = paper.map(|paper| &tables.eligibilities[plugin_view.eligibility].supports[paper]);
     listed.map_or(runs.clone(), |listed| listed.union(&runs))
 }
 

@@ -1,13 +1,11 @@
 //! Pure. Presents one server together with the others of its group, for explanations.
 
-#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
-
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
-use super::exclusion::{self, GroupDecision, works};
+use super::exclusion::{self, GroupDecision, working_releases};
 use super::problem::{DomainCache, JointProblem};
-use super::solo_domains::{Shares, alone};
+use super::solo_domains::{SharedDomains, solo_problem};
 use super::{Choice, Fleet, MemberDecision, provider};
 use crate::catalog::{Catalog, Release};
 use crate::compatibility_facts::UsedFact;
@@ -23,23 +21,23 @@ use crate::version::Minecraft;
 
 /// Limit of group members for analyses that solve the group once per attempt. Larger groups get no hints, and the
 /// blocking servers are named only if two servers alone show the conflict.
-pub(crate) const MOST_PROVEN: usize = 64;
+pub(crate) const MAX_ANALYSED_SERVERS: usize = 64;
 
 /// One server and its group.
 #[derive(Clone, Copy)]
 pub(crate) struct GroupContext<'c, 'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) tables: &'c SharedTables<'a>,
-    pub(crate) seats: &'c [ServerView<'a>],
+    pub(crate) views: &'c [ServerView<'a>],
     pub(crate) outcome: &'c GroupDecision<'a>,
     /// Position of this server.
-    pub(crate) me: usize,
+    pub(crate) server: usize,
 }
 
 /// The Paper versions, and the releases of one plugin, that a server could have alone.
 pub(crate) struct SoloDomain {
     /// Position of the server.
-    pub(crate) seat: usize,
+    pub(crate) server: usize,
     /// Indexes of Paper versions.
     pub(crate) papers: IndexSet,
     /// Indexes of releases in the common numbering.
@@ -49,9 +47,9 @@ pub(crate) struct SoloDomain {
 /// A shared plugin without a common release on two servers, with the Paper versions in question.
 pub(crate) struct GroupConflict {
     /// Position of the plugin on this server.
-    pub(crate) shelf: usize,
+    pub(crate) plugin: usize,
     /// The options of this server, then those of each conflicting server.
-    pub(crate) could: Vec<SoloDomain>,
+    pub(crate) domains: Vec<SoloDomain>,
     /// The number of conflicting servers that are not listed.
     pub(crate) more: usize,
 }
@@ -59,7 +57,7 @@ pub(crate) struct GroupConflict {
 /// Conflicts on another server, with its chosen releases, that prevent a release of a shared plugin.
 pub(crate) struct PairConflict {
     /// Position of the server.
-    pub(crate) seat: usize,
+    pub(crate) server: usize,
     /// The index of its Paper version.
     pub(crate) paper: usize,
     /// Installed plugins that are incompatible with the release: display names with versions.
@@ -72,32 +70,32 @@ pub(crate) struct PairConflict {
 
 impl<'c, 'a> GroupContext<'c, 'a> {
     /// The decision for this server.
-    pub(crate) fn verdict(&self) -> &'c MemberDecision<'a> {
-        &self.outcome.verdicts[self.me]
+    pub(crate) fn decision(&self) -> &'c MemberDecision<'a> {
+        &self.outcome.decisions[self.server]
     }
 
     /// The server view that was used for the decision.
-    pub(crate) fn seat(&self, at: usize) -> &'c ServerView<'a> {
-        self.outcome.seat(self.seats, at)
+    pub(crate) fn view(&self, at: usize) -> &'c ServerView<'a> {
+        self.outcome.view(self.views, at)
     }
 
     /// The members of the group except this server.
     pub(crate) fn others(&self) -> Vec<usize> {
-        self.outcome.members().into_iter().filter(|&at| at != self.me).collect()
+        self.outcome.members().into_iter().filter(|&at| at != self.server).collect()
     }
 
     fn choice(&self, at: usize) -> Option<&'c Choice<'a>> {
-        match &self.outcome.verdicts[at] {
+        match &self.outcome.decisions[at] {
             MemberDecision::Member(choice) => Some(choice),
-            MemberDecision::Alone | MemberDecision::Aside | MemberDecision::GaveUp(_) => None,
+            MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::GaveUp(_) => None,
         }
     }
 
     /// Position of a plugin of this server on another server that shares it.
-    pub(crate) fn shared(&self, shelf: usize, with: usize) -> Option<usize> {
-        let mine = &self.seat(self.me).shelves[shelf];
-        let theirs = self.seat(with).shelf_of(mine.project)?;
-        let one = mine.latest.iter().any(|object| self.seat(with).shelves[theirs].latest.contains(object));
+    pub(crate) fn shared_with(&self, plugin: usize, with: usize) -> Option<usize> {
+        let mine = &self.view(self.server).plugins[plugin];
+        let theirs = self.view(with).position_of(mine.project)?;
+        let one = mine.latest.iter().any(|object| self.view(with).plugins[theirs].latest.contains(object));
         one.then_some(theirs)
     }
 
@@ -105,23 +103,24 @@ impl<'c, 'a> GroupContext<'c, 'a> {
     /// before it by name.
     fn papers_before(&self, at: usize) -> IndexSet {
         match self.choice(at) {
-            Some(choice) if at < self.me => IndexSet::of([choice.paper]),
-            Some(_) | None => self.seat(at).open.clone(),
+            Some(choice) if at < self.server => IndexSet::from_indexes([choice.paper]),
+            Some(_) | None => self.view(at).open.clone(),
         }
     }
 
     /// The solutions that the members could have alone: on the chosen Paper versions if `settled`, otherwise on those
     /// that they can choose from.
-    fn shares(&self, settled: bool) -> &'c Shares {
-        let alone = &self.outcome.alone;
-        let known = if settled { &alone.settled } else { &alone.open };
-        known.get_or_init(|| {
+    fn solo_domains(&self, on_chosen_papers: bool) -> &'c SharedDomains {
+        let solo_domains = &self.outcome.solo_domains;
+        let cell = if on_chosen_papers { &solo_domains.chosen } else { &solo_domains.open };
+        cell.get_or_init(|| {
             let members = self.outcome.members().into_iter().map(|at| {
-                let chosen = self.choice(at).filter(|_| settled);
-                let papers = chosen.map_or_else(|| self.seat(at).open.clone(), |choice| IndexSet::of([choice.paper]));
-                (at, self.seat(at), papers)
+                let chosen = self.choice(at).filter(|_| on_chosen_papers);
+                let papers =
+                    chosen.map_or_else(|| self.view(at).open.clone(), |choice| IndexSet::from_indexes([choice.paper]));
+                (at, self.view(at), papers)
             });
-            Shares::of(self.tables, members)
+            SharedDomains::from_views(self.tables, members)
         })
     }
 
@@ -130,183 +129,198 @@ impl<'c, 'a> GroupContext<'c, 'a> {
     /// `mine` holds the Paper versions of this server. The others use the versions that they can choose from, or the
     /// chosen ones for servers before this one if `settled`. `gone` holds plugins of this server to ignore. At most
     /// `many` options are listed, this server's first. The rest is counted.
-    pub(crate) fn clashes(&self, gone: &[usize], mine: &IndexSet, settled: bool, many: usize) -> Vec<GroupConflict> {
-        let seat = self.seat(self.me);
-        let Some(me) = alone(self.tables, seat, mine.clone(), gone, &mut DomainCache::default()) else {
+    pub(crate) fn group_conflicts(
+        &self,
+        ignored: &[usize],
+        mine: &IndexSet,
+        on_chosen_papers: bool,
+        many: usize,
+    ) -> Vec<GroupConflict> {
+        let view = self.view(self.server);
+        let Some(solo) = solo_problem(self.tables, view, mine.clone(), ignored, &mut DomainCache::default()) else {
             return Vec::new();
         };
-        let others = [(self.shares(settled), 0..self.me), (self.shares(false), self.me + 1..self.seats.len())];
-        let shelves = seat.shelves.iter().enumerate().filter(|(shelf, _)| !gone.contains(shelf));
-        let clash = |(shelf, place): (usize, &PluginView<'a>)| {
-            let releases = &me.slots[me.slot_of[0][shelf]].domain;
+        let others = [
+            (self.solo_domains(on_chosen_papers), 0..self.server),
+            (self.solo_domains(false), self.server + 1..self.views.len()),
+        ];
+        let plugins = view.plugins.iter().enumerate().filter(|(plugin, _)| !ignored.contains(plugin));
+        let conflict = |(plugin, plugin_view): (usize, &PluginView<'a>)| {
+            let releases = &solo.variables[solo.variable_of[0][plugin]].domain;
             let (mut against, mut count) = (Vec::new(), 0);
-            for (shares, range) in &others {
-                for sharers in shares.of_project(place.project) {
-                    let theirs = &self.seat(sharers.like.0).shelves[sharers.like.1].latest;
-                    let is_one = place.latest.iter().any(|object| theirs.contains(object));
+            for (domains, range) in &others {
+                for sharers in domains.for_project(plugin_view.project) {
+                    let theirs = &self.view(sharers.representative.0).plugins[sharers.representative.1].latest;
+                    let is_one = plugin_view.latest.iter().any(|object| theirs.contains(object));
                     if !is_one || !sharers.releases.is_disjoint(releases) {
                         continue;
                     }
-                    let seats = sharers.within(range);
-                    count += seats.len();
-                    against.extend(seats.iter().take(many).map(|&seat| (seat, shares, &sharers.releases)));
+                    let servers = sharers.within(range);
+                    count += servers.len();
+                    against.extend(servers.iter().take(many).map(|&server| (server, domains, &sharers.releases)));
                 }
             }
-            against.sort_by_key(|(seat, _, _)| *seat);
-            let mine = SoloDomain { seat: self.me, papers: me.papers[0].clone(), releases: releases.clone() };
-            let theirs = against.into_iter().map(|(seat, shares, releases)| SoloDomain {
-                seat,
-                papers: shares.papers(seat).clone(),
+            against.sort_by_key(|(server, _, _)| *server);
+            let mine = SoloDomain { server: self.server, papers: solo.papers[0].clone(), releases: releases.clone() };
+            let theirs = against.into_iter().map(|(server, domains, releases)| SoloDomain {
+                server,
+                papers: domains.papers(server).clone(),
                 releases: releases.clone(),
             });
-            let could: Vec<SoloDomain> = std::iter::once(mine).chain(theirs).take(many).collect();
-            (count > 0).then(|| GroupConflict { shelf, more: count + 1 - could.len(), could })
+            let domains: Vec<SoloDomain> = std::iter::once(mine).chain(theirs).take(many).collect();
+            (count > 0).then(|| GroupConflict { plugin, more: count + 1 - domains.len(), domains })
         };
-        shelves.filter_map(clash).collect()
+        plugins.filter_map(conflict).collect()
     }
 
     /// A minimal subset of the others that this server is incompatible with on these Paper versions. Empty for a group
     /// that is too large.
-    pub(crate) fn smallest_clash(
+    pub(crate) fn minimal_conflict(
         &self,
         mine: &IndexSet,
-        settled: bool,
-        smallest: impl FnOnce(
+        on_chosen_papers: bool,
+        minimize: impl FnOnce(
             Vec<usize>,
             &dyn Fn(&[usize]) -> Result<bool, BudgetExceeded>,
         ) -> Result<Vec<usize>, BudgetExceeded>,
         meter: &BudgetMeter,
     ) -> Vec<usize> {
         let others = self.others();
-        if others.len() >= MOST_PROVEN {
+        if others.len() >= MAX_ANALYSED_SERVERS {
             return Vec::new();
         }
-        let fails = |kept: &[usize]| Ok(!self.goes_with(kept, mine, settled, meter)?);
-        smallest(others, &fails).unwrap_or_default()
+        let fails = |subset: &[usize]| Ok(!self.is_compatible_with(subset, mine, on_chosen_papers, meter)?);
+        minimize(others, &fails).unwrap_or_default()
     }
 
     /// Whether the server is compatible with these others on these Paper versions.
-    pub(crate) fn goes_with(
+    pub(crate) fn is_compatible_with(
         &self,
         others: &[usize],
         mine: &IndexSet,
-        settled: bool,
+        on_chosen_papers: bool,
         meter: &BudgetMeter,
     ) -> Result<bool, BudgetExceeded> {
-        Ok(self.releases_with(others, mine, settled, meter)?.is_some())
+        Ok(self.solve_with(others, mine, on_chosen_papers, meter)?.is_some())
     }
 
     /// The releases of the server, per plugin, in a solution with these others on these Paper versions. `None` if they
     /// are incompatible.
-    pub(crate) fn releases_with(
+    pub(crate) fn solve_with(
         &self,
         others: &[usize],
         mine: &IndexSet,
-        settled: bool,
+        on_chosen_papers: bool,
         meter: &BudgetMeter,
     ) -> Result<Option<Vec<Option<&'a Release>>>, BudgetExceeded> {
-        let mut all: Vec<usize> = others.iter().copied().chain([self.me]).collect();
+        let mut all: Vec<usize> = others.iter().copied().chain([self.server]).collect();
         all.sort_unstable();
-        let mut party = JointProblem::of(self.tables, all.iter().map(|&at| self.seat(at)).collect());
-        for (papers, &at) in party.papers.iter_mut().zip(&all) {
-            if at == self.me {
+        let mut problem = JointProblem::new(self.tables, all.iter().map(|&at| self.view(at)).collect());
+        for (papers, &at) in problem.papers.iter_mut().zip(&all) {
+            if at == self.server {
                 *papers = mine.clone();
-            } else if settled {
+            } else if on_chosen_papers {
                 *papers = self.papers_before(at);
             }
         }
-        let seat = all.partition_point(|&at| at < self.me);
-        Ok(provider::solve(&party, meter)?.map(|settled| party.releases(seat, &settled)))
+        let position = all.partition_point(|&at| at < self.server);
+        Ok(provider::solve(&problem, meter)?.map(|solution| problem.releases(position, &solution)))
     }
 
     /// The servers whose chosen Paper version cannot use a release (given by its index) of a shared plugin, with their
     /// options. Excluded servers are included if the plugin stays within the releases that work on them.
-    pub(crate) fn cannot_take(&self, shelf: usize, index: usize) -> Vec<SoloDomain> {
-        let all = (0..self.seats.len()).filter(|&at| at != self.me);
+    pub(crate) fn servers_without_release(&self, plugin: usize, index: usize) -> Vec<SoloDomain> {
+        let all = (0..self.views.len()).filter(|&at| at != self.server);
         let found = all.filter_map(|at| {
-            let theirs = self.shared(shelf, at)?;
-            let (seat, place) = (self.seat(at), &self.seat(at).shelves[theirs]);
+            let theirs = self.shared_with(plugin, at)?;
+            let (view, plugin_view) = (self.view(at), &self.view(at).plugins[theirs]);
             let (papers, releases) = match self.choice(at) {
-                Some(choice) => (IndexSet::of([choice.paper]), self.on_paper(place, choice.paper)),
-                None if self.outcome.heeded[at] => (self.runs_on(seat)?, works(self.tables, seat, place)),
+                Some(choice) => {
+                    (IndexSet::from_indexes([choice.paper]), self.releases_on_paper(plugin_view, choice.paper))
+                }
+                None if self.outcome.accommodated[at] => {
+                    (self.running_paper(view)?, working_releases(self.tables, view, plugin_view))
+                }
                 None => return None,
             };
-            (!releases.has(index)).then_some(SoloDomain { seat: at, papers, releases })
+            (!releases.has(index)).then_some(SoloDomain { server: at, papers, releases })
         });
         found.collect()
     }
 
     /// The other servers whose chosen releases are incompatible with a release (given by its index) of a shared plugin.
-    pub(crate) fn apart(&self, shelf: usize, index: usize) -> Vec<PairConflict> {
+    pub(crate) fn pair_conflicts(&self, plugin: usize, index: usize) -> Vec<PairConflict> {
         let found = self.others().into_iter().filter_map(|at| {
-            let theirs = self.shared(shelf, at)?;
-            let apart = self.apart_there(at, theirs, index, self.choice(at)?);
-            (!apart.with.is_empty() || !apart.needs.is_empty()).then_some(apart)
+            let theirs = self.shared_with(plugin, at)?;
+            let conflict = self.pair_conflict(at, theirs, index, self.choice(at)?);
+            (!conflict.with.is_empty() || !conflict.needs.is_empty()).then_some(conflict)
         });
         found.collect()
     }
 
-    fn apart_there(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> PairConflict {
-        let shelves = &self.seat(at).shelves;
-        let chosen = |shelf: usize| self.tables.projects[&shelves[shelf].project].index_of(choice.releases[shelf]?);
-        let named = |shelf: usize, index: usize| {
-            let listing = &self.tables.projects[&shelves[shelf].project];
+    fn pair_conflict(&self, at: usize, theirs: usize, index: usize, choice: &Choice<'_>) -> PairConflict {
+        let plugins = &self.view(at).plugins;
+        let chosen = |plugin: usize| self.tables.projects[&plugins[plugin].project].index_of(choice.releases[plugin]?);
+        let named = |plugin: usize, index: usize| {
+            let listing = &self.tables.projects[&plugins[plugin].project];
             format!("{} {}", listing.name, listing.releases[index - 1].version)
         };
-        let mut apart =
-            PairConflict { seat: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
-        for link in self.tables.links(&shelves[theirs], index) {
+        let mut conflict =
+            PairConflict { server: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
+        for edge in self.tables.edges(&plugins[theirs], index) {
             // A project that is not used on that server puts no constraint on it.
-            let Some(to) = self.seat(at).shelf_of(link.to) else { continue };
+            let Some(to) = self.view(at).position_of(edge.to) else { continue };
             match chosen(to) {
-                Some(there) if !link.set.has(there) => {
-                    apart.with.push(named(to, there));
-                    apart.facts.extend(self.tables.fact(&shelves[theirs], index, link));
+                Some(installed) if !edge.set.has(installed) => {
+                    conflict.with.push(named(to, installed));
+                    conflict.facts.extend(self.tables.fact(&plugins[theirs], index, edge));
                 }
-                None if !link.set.has(0) && self.on_paper(&shelves[to], choice.paper).is_disjoint(&link.set) => {
-                    apart.needs.push(self.tables.projects[&link.to].name.to_owned());
+                None if !edge.set.has(0)
+                    && self.releases_on_paper(&plugins[to], choice.paper).is_disjoint(&edge.set) =>
+                {
+                    conflict.needs.push(self.tables.projects[&edge.to].name.to_owned());
                 }
                 Some(_) | None => {}
             }
         }
-        for (shelf, place) in shelves.iter().enumerate() {
-            let Some(there) = chosen(shelf).filter(|_| shelf != theirs) else { continue };
-            let links = self.tables.links(place, there).iter();
-            for link in links.filter(|link| link.to == shelves[theirs].project && !link.set.has(index)) {
-                apart.with.push(named(shelf, there));
-                apart.facts.extend(self.tables.fact(place, there, link));
+        for (plugin, plugin_view) in plugins.iter().enumerate() {
+            let Some(installed) = chosen(plugin).filter(|_| plugin != theirs) else { continue };
+            let edges = self.tables.edges(plugin_view, installed).iter();
+            for edge in edges.filter(|edge| edge.to == plugins[theirs].project && !edge.set.has(index)) {
+                conflict.with.push(named(plugin, installed));
+                conflict.facts.extend(self.tables.fact(plugin_view, installed, edge));
             }
         }
-        apart.with.sort();
-        apart.with.dedup();
-        apart.needs.sort();
-        apart.facts.sort();
-        apart
+        conflict.with.sort();
+        conflict.with.dedup();
+        conflict.needs.sort();
+        conflict.facts.sort();
+        conflict
     }
 
-    fn on_paper(&self, place: &PluginView<'_>, paper: usize) -> IndexSet {
-        self.tables.sheets[place.sheet].supports[paper - 1].intersection(&place.domain)
+    fn releases_on_paper(&self, plugin_view: &PluginView<'_>, paper: usize) -> IndexSet {
+        self.tables.eligibilities[plugin_view.eligibility].supports[paper - 1].intersection(&plugin_view.domain)
     }
 
-    fn runs_on(&self, seat: &ServerView<'_>) -> Option<IndexSet> {
-        let running = seat.request.running.as_ref()?;
-        let paper = self.tables.papers[seat.papers].iter().position(|paper| *paper == running.minecraft)?;
-        Some(IndexSet::of([paper + 1]))
+    fn running_paper(&self, view: &ServerView<'_>) -> Option<IndexSet> {
+        let running = view.request.running.as_ref()?;
+        let paper = self.tables.papers[view.papers].iter().position(|paper| *paper == running.minecraft)?;
+        Some(IndexSet::from_indexes([paper + 1]))
     }
 
     /// The index, in the common numbering, of a release of this server.
-    pub(crate) fn index_of(&self, shelf: usize, release: &Release) -> Option<usize> {
-        self.tables.projects[&self.seat(self.me).shelves[shelf].project].index_of(release)
+    pub(crate) fn index_of(&self, plugin: usize, release: &Release) -> Option<usize> {
+        self.tables.projects[&self.view(self.server).plugins[plugin].project].index_of(release)
     }
 
     /// Whether the server has this Paper version (given by its index) or a newer one.
     pub(crate) fn has_reached(&self, paper: usize) -> bool {
-        self.choice(self.me).is_some_and(|choice| choice.paper >= paper)
+        self.choice(self.server).is_some_and(|choice| choice.paper >= paper)
     }
 
     /// The Paper versions that a server sees, oldest first.
     pub(crate) fn papers(&self, at: usize) -> &'c [Minecraft] {
-        &self.tables.papers[self.seat(at).papers]
+        &self.tables.papers[self.view(at).papers]
     }
 
     /// The result for the server if its request were `mine` and the whole group had taken the steps that led to it.
@@ -318,32 +332,32 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         now: Timestamp,
         meter: &BudgetMeter,
     ) -> Result<Option<SolveOutcome>, BudgetExceeded> {
-        let tell = |company: Option<&GroupContext<'_, '_>>| match company {
-            Some(company) => Ok(company.bare_answer(now)),
+        let evaluate = |group: Option<&GroupContext<'_, '_>>| match group {
+            Some(group) => Ok(group.bare_outcome(now)),
             None => outcome(|| CandidateIndex::build(self.catalog, mine, now), meter),
         };
-        self.imagine(mine, steps, now, meter, tell).unwrap_or_else(|| Err(meter.gave_up()))
+        self.with_changed_requests(mine, steps, now, meter, evaluate).unwrap_or_else(|| Err(meter.exceeded()))
     }
 
     /// Presents the server and its group (`None` if it has no group then) under changed requests. Its own request is
     /// `mine`, and the whole group has taken the steps that led to it. `None` if the group is too large or exceeds the
     /// budget.
-    pub(crate) fn imagine<T>(
+    pub(crate) fn with_changed_requests<T>(
         &self,
         mine: &Request,
         steps: &[HintStep],
         now: Timestamp,
         meter: &BudgetMeter,
-        tell: impl FnOnce(Option<&GroupContext<'_, '_>>) -> T,
+        evaluate: impl FnOnce(Option<&GroupContext<'_, '_>>) -> T,
     ) -> Option<T> {
-        if self.seats.len() > MOST_PROVEN || meter.is_spent() {
+        if self.views.len() > MAX_ANALYSED_SERVERS || meter.is_spent() {
             return None;
         }
-        let requests = self.seats.iter().enumerate().map(|(at, seat)| {
-            if at == self.me {
+        let requests = self.views.iter().enumerate().map(|(at, view)| {
+            if at == self.server {
                 return mine.clone();
             }
-            let mut request = seat.request.clone();
+            let mut request = view.request.clone();
             for step in steps {
                 apply_to_others(&mut request, step);
             }
@@ -351,41 +365,41 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         });
         let requests: Vec<Request> = requests.collect();
         let fleet = Fleet::read(self.catalog, &requests, now);
-        let group = fleet.groups.iter().position(|group| group.contains(&self.me))?;
-        let me = fleet.groups[group].iter().position(|&at| at == self.me)?;
-        if fleet.seats[group].is_empty() {
-            return Some(tell(None));
+        let group = fleet.groups.iter().position(|group| group.contains(&self.server))?;
+        let server = fleet.groups[group].iter().position(|&at| at == self.server)?;
+        if fleet.views[group].is_empty() {
+            return Some(evaluate(None));
         }
         // A server that was too hard to be decided with the others counts as too hard here, too.
-        let hard = fleet.groups[group].iter().map(|&at| match &self.outcome.verdicts[at] {
+        let exceeded = fleet.groups[group].iter().map(|&at| match &self.outcome.decisions[at] {
             MemberDecision::GaveUp(gave_up) => Some(gave_up.clone()),
-            MemberDecision::Alone | MemberDecision::Aside | MemberDecision::Member(_) => None,
+            MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::Member(_) => None,
         });
-        let hard: Vec<Option<BudgetExceeded>> = hard.collect();
-        let (tables, seats) = (&fleet.tables, fleet.seats[group].as_slice());
-        let outcome = &exclusion::decide_within(self.catalog, tables, seats, now, meter, &hard).ok()?;
-        Some(tell(Some(&GroupContext { catalog: self.catalog, tables, seats, outcome, me })))
+        let exceeded: Vec<Option<BudgetExceeded>> = exceeded.collect();
+        let (tables, views) = (&fleet.tables, fleet.views[group].as_slice());
+        let outcome = &exclusion::decide_within(self.catalog, tables, views, now, meter, &exceeded).ok()?;
+        Some(evaluate(Some(&GroupContext { catalog: self.catalog, tables, views, outcome, server })))
     }
 
     /// The chosen releases of the server, without an explanation.
-    fn bare_answer(&self, now: Timestamp) -> Option<SolveOutcome> {
-        let MemberDecision::Member(choice) = self.verdict() else { return None };
-        let ServerView { request, shelves, .. } = &self.seats[self.me];
+    fn bare_outcome(&self, now: Timestamp) -> Option<SolveOutcome> {
+        let MemberDecision::Member(choice) = self.decision() else { return None };
+        let ServerView { request, plugins, .. } = &self.views[self.server];
         let candidates = candidates(self.catalog, request, now);
         let paper = &candidates[choice.paper - 1];
-        let name = |shelf: usize| self.catalog.projects[shelves[shelf].project].name.clone();
+        let name = |plugin: usize| self.catalog.projects[plugins[plugin].project].name.clone();
         Some(SolveOutcome {
             paper: PaperName {
                 software: request.software,
                 minecraft: paper.version.minecraft.clone(),
                 build: paper.build?.number,
             },
-            unfollowed: choice.unfollowed.iter().map(|&(shelf, _)| name(shelf)).collect(),
+            unfollowed: choice.unfollowed.iter().map(|&(plugin, _)| name(plugin)).collect(),
             plugins: choice
                 .releases
                 .iter()
                 .enumerate()
-                .filter_map(|(shelf, release)| Some((name(shelf), (*release)?.version.clone())))
+                .filter_map(|(plugin, release)| Some((name(plugin), (*release)?.version.clone())))
                 .collect(),
         })
     }

@@ -16,22 +16,23 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
     let mut order: Vec<usize> = (0..requests.len()).collect();
     order.sort_by(|&a, &b| requests[a].server.cmp(&requests[b].server));
     let mut group_of: Vec<usize> = (0..requests.len()).collect();
-    let mut groups: Vec<Vec<usize>> = (0..requests.len()).map(|place| vec![place]).collect();
+    let mut groups: Vec<Vec<usize>> = (0..requests.len()).map(|position| vec![position]).collect();
     let mut first: BTreeMap<(&str, Software, &str), usize> = BTreeMap::new();
-    for &place in &order {
-        let (namespace, software) = (namespace(&requests[place].server), requests[place].software);
-        let latest = requests[place].plugins.iter().filter(|wish| wish.version == VersionRequest::Latest);
-        for object in latest.map(|wish| wish.object.as_str()) {
+    for &position in &order {
+        let (namespace, software) = (namespace(&requests[position].server), requests[position].software);
+        let latest =
+            requests[position].plugins.iter().filter(|plugin_request| plugin_request.version == VersionRequest::Latest);
+        for object in latest.map(|plugin_request| plugin_request.object.as_str()) {
             let (one, other) =
-                (group_of[*first.entry((namespace, software, object)).or_insert(place)], group_of[place]);
+                (group_of[*first.entry((namespace, software, object)).or_insert(position)], group_of[position]);
             if one == other {
                 continue;
             }
             // The smaller group is merged into the larger one, so that a fleet of thousands stays cheap.
             let (from, into) = if groups[one].len() < groups[other].len() { (one, other) } else { (other, one) };
             let moved = std::mem::take(&mut groups[from]);
-            for &place in &moved {
-                group_of[place] = into;
+            for &position in &moved {
+                group_of[position] = into;
             }
             groups[into].extend(moved);
         }

@@ -7,8 +7,6 @@
 //!   each of them.
 //! * Unusable versions are left out, because unsolvable problems are explained elsewhere.
 
-#![expect(clippy::similar_names, reason = "a shelf is a shelf everywhere here, and `self` is no name of ours")]
-
 use std::convert::Infallible;
 use std::fmt;
 
@@ -40,7 +38,7 @@ impl fmt::Display for GroupPackage {
 
 /// The solution of a joint problem.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct SettledVariables {
+pub(crate) struct SolvedVariables {
     /// Per server, the index of its Paper version.
     pub(crate) papers: Vec<usize>,
     /// Per variable, the index of the release. 0 means not installed.
@@ -48,9 +46,9 @@ pub(crate) struct SettledVariables {
 }
 
 struct GroupProvider<'p, 'x, 'a> {
-    party: &'p JointProblem<'x, 'a>,
+    problem: &'p JointProblem<'x, 'a>,
     meter: &'p BudgetMeter,
-    clashes: Clashes,
+    conflicts: Clashes,
 }
 
 /// The best solution of the joint problem. `None` if there is none.
@@ -58,25 +56,27 @@ struct GroupProvider<'p, 'x, 'a> {
 /// The order is lexicographic: the newest Paper version, server by server, then the newest release, variable by
 /// variable. For an optional plugin, "not installed" is the best version.
 pub(crate) fn solve(
-    party: &JointProblem<'_, '_>,
+    problem: &JointProblem<'_, '_>,
     meter: &BudgetMeter,
-) -> Result<Option<SettledVariables>, BudgetExceeded> {
-    let (mut party, mut known) = (party.clone(), DomainCache::default());
-    let Some(seen) = party.narrow(&mut known) else { return Ok(None) };
-    if let Some(settled) = party.clone().straight_on(seen, &mut known, meter)? {
-        return Ok(Some(settled));
+) -> Result<Option<SolvedVariables>, BudgetExceeded> {
+    let (mut problem, mut cache) = (problem.clone(), DomainCache::default());
+    let Some(marks) = problem.propagate(&mut cache) else { return Ok(None) };
+    if let Some(solution) = problem.clone().solve_greedily(marks, &mut cache, meter)? {
+        return Ok(Some(solution));
     }
-    search(&party, meter)
+    search(&problem, meter)
 }
 
 /// The best solution by search only, without shortcuts.
 pub(super) fn search(
-    party: &JointProblem<'_, '_>,
+    problem: &JointProblem<'_, '_>,
     meter: &BudgetMeter,
-) -> Result<Option<SettledVariables>, BudgetExceeded> {
-    let provider = GroupProvider { party, meter, clashes: Clashes::none(party.slots.len()) };
+) -> Result<Option<SolvedVariables>, BudgetExceeded> {
+    let provider = GroupProvider { problem, meter, conflicts: Clashes::new(problem.variables.len()) };
     let found = pubgrub::resolve(&provider, GroupPackage::Root, Index::one(1));
-    meter.keep(&provider.clashes, |slot| party.tables.projects[&party.slots[slot].project].name);
+    meter.record_conflicts(&provider.conflicts, |variable| {
+        problem.tables.projects[&problem.variables[variable].project].name
+    });
     let selected = match found {
         Ok(selected) => selected,
         Err(PubGrubError::NoSolution(_)) => return Ok(None),
@@ -84,50 +84,50 @@ pub(super) fn search(
             PubGrubError::ErrorRetrievingDependencies { .. }
             | PubGrubError::ErrorChoosingVersion { .. }
             | PubGrubError::ErrorInShouldCancel(_),
-        ) => return Err(meter.gave_up()),
+        ) => return Err(meter.exceeded()),
     };
     let index = |package| match selected.get(&package) {
         Some(Index::One(index)) => usize::from(*index),
         Some(Index::Bulk(_)) | None => 0,
     };
-    Ok(Some(SettledVariables {
-        papers: (0..party.seats.len()).map(|seat| index(GroupPackage::Paper(seat))).collect(),
-        releases: (0..party.slots.len()).map(|slot| index(GroupPackage::Plugin(slot))).collect(),
+    Ok(Some(SolvedVariables {
+        papers: (0..problem.views.len()).map(|server| index(GroupPackage::Paper(server))).collect(),
+        releases: (0..problem.variables.len()).map(|variable| index(GroupPackage::Plugin(variable))).collect(),
     }))
 }
 
 impl GroupProvider<'_, '_, '_> {
     fn root(&self) -> Vec<(GroupPackage, IndexSet)> {
-        let seats = 0..self.party.seats.len();
-        let shared = self.party.slots.iter().enumerate().filter(|(_, slot)| slot.is_shared());
-        let shared = shared.map(|(number, slot)| (GroupPackage::Plugin(number), slot.domain.clone()));
-        seats.map(|seat| (GroupPackage::Server(seat), IndexSet::of([1]))).chain(shared).collect()
+        let servers = 0..self.problem.views.len();
+        let shared = self.problem.variables.iter().enumerate().filter(|(_, variable)| variable.is_shared());
+        let shared = shared.map(|(number, variable)| (GroupPackage::Plugin(number), variable.domain.clone()));
+        servers.map(|server| (GroupPackage::Server(server), IndexSet::from_indexes([1]))).chain(shared).collect()
     }
 
-    fn server(&self, seat: usize) -> Vec<(GroupPackage, IndexSet)> {
-        let own = self.party.slot_of[seat].iter().map(|&number| (number, &self.party.slots[number]));
-        let own = own.filter(|(_, slot)| !slot.is_shared());
-        std::iter::once((GroupPackage::Paper(seat), self.party.papers[seat].clone()))
-            .chain(own.map(|(number, slot)| (GroupPackage::Plugin(number), slot.domain.clone())))
+    fn server(&self, server: usize) -> Vec<(GroupPackage, IndexSet)> {
+        let unshared = self.problem.variable_of[server].iter().map(|&number| (number, &self.problem.variables[number]));
+        let unshared = unshared.filter(|(_, variable)| !variable.is_shared());
+        std::iter::once((GroupPackage::Paper(server), self.problem.papers[server].clone()))
+            .chain(unshared.map(|(number, variable)| (GroupPackage::Plugin(number), variable.domain.clone())))
             .collect()
     }
 
-    fn release(&self, slot: usize, index: usize) -> Vec<(GroupPackage, IndexSet)> {
-        let slot = &self.party.slots[slot];
-        let mut asks: Vec<(GroupPackage, IndexSet)> = Vec::new();
-        for &(seat, own) in &slot.at {
-            for link in self.party.tables.links(&self.party.seats[seat].shelves[own], index) {
+    fn release(&self, variable: usize, index: usize) -> Vec<(GroupPackage, IndexSet)> {
+        let variable = &self.problem.variables[variable];
+        let mut dependencies: Vec<(GroupPackage, IndexSet)> = Vec::new();
+        for &(server, plugin) in &variable.members {
+            for edge in self.problem.tables.edges(&self.problem.views[server].plugins[plugin], index) {
                 // A project that is not used on that server can be neither required nor excluded.
-                let Some(shelf) = self.party.seats[seat].shelf_of(link.to) else { continue };
-                let other = self.party.slot_of[seat][shelf];
-                let ask = (GroupPackage::Plugin(other), link.set.clone());
+                let Some(target) = self.problem.views[server].position_of(edge.to) else { continue };
+                let other = self.problem.variable_of[server][target];
+                let dependency = (GroupPackage::Plugin(other), edge.set.clone());
                 // Servers that share both plugins have the same requirement.
-                if !self.party.slots[other].is_shared() || !asks.contains(&ask) {
-                    asks.push(ask);
+                if !self.problem.variables[other].is_shared() || !dependencies.contains(&dependency) {
+                    dependencies.push(dependency);
                 }
             }
         }
-        asks
+        dependencies
     }
 }
 
@@ -141,16 +141,16 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
 
     /// A constant rank: a rank that depends on the course of the search would lose the best solution.
     fn prioritize(&self, package: &GroupPackage, _: &IndexSet, statistics: &PackageResolutionStatistics) -> usize {
-        if let GroupPackage::Plugin(slot) = package {
-            self.clashes.saw(*slot, statistics);
+        if let GroupPackage::Plugin(variable) = package {
+            self.conflicts.record(*variable, statistics);
         }
-        let seats = self.party.seats.len();
+        let servers = self.problem.views.len();
         usize::MAX
             - match package {
                 GroupPackage::Root => 0,
-                GroupPackage::Server(seat) => 1 + seat,
-                GroupPackage::Paper(seat) => 1 + seats + seat,
-                GroupPackage::Plugin(slot) => 1 + 2 * seats + slot,
+                GroupPackage::Server(server) => 1 + server,
+                GroupPackage::Paper(server) => 1 + servers + server,
+                GroupPackage::Plugin(variable) => 1 + 2 * servers + variable,
             }
     }
 
@@ -158,11 +158,13 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
         self.meter.step()?;
         let highest = match package {
             GroupPackage::Root | GroupPackage::Server(_) => Some(1),
-            GroupPackage::Paper(seat) => range.highest(self.party.tables.papers[self.party.seats[*seat].papers].len()),
+            GroupPackage::Paper(server) => {
+                range.highest(self.problem.tables.papers[self.problem.views[*server].papers].len())
+            }
             // "Not installed" is in the range of an optional plugin as long as no other plugin needs it.
             GroupPackage::Plugin(_) if range.has(0) => Some(0),
-            GroupPackage::Plugin(slot) => {
-                range.highest(self.party.tables.projects[&self.party.slots[*slot].project].releases.len())
+            GroupPackage::Plugin(variable) => {
+                range.highest(self.problem.tables.projects[&self.problem.variables[*variable].project].releases.len())
             }
         };
         Ok(highest.map(Index::one))
@@ -176,22 +178,22 @@ impl DependencyProvider for GroupProvider<'_, '_, '_> {
         self.meter.step()?;
         let Index::One(index) = version else { unreachable!("classes of unusable releases are never chosen here") };
         let index = usize::from(*index);
-        let asks = match package {
+        let dependencies = match package {
             GroupPackage::Root => self.root(),
-            GroupPackage::Server(seat) => self.server(*seat),
-            GroupPackage::Paper(seat) => {
-                let slots = self.party.slot_of[*seat].iter().enumerate();
-                slots
-                    .map(|(shelf, &slot)| (slot, self.party.on_paper(*seat, shelf, index)))
+            GroupPackage::Server(server) => self.server(*server),
+            GroupPackage::Paper(server) => {
+                let variables = self.problem.variable_of[*server].iter().enumerate();
+                variables
+                    .map(|(plugin, &variable)| (variable, self.problem.releases_on_paper(*server, plugin, index)))
                     // Most of it is required by the server package anyway, and each requirement costs with every
                     // further server.
-                    .filter(|(slot, runs)| !self.party.slots[*slot].domain.subset_of(runs))
-                    .map(|(slot, runs)| (GroupPackage::Plugin(slot), runs))
+                    .filter(|(variable, runs)| !self.problem.variables[*variable].domain.subset_of(runs))
+                    .map(|(variable, runs)| (GroupPackage::Plugin(variable), runs))
                     .collect()
             }
-            GroupPackage::Plugin(slot) => self.release(*slot, index),
+            GroupPackage::Plugin(variable) => self.release(*variable, index),
         };
-        Ok(Dependencies::Available(asks.into_iter().collect()))
+        Ok(Dependencies::Available(dependencies.into_iter().collect()))
     }
 
     fn should_cancel(&self) -> Result<(), BudgetExceeded> {

@@ -15,95 +15,99 @@ use crate::solve::index_set::IndexSet;
 #[derive(Default)]
 pub(crate) struct SoloDomains {
     /// On any Paper version that they can choose from.
-    pub(super) open: OnceCell<Shares>,
+    pub(super) open: OnceCell<SharedDomains>,
     /// On the chosen Paper version.
-    pub(super) settled: OnceCell<Shares>,
+    pub(super) chosen: OnceCell<SharedDomains>,
 }
 
 /// The options of servers for the plugins that they share.
-pub(crate) struct Shares {
+pub(crate) struct SharedDomains {
     /// By server, its remaining Paper versions. Servers without any are missing.
     papers: HashMap<usize, IndexSet>,
-    by_project: BTreeMap<usize, Vec<Sharers>>,
+    by_project: BTreeMap<usize, Vec<SharedDomain>>,
 }
 
 /// The servers that share a plugin by the same objects and could have the same releases of it.
-pub(super) struct Sharers {
+pub(super) struct SharedDomain {
     /// The position of one of these servers, and of the plugin on it.
-    pub(super) like: (usize, usize),
+    pub(super) representative: (usize, usize),
     pub(super) releases: IndexSet,
     /// In ascending order.
-    seats: Vec<usize>,
+    servers: Vec<usize>,
 }
 
-impl Sharers {
+impl SharedDomain {
     /// The servers in a range of positions.
     pub(super) fn within(&self, range: &Range<usize>) -> &[usize] {
-        let before = |end: usize| self.seats.partition_point(|&seat| seat < end);
-        &self.seats[before(range.start)..before(range.end)]
+        let before = |end: usize| self.servers.partition_point(|&server| server < end);
+        &self.servers[before(range.start)..before(range.end)]
     }
 }
 
-impl Shares {
+impl SharedDomains {
     /// Computes these servers, in ascending order, on these Paper versions of each.
-    pub(super) fn of<'x, 'a: 'x>(
+    pub(super) fn from_views<'x, 'a: 'x>(
         tables: &'x SharedTables<'a>,
-        seats: impl Iterator<Item = (usize, &'x ServerView<'a>, IndexSet)>,
+        views: impl Iterator<Item = (usize, &'x ServerView<'a>, IndexSet)>,
     ) -> Self {
-        let mut known = DomainCache::default();
+        let mut cache = DomainCache::default();
         let mut all = Self { papers: HashMap::new(), by_project: BTreeMap::new() };
-        let mut place_of: HashMap<(usize, &[&str], IndexSet), usize> = HashMap::new();
-        for (at, seat, papers) in seats {
-            let Some(party) = alone(tables, seat, papers, &[], &mut known) else { continue };
-            let of_several = seat.shelves.iter().enumerate().filter(|(_, place)| !place.latest.is_empty());
-            for (shelf, place) in of_several {
-                let releases = &party.slots[party.slot_of[0][shelf]].domain;
-                let groups = all.by_project.entry(place.project).or_default();
-                let key = (place.project, place.latest.as_slice(), releases.clone());
-                let place = *place_of.entry(key).or_insert_with(|| {
-                    groups.push(Sharers { like: (at, shelf), releases: releases.clone(), seats: Vec::new() });
+        let mut position_of: HashMap<(usize, &[&str], IndexSet), usize> = HashMap::new();
+        for (at, view, papers) in views {
+            let Some(problem) = solo_problem(tables, view, papers, &[], &mut cache) else { continue };
+            let of_several = view.plugins.iter().enumerate().filter(|(_, plugin_view)| !plugin_view.latest.is_empty());
+            for (plugin, plugin_view) in of_several {
+                let releases = &problem.variables[problem.variable_of[0][plugin]].domain;
+                let groups = all.by_project.entry(plugin_view.project).or_default();
+                let key = (plugin_view.project, plugin_view.latest.as_slice(), releases.clone());
+                let position = *position_of.entry(key).or_insert_with(|| {
+                    groups.push(SharedDomain {
+                        representative: (at, plugin),
+                        releases: releases.clone(),
+                        servers: Vec::new(),
+                    });
                     groups.len() - 1
                 });
-                groups[place].seats.push(at);
+                groups[position].servers.push(at);
             }
-            all.papers.insert(at, party.papers[0].clone());
+            all.papers.insert(at, problem.papers[0].clone());
         }
         all
     }
 
     /// The servers that share a project.
-    pub(super) fn of_project(&self, project: usize) -> &[Sharers] {
+    pub(super) fn for_project(&self, project: usize) -> &[SharedDomain] {
         self.by_project.get(&project).map_or(&[], Vec::as_slice)
     }
 
     /// The remaining Paper versions of a server.
-    pub(super) fn papers(&self, seat: usize) -> &IndexSet {
-        &self.papers[&seat]
+    pub(super) fn papers(&self, server: usize) -> &IndexSet {
+        &self.papers[&server]
     }
 }
 
 /// A server alone on these Paper versions, without some of its plugins. `None` if there is no solution.
-pub(super) fn alone<'x, 'a>(
+pub(super) fn solo_problem<'x, 'a>(
     tables: &'x SharedTables<'a>,
-    seat: &'x ServerView<'a>,
+    view: &'x ServerView<'a>,
     papers: IndexSet,
-    gone: &[usize],
-    known: &mut DomainCache,
+    ignored: &[usize],
+    cache: &mut DomainCache,
 ) -> Option<JointProblem<'x, 'a>> {
     #[cfg(test)]
-    LOOKS.set(LOOKS.get() + 1);
-    let mut party = JointProblem::of(tables, vec![seat]);
-    party.papers[0] = papers;
-    for &shelf in gone {
-        let slot = party.slot_of[0][shelf];
-        party.slots[slot].domain = IndexSet::absent();
+    COMPUTATIONS.set(COMPUTATIONS.get() + 1);
+    let mut problem = JointProblem::new(tables, vec![view]);
+    problem.papers[0] = papers;
+    for &plugin in ignored {
+        let variable = problem.variable_of[0][plugin];
+        problem.variables[variable].domain = IndexSet::absent();
     }
-    party.narrow(known)?;
-    Some(party)
+    problem.propagate(cache)?;
+    Some(problem)
 }
 
 #[cfg(test)]
 thread_local! {
     /// The number of computations.
-    pub(super) static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+    pub(super) static COMPUTATIONS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }

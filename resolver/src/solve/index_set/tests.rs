@@ -43,14 +43,14 @@ proptest! {
 
 #[test]
 fn index_set_is_independent_of_insertion_order() {
-    assert_eq!(IndexSet::of([200, 1, 64]), IndexSet::of([1, 64, 200]));
-    assert_eq!(model(&IndexSet::of([200, 1, 64])), BTreeSet::from([1, 64, 200]));
+    assert_eq!(IndexSet::from_indexes([200, 1, 64]), IndexSet::from_indexes([1, 64, 200]));
+    assert_eq!(model(&IndexSet::from_indexes([200, 1, 64])), BTreeSet::from([1, 64, 200]));
 }
 
 #[test]
 fn bulk_index_is_in_set_when_one_member_is() {
     let class: Arc<[u64]> = Arc::from([0b1010, 1]);
-    assert!(IndexSet::of([64]).contains(&Index::Bulk(class.clone())));
-    assert!(!IndexSet::of([0, 2]).contains(&Index::Bulk(class.clone())));
-    assert_eq!(IndexSet::singleton(Index::Bulk(class)), IndexSet::of([1, 3, 64]));
+    assert!(IndexSet::from_indexes([64]).contains(&Index::Bulk(class.clone())));
+    assert!(!IndexSet::from_indexes([0, 2]).contains(&Index::Bulk(class.clone())));
+    assert_eq!(IndexSet::singleton(Index::Bulk(class)), IndexSet::from_indexes([1, 3, 64]));
 }

@@ -2,7 +2,7 @@
 
 use jiff::SignedDuration;
 
-use super::small::Problem;
+use super::small_fleets::Problem;
 use crate::catalog::Channel;
 use crate::index::{CandidateIndex, PluginCandidates, UnusableClass};
 use crate::request::{
@@ -38,36 +38,41 @@ pub(super) fn assert_same(one: &CandidateIndex<'_>, other: &CandidateIndex<'_>) 
     assert_eq!(one.now, other.now);
     assert_eq!(format!("{:?}", one.papers), format!("{:?}", other.papers));
     assert_eq!(one.warnings, other.warnings);
-    assert_eq!(one.shelves.len(), other.shelves.len());
-    for (one, other) in one.shelves.iter().zip(&other.shelves) {
-        assert_same_shelf(one, other);
+    assert_eq!(one.plugins.len(), other.plugins.len());
+    for (one, other) in one.plugins.iter().zip(&other.plugins) {
+        assert_same_plugin(one, other);
     }
 }
 
-fn assert_same_shelf(one: &PluginCandidates<'_>, other: &PluginCandidates<'_>) {
+fn assert_same_plugin(one: &PluginCandidates<'_>, other: &PluginCandidates<'_>) {
     let PluginCandidates {
         project,
-        asked,
-        kept_for,
+        requested_by,
+        unmanaged_dependents,
         rules,
         channel,
         releases,
-        links,
+        edges,
         classes,
         supports,
         usable,
         allowed,
     } = one;
     assert!(std::ptr::eq(*project, other.project));
-    assert_eq!((asked, kept_for, rules, channel), (&other.asked, &other.kept_for, &other.rules, &other.channel));
-    let judged = |shelf: &PluginCandidates<'_>| {
-        let releases = shelf.releases.iter();
-        let judged = releases.map(|it| (it.release.id.clone(), it.unusable.clone(), it.outside.clone()));
-        judged.collect::<Vec<_>>()
+    assert_eq!(
+        (requested_by, unmanaged_dependents, rules, channel),
+        (&other.requested_by, &other.unmanaged_dependents, &other.rules, &other.channel)
+    );
+    let summary = |plugin: &PluginCandidates<'_>| {
+        let releases = plugin.releases.iter();
+        let summary = releases.map(|candidate| {
+            (candidate.release.id.clone(), candidate.unusable.clone(), candidate.missing_at_source.clone())
+        });
+        summary.collect::<Vec<_>>()
     };
-    assert_eq!(judged(one), judged(other), "{} releases", releases.len());
-    assert_eq!(links, &other.links);
-    let told = |classes: &[UnusableClass]| format!("{classes:?}");
-    assert_eq!(told(classes), told(&other.classes));
+    assert_eq!(summary(one), summary(other), "{} releases", releases.len());
+    assert_eq!(edges, &other.edges);
+    let debug_text = |classes: &[UnusableClass]| format!("{classes:?}");
+    assert_eq!(debug_text(classes), debug_text(&other.classes));
     assert_eq!((supports, usable, allowed), (&other.supports, &other.usable, &other.allowed));
 }

@@ -8,33 +8,33 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::super::http::{HttpResponse, parse};
-use super::super::page_cache::{CachedPage, Fetched, younger};
+use super::super::page_cache::{CachedPage, Fetched, is_younger};
 use super::super::{FetchError, Upstream};
 use super::Fetcher;
 use crate::catalog::{Owner, ProjectKey, Source};
 use crate::unmanaged_jar::UnmanagedJar;
 
 /// Hashes in one request. Modrinth states no limit. 100 of them are 13 KB, and most servers have fewer plugins.
-const AT_ONCE: usize = 100;
+const MAX_HASHES_PER_REQUEST: usize = 100;
 
 impl Fetcher {
     /// Owners of these files, by sha256. Files without a known owner are absent. An unknown file is looked up again
     /// after a day, and a failed lookup is repeated with the next catalog.
     pub(super) async fn owners(&self, files: &[UnmanagedJar], now: Timestamp) -> BTreeMap<String, Owner> {
-        let asked: BTreeMap<&str, Option<&str>> =
+        let hashes: BTreeMap<&str, Option<&str>> =
             files.iter().filter_map(|jar| Some((jar.sha256.as_deref()?, jar.sha512.as_deref()))).collect();
-        let asked: Vec<_> = asked
+        let hashes: Vec<_> = hashes
             .into_iter()
             .map(|(sha256, sha512)| async move { (sha256.to_owned(), self.owner(sha256, sha512, now).await) })
             .collect();
-        let found: Vec<_> = stream::iter(asked).buffered(super::AT_ONCE).collect().await;
+        let found: Vec<_> = stream::iter(hashes).buffered(super::MAX_CONCURRENT).collect().await;
         let mut owners = BTreeMap::new();
         for (sha256, owner) in found {
             match owner {
-                Ok(CachedPage { held, stale: _ }) => {
-                    owners.extend(held.body.as_ref().clone().map(|owner| (sha256, owner)));
+                Ok(CachedPage { stored, stale: _ }) => {
+                    owners.extend(stored.body.as_ref().clone().map(|owner| (sha256, owner)));
                 }
-                Err(error) => tracing::debug!(sha256, error = %error, "could not ask whose a file is"),
+                Err(error) => tracing::debug!(sha256, error = %error, "could not look up a file by its hash"),
             }
         }
         owners
@@ -47,12 +47,12 @@ impl Fetcher {
         sha512: Option<&str>,
         now: Timestamp,
     ) -> Result<CachedPage<Option<Owner>>, Arc<FetchError>> {
-        let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
-        let fresh = |held: &super::StoredPage<Option<Owner>>| {
+        let url = self.upstreams.url(Upstream::Modrinth, &["version_files"], &[]);
+        let fresh = |stored: &super::StoredPage<Option<Owner>>| {
             // The owner of given bytes does not change.
-            held.body.is_some() || younger(&held.stamp, self.ttl.project, now)
+            stored.body.is_some() || is_younger(&stored.stamp, self.ttl.project, now)
         };
-        let ask = |_| async {
+        let fetch = |_| async {
             let of_modrinth = match sha512 {
                 Some(sha512) => self.modrinth_by_hash(&[sha512.to_owned()], now).await?.remove(sha512),
                 None => None,
@@ -63,7 +63,7 @@ impl Fetcher {
             };
             Ok(Fetched::New { body: owner, etag: None })
         };
-        self.owners.get(sha256, &url, now, fresh, ask).await
+        self.owners.get(sha256, &url, now, fresh, fetch).await
     }
 
     /// Releases on Modrinth that contain these files, by their sha512 (128 hex digits). Unknown files are absent.
@@ -83,11 +83,11 @@ impl Fetcher {
             id: String,
             project_id: String,
         }
-        let url = self.upstreams.at(Upstream::Modrinth, &["version_files"], &[]);
+        let url = self.upstreams.url(Upstream::Modrinth, &["version_files"], &[]);
         let mut found = BTreeMap::new();
-        for hashes in sha512.chunks(AT_ONCE) {
-            let question = serde_json::json!({ "hashes": hashes, "algorithm": "sha512" });
-            let body = self.http.post(Upstream::Modrinth, &url, question.to_string().into_bytes(), now).await?;
+        for hashes in sha512.chunks(MAX_HASHES_PER_REQUEST) {
+            let query = serde_json::json!({ "hashes": hashes, "algorithm": "sha512" });
+            let body = self.http.post(Upstream::Modrinth, &url, query.to_string().into_bytes(), now).await?;
             let versions: BTreeMap<String, HashLookupVersion> = parse(Upstream::Modrinth, &url, &body)?;
             let owner = |HashLookupVersion { id, project_id }: HashLookupVersion| Owner {
                 project: ProjectKey { source: Source::Modrinth, project: project_id },
@@ -110,13 +110,13 @@ impl Fetcher {
         struct HashLookupProject {
             id: u64,
         }
-        let url = self.upstreams.at(Upstream::Hangar, &["versions", "hash", sha256], &[]);
+        let url = self.upstreams.url(Upstream::Hangar, &["versions", "hash", sha256], &[]);
         match self.http.get(Upstream::Hangar, &url, None, now).await {
             Ok(HttpResponse::New { body, etag: _ }) => {
                 let HashLookupProject { id } = parse(Upstream::Hangar, &url, &body)?;
                 Ok(Some(ProjectKey { source: Source::Hangar, project: id.to_string() }))
             }
-            Ok(HttpResponse::Same) => unreachable!("nothing conditional was asked"),
+            Ok(HttpResponse::NotModified) => unreachable!("the request was not conditional"),
             Err(FetchError::Status { status: 404, .. }) => Ok(None),
             Err(error) => Err(error),
         }

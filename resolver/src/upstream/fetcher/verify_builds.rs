@@ -15,7 +15,7 @@ use super::Fetcher;
 use crate::catalog::Artifact;
 use crate::explain::PaperName;
 use crate::software::Software;
-use crate::unverified_build::{announced_md5, subject};
+use crate::unverified_build::{announced_md5, catalog_key};
 
 /// Identity of a build, from the bytes of its first download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,38 +28,38 @@ pub(super) struct VerifiedBuild {
 impl Fetcher {
     /// Writes the identity of every verified build to the catalog, and downloads the builds of `wanted` that are not
     /// verified.
-    pub(super) async fn see(&self, reading: &mut CatalogBuild, wanted: &[PaperName], now: Timestamp) {
+    pub(super) async fn verify_builds(&self, reading: &mut CatalogBuild, wanted: &[PaperName], now: Timestamp) {
         let software = Software::Purpur;
         if reading.catalog.versions(software).is_empty() {
             return;
         }
         // There are thousands of builds, and few are verified.
-        let known: BTreeSet<String> = self.seen.names().into_iter().collect();
-        let mut unseen = Vec::new();
+        let verified_names: BTreeSet<String> = self.verified.names().into_iter().collect();
+        let mut failed = Vec::new();
         for version in reading.catalog.versions_mut(software).into_iter().flatten() {
             for build in &mut version.builds {
                 let Some(md5) = announced_md5(&build.file).map(str::to_owned) else { continue };
                 let name = PaperName { software, minecraft: version.minecraft.clone(), build: build.number };
                 let is_wanted = wanted.contains(&name);
                 // A different md5 is a different build.
-                let page = format!("{}/{md5}", subject(&name));
-                if !is_wanted && !known.contains(&page) {
+                let page = format!("{}/{md5}", catalog_key(&name));
+                if !is_wanted && !verified_names.contains(&page) {
                     continue;
                 }
-                match self.seen(&page, &build.file, is_wanted.then_some(md5.as_str()), now).await {
+                match self.verified_build(&page, &build.file, is_wanted.then_some(md5.as_str()), now).await {
                     Ok(VerifiedBuild { hash, size }) => (build.file.hash, build.file.size) = (Some(hash), Some(size)),
-                    Err(error) if is_wanted => unseen.push((subject(&name), error)),
+                    Err(error) if is_wanted => failed.push((catalog_key(&name), error)),
                     Err(_) => {}
                 }
             }
         }
-        for (subject, error) in unseen {
-            reading.note(subject, error, None);
+        for (subject, error) in failed {
+            reading.record_error(subject, error, None);
         }
     }
 
     /// Identity of one build. With `md5` the build may be downloaded and must match it.
-    async fn seen(
+    async fn verified_build(
         &self,
         page: &str,
         file: &Artifact,
@@ -68,11 +68,11 @@ impl Fetcher {
     ) -> Result<VerifiedBuild, Arc<FetchError>> {
         let offline = || FetchError::FileOffline { url: file.url.clone() };
         let url = Url::parse(&file.url).map_err(|_| Arc::new(offline()))?;
-        let bring = |_| async {
-            let (hash, size) = self.files.see(&file.url, md5.ok_or_else(offline)?).await?;
+        let fetch = |_| async {
+            let (hash, size) = self.files.fetch_unverified(&file.url, md5.ok_or_else(offline)?).await?;
             Ok(Fetched::New { body: VerifiedBuild { hash: hash.to_string(), size }, etag: None })
         };
-        let found = self.seen.get(page, &url, now, |_| true, bring).await?;
-        Ok(found.held.body.as_ref().clone())
+        let found = self.verified.get(page, &url, now, |_| true, fetch).await?;
+        Ok(found.stored.body.as_ref().clone())
     }
 }

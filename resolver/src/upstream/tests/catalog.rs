@@ -19,27 +19,27 @@ async fn catalog_within_ttl_sends_no_request_and_later_revalidates() {
     let first = fetcher.catalog(wanted, none, now()).await;
     assert!(first.problems.is_empty(), "{:?}", first.problems);
     let versions = first.catalog.paper.iter().filter(|v| v.minecraft >= oldest && !v.builds.is_empty()).count();
-    let cold = replay.server.take();
-    let of = |seen: &[Seen], part: &str| seen.iter().filter(|(path, ..)| path.contains(part)).count();
+    let first_requests = replay.server.take_requests();
+    let of = |requests: &[Seen], part: &str| requests.iter().filter(|(path, ..)| path.contains(part)).count();
     assert!(versions > 5, "{versions}");
-    assert_eq!(of(&cold, "/fill/"), 1 + versions);
-    assert_eq!(of(&cold, "/modrinth/"), 2);
-    assert_eq!(of(&cold, "/hangar/"), 2);
-    assert!(of(&cold, "/docker-hub/") <= 3);
+    assert_eq!(of(&first_requests, "/fill/"), 1 + versions);
+    assert_eq!(of(&first_requests, "/modrinth/"), 2);
+    assert_eq!(of(&first_requests, "/hangar/"), 2);
+    assert!(of(&first_requests, "/docker-hub/") <= 3);
 
     let again = fetcher.catalog(wanted, none, now() + minutes(4)).await;
     assert_eq!(again.catalog, first.catalog);
-    assert_eq!(replay.server.take(), []);
+    assert_eq!(replay.server.take_requests(), []);
 
     let later = fetcher.catalog(wanted, none, now() + minutes(6)).await;
-    let warm = replay.server.take();
+    let warm = replay.server.take_requests();
     assert_eq!(warm.len(), 1 + 3, "{warm:?}");
     assert!(warm.iter().all(|(_, conditional, status)| *conditional && *status == 304), "{warm:?}");
     assert_eq!(later.catalog.paper, first.catalog.paper);
     assert_eq!(later.catalog.paper_read_at, now() + minutes(6));
 
     let plugins = fetcher.catalog(wanted, none, now() + minutes(11)).await;
-    let warm = replay.server.take();
+    let warm = replay.server.take_requests();
     assert_eq!((of(&warm, "/fill/"), of(&warm, "/modrinth/"), of(&warm, "/hangar/")), (4, 1, 1), "{warm:?}");
     assert_eq!(project(&plugins, "modrinth/viaversion").read_at, now() + minutes(11));
     assert_eq!(project(&plugins, "modrinth/viaversion").releases, project(&first, "modrinth/viaversion").releases);
@@ -51,25 +51,25 @@ async fn catalog_comes_from_disk_after_restart_and_offline() {
     let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];
     let wanted = CatalogQuery { projects: &keys, images: Some("itzg/minecraft-server"), ..CatalogQuery::default() };
     let first = replay.fetcher().catalog(wanted, none, now()).await;
-    let asked = replay.requests();
+    let requests_before = replay.requests();
 
     let restarted = replay.fetcher().catalog(wanted, none, now() + minutes(4)).await;
     assert_eq!(restarted.catalog, first.catalog);
-    assert_eq!(replay.requests(), asked);
+    assert_eq!(replay.requests(), requests_before);
 
-    let unremembering = Settings { remembers: false, ..settings(replay.dir.path(), &replay.server.base) };
+    let unremembering = Settings { keeps_in_memory: false, ..settings(replay.dir.path(), &replay.server.base) };
     let unremembering = Fetcher::new(unremembering).unwrap();
     for _ in 0..2 {
         assert_eq!(unremembering.catalog(wanted, none, now() + minutes(4)).await.catalog, first.catalog);
     }
     let later = unremembering.catalog(wanted, none, now() + minutes(6)).await;
     assert_eq!(later.catalog.paper_read_at, now() + minutes(6), "and it is kept for the next one");
-    let asked_later = replay.requests();
-    assert_eq!(asked_later, asked + 1 + 3);
+    let requests_later = replay.requests();
+    assert_eq!(requests_later, requests_before + 1 + 3);
     let next = unremembering.catalog(wanted, none, now() + minutes(6)).await;
-    assert_eq!((next.catalog, replay.requests()), (later.catalog, asked_later));
+    assert_eq!((next.catalog, replay.requests()), (later.catalog, requests_later));
     let first = replay.fetcher().catalog(wanted, none, now() + minutes(6)).await;
-    let asked = asked_later;
+    let requests_before = requests_later;
 
     let offline = Fetcher::offline(replay.dir.path());
     let year_later = now() + SignedDuration::from_hours(24 * 365);
@@ -80,7 +80,7 @@ async fn catalog_comes_from_disk_after_restart_and_offline() {
     let other = offline.catalog(CatalogQuery { projects: &by_id, ..wanted }, none, year_later).await;
     assert_eq!(other.catalog.projects.len(), 1, "known by its id, although it was asked for by its slug");
     assert!(other.catalog.unread["modrinth/unheard-of"].contains("fetch the catalog"), "{:?}", other.catalog.unread);
-    assert_eq!(replay.requests(), asked);
+    assert_eq!(replay.requests(), requests_before);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn catalog_sees_new_build_within_five_minutes() {
     let later = instant("2026-05-23T00:00:00Z");
     let wanted = CatalogQuery::default();
     let first = fetcher.catalog(wanted, none, now()).await.catalog;
-    replay.server.take();
+    replay.server.take_requests();
     replay.state.set_now(later);
     let second = fetcher.catalog(wanted, none, now() + minutes(6)).await.catalog;
     let newest = |catalog: &Catalog| catalog.paper.iter().map(|v| v.minecraft.clone()).max().unwrap();
@@ -98,8 +98,8 @@ async fn catalog_sees_new_build_within_five_minutes() {
     // Only the versions whose builds differ were requested, including old ones.
     let builds = |catalog: &Catalog| catalog.paper.iter().map(|v| v.builds.len()).sum::<usize>();
     assert!(builds(&second) > builds(&first));
-    let asked = replay.server.take().len();
-    assert!(asked < second.paper.len() / 2, "{asked} of {}", second.paper.len());
+    let requests_sent = replay.server.take_requests().len();
+    assert!(requests_sent < second.paper.len() / 2, "{requests_sent} of {}", second.paper.len());
     let fresh = Replay::start().await;
     fresh.state.set_now(later);
     let whole = fresh.fetcher().catalog(wanted, none, now() + minutes(6)).await.catalog;
@@ -181,10 +181,10 @@ async fn catalog_fetches_missing_dependency_once_by_project_id() {
     let names: Vec<_> = reading.catalog.projects.iter().map(|p| p.name.as_str()).collect();
     assert_eq!(names.len(), 3, "{names:?}");
     assert!(reading.catalog.unread["modrinth/nobody"].contains("`nobody`"), "{:?}", reading.catalog.unread);
-    replay.server.take();
+    replay.server.take_requests();
     let both = projects(&fetcher, &["modrinth/viabackwards", "modrinth/viaversion", "modrinth/P1OZGk5p"], now()).await;
     assert_eq!(both.catalog.projects.len(), 2, "one project by two names is one project: {}", asked_for(&keys));
-    assert_eq!(replay.server.take(), [], "its slug was learned with its id");
+    assert_eq!(replay.server.take_requests(), [], "its slug was learned with its id");
 }
 
 #[tokio::test]
@@ -194,7 +194,7 @@ async fn concurrent_callers_share_one_request() {
     let calls = (0..20).map(|_| projects(&fetcher, &["modrinth/discordsrv"], now()));
     let readings = futures::future::join_all(calls).await;
     assert!(readings.iter().all(|reading| reading.catalog == readings[0].catalog));
-    assert_eq!(replay.server.take().len(), 1 + 2, "the list of Paper's versions, and the project twice");
+    assert_eq!(replay.server.take_requests().len(), 1 + 2, "the list of Paper's versions, and the project twice");
 }
 
 #[tokio::test]
@@ -205,8 +205,8 @@ async fn catalog_reads_image_releases_from_new_pages_only() {
     let wanted =
         CatalogQuery { images: Some("itzg/minecraft-server"), oldest: Some(&oldest), ..CatalogQuery::default() };
     let first = fetcher.catalog(wanted, none, now()).await.catalog.images;
-    let pages = |seen: Vec<Seen>| seen.iter().filter(|(path, ..)| path.contains("/docker-hub/")).count();
-    assert_eq!(pages(replay.server.take()), 3);
+    let pages = |requests: Vec<Seen>| requests.iter().filter(|(path, ..)| path.contains("/docker-hub/")).count();
+    assert_eq!(pages(replay.server.take_requests()), 3);
     assert!(first.len() > 10);
     for tag in &first {
         assert_eq!(tag.repository, "docker.io/itzg/minecraft-server");
@@ -217,7 +217,7 @@ async fn catalog_reads_image_releases_from_new_pages_only() {
     }
     assert!(first.windows(2).all(|pair| pair[0].pushed <= pair[1].pushed));
     let same = fetcher.catalog(wanted, none, now() + minutes(61)).await.catalog.images;
-    assert_eq!((pages(replay.server.take()), same.len()), (1, first.len()));
+    assert_eq!((pages(replay.server.take_requests()), same.len()), (1, first.len()));
     replay.state.set_now(instant("2026-08-15T00:00:00Z"));
     let more = fetcher.catalog(wanted, none, now() + minutes(122)).await.catalog.images;
     assert!(more.len() > first.len() && first.iter().all(|tag| more.contains(tag)), "older ones are kept");
@@ -236,7 +236,7 @@ async fn catalog_marks_image_of_other_registry_unread_with_advice() {
 fn default_endpoints_are_public_addresses() {
     let upstreams = Upstreams::default();
     assert_eq!(
-        upstreams.at(super::super::Upstream::Fill, &["projects", "a/b"], &[]).as_str(),
+        upstreams.url(super::super::Upstream::Fill, &["projects", "a/b"], &[]).as_str(),
         "https://fill.papermc.io/v3/projects/a%2Fb"
     );
     assert_eq!(upstreams.hangar.as_str(), "https://hangar.papermc.io/api/v1");

@@ -11,7 +11,7 @@ async fn failing_upstream_is_retried_then_cache_is_used() {
     let fetcher = replay.fetcher();
     let first = projects(&fetcher, &[PLUGIN], now()).await;
     let expected = first.catalog.projects.clone();
-    replay.server.take();
+    replay.server.take_requests();
     for (at, failure, category, tries) in
         [(20, Failure::Status(503), "status", 2), (21, Failure::Garbage, "unreadable", 1)]
     {
@@ -29,14 +29,17 @@ async fn failing_upstream_is_retried_then_cache_is_used() {
         assert_eq!(problem.error.blame(), Blame::Upstream);
         let text = problem.to_string();
         assert!(
-            text.contains("Modrinth") && text.contains("/project/") && text.contains("what was read at 2026-01-22"),
+            text.contains("Modrinth")
+                && text.contains("/project/")
+                && text.contains("data that was read at 2026-01-22"),
             "{text}"
         );
-        let asked = replay.server.take().iter().filter(|(path, ..)| path.contains("/modrinth/")).count();
-        assert_eq!(asked, tries);
+        let request_count =
+            replay.server.take_requests().iter().filter(|(path, ..)| path.contains("/modrinth/")).count();
+        assert_eq!(request_count, tries);
         let again = projects(&fetcher, &[PLUGIN], at + SignedDuration::from_secs(10)).await;
         assert_eq!(again.problems.len(), 1);
-        assert_eq!(replay.server.take(), [], "a thousand servers do not ask a dead upstream a thousand times");
+        assert_eq!(replay.server.take_requests(), [], "a thousand servers do not ask a dead upstream a thousand times");
     }
     replay.state.fail(Played::Modrinth, None);
     let well = projects(&fetcher, &[PLUGIN], now() + minutes(30)).await;
@@ -65,7 +68,7 @@ async fn project_never_read_is_unread_with_reason() {
     replay.fail(Played::Modrinth, Failure::Status(503));
     let reading = projects(&replay.fetcher(), &[PLUGIN], now()).await;
     assert!(reading.catalog.projects.is_empty());
-    let because = reading.catalog.unread_because(&key(PLUGIN)).unwrap();
+    let because = reading.catalog.unread_reason(&key(PLUGIN)).unwrap();
     assert!(because.contains("503") && because.contains("Modrinth"), "{because}");
     assert_eq!(reading.problems[0].cached_since, None);
 }
@@ -87,11 +90,11 @@ async fn missing_project_is_user_error_and_requested_once() {
         ]
     );
     assert!(matches!(&*reading.problems[2].error, FetchError::NotFound { project, .. } if project == "no-such-plugin"));
-    assert_eq!(replay.server.take().len(), 1 + 2);
+    assert_eq!(replay.server.take_requests().len(), 1 + 2);
     projects(&fetcher, &names, now() + minutes(4)).await.problems.clear();
-    assert_eq!(replay.server.take(), []);
+    assert_eq!(replay.server.take_requests(), []);
     projects(&fetcher, &names, now() + minutes(11)).await.problems.clear();
-    assert_eq!(replay.server.take().len(), 1 + 2);
+    assert_eq!(replay.server.take_requests().len(), 1 + 2);
 }
 
 #[tokio::test]
@@ -101,12 +104,12 @@ async fn upstream_retry_after_is_respected() {
     replay.fail(Played::Modrinth, Failure::Status(429));
     let reading = projects(&fetcher, &[PLUGIN], now()).await;
     assert_eq!(reading.problems[0].error.category(), "status");
-    assert_eq!(replay.server.take().len(), 1 + 1, "not tried again at once");
+    assert_eq!(replay.server.take_requests().len(), 1 + 1, "not tried again at once");
     replay.state.fail(Played::Modrinth, None);
     let resting = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(45)).await;
     assert_eq!(resting.problems[0].error.category(), "resting");
     assert!(resting.problems[0].error.to_string().contains("2026-01-22T00:01:00Z"), "{}", resting.problems[0]);
-    assert_eq!(replay.server.take(), []);
+    assert_eq!(replay.server.take_requests(), []);
     let rested = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(80)).await;
     assert!(rested.problems.is_empty(), "{:?}", rested.problems);
 }
@@ -153,7 +156,7 @@ async fn disk_cache_of_other_endpoint_is_not_used() {
     projects(&one.fetcher(), &[PLUGIN], now()).await.problems.clear();
     let moved = Fetcher::new(settings(one.dir.path(), &other.server.base)).unwrap();
     projects(&moved, &[PLUGIN], now()).await.problems.clear();
-    assert_eq!(other.server.take().len(), 1 + 2);
+    assert_eq!(other.server.take_requests().len(), 1 + 2);
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ async fn serve(files: &[(&str, Vec<u8>)]) -> Server {
         let bytes = bytes.clone();
         router = router.route(path, get(move || std::future::ready(bytes)));
     }
-    Server::of(listener, router)
+    Server::start(listener, router)
 }
 
 fn rules() -> Vec<u8> {
@@ -51,7 +51,7 @@ async fn jar_url_is_downloaded_once_and_cached_forever() {
     let server = serve(&[("/rules.jar", rules())]).await;
     let dir = tempfile::tempdir().unwrap();
     let (url, sha256) = (format!("{}/rules.jar", server.base), hash_of(&rules()));
-    let key = ProjectKey::of_file(&url, &sha256.to_uppercase());
+    let key = ProjectKey::from_file(&url, &sha256.to_uppercase());
     let reading = read(&fetcher(&dir, &server), &key).await;
     let project = reading.catalog.project(&key).unwrap_or_else(|| panic!("{:?}", reading.problems));
     assert_eq!((project.name.as_str(), &project.key, project.releases.len()), ("HouseRules", &key, 1));
@@ -67,14 +67,14 @@ async fn jar_url_is_downloaded_once_and_cached_forever() {
     let stored = dir.path().join("files/sha256").join(&sha256);
     assert_eq!(std::fs::read(&stored).unwrap(), rules(), "as the operator's store has it");
 
-    let asked = |seen: &[Seen]| seen.iter().filter(|(path, _, _)| path == "/rules.jar").count();
-    assert_eq!(asked(&server.take()), 1);
+    let count_downloads = |requests: &[Seen]| requests.iter().filter(|(path, _, _)| path == "/rules.jar").count();
+    assert_eq!(count_downloads(&server.take_requests()), 1);
     let again = read(&fetcher(&dir, &server), &key).await;
     assert_eq!(again.catalog.projects, reading.catalog.projects);
     std::fs::remove_file(&stored).unwrap();
     let offline = read(&Fetcher::offline(dir.path()), &key).await;
     assert_eq!(offline.catalog.projects, reading.catalog.projects, "what was read does not need the file");
-    assert_eq!(asked(&server.take()), 0);
+    assert_eq!(count_downloads(&server.take_requests()), 0);
 }
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn jar_in_disk_cache_is_not_downloaded() {
     let folder = dir.path().join("files/sha256");
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join(hash_of(&rules())), rules()).unwrap();
-    let key = ProjectKey::of_file("https://example.invalid/rules.jar", &hash_of(&rules()));
+    let key = ProjectKey::from_file("https://example.invalid/rules.jar", &hash_of(&rules()));
     for fetcher in [fetcher(&dir, &server), Fetcher::offline(dir.path())] {
         let reading = read(&fetcher, &key).await;
         assert_eq!(reading.catalog.project(&key).unwrap().name, "HouseRules");
@@ -96,7 +96,7 @@ async fn jar_with_wrong_hash_fails_finally_with_both_hashes() {
     let server = serve(&[("/rules.jar", rules())]).await;
     let dir = tempfile::tempdir().unwrap();
     let (url, expected) = (format!("{}/rules.jar", server.base), "ab".repeat(32));
-    let key = ProjectKey::of_file(&url, &expected);
+    let key = ProjectKey::from_file(&url, &expected);
     let fetcher = fetcher(&dir, &server);
     for minute in [0, 5, 500] {
         let keys = [key.clone()];
@@ -108,9 +108,13 @@ async fn jar_with_wrong_hash_fails_finally_with_both_hashes() {
         for part in [&url, &format!("sha256:{expected}"), &format!("sha256:{}", hash_of(&rules()))] {
             assert!(text.contains(part.as_str()), "{text}");
         }
-        assert!(reading.catalog.unread_because(&key).is_some() && reading.catalog.project(&key).is_none());
+        assert!(reading.catalog.unread_reason(&key).is_some() && reading.catalog.project(&key).is_none());
     }
-    assert_eq!(server.take().iter().filter(|(path, _, _)| path == "/rules.jar").count(), 1, "it brings the same again");
+    assert_eq!(
+        server.take_requests().iter().filter(|(path, _, _)| path == "/rules.jar").count(),
+        1,
+        "it brings the same again"
+    );
     assert!(!dir.path().join("files/sha256").exists());
 }
 
@@ -130,16 +134,19 @@ async fn jar_errors_distinguish_non_plugin_missing_and_private_address() {
         ("nonsense".to_owned(), any.clone(), "not-a-file"),
     ];
     for (url, sha256, category) in cases {
-        let key = ProjectKey::of_file(&url, &sha256);
+        let key = ProjectKey::from_file(&url, &sha256);
         let reading = read(&fetcher, &key).await;
         let problem = problem(&reading, &key).unwrap();
         assert_eq!(problem.error.category(), category, "{problem}");
         assert!(problem.to_string().contains(&url), "{problem}");
     }
-    let key = ProjectKey::of_file("https://example.org/x.jar", &any);
+    let key = ProjectKey::from_file("https://example.org/x.jar", &any);
     let reading = read(&Fetcher::offline(dir.path()), &key).await;
-    let said = problem(&reading, &key).unwrap().to_string();
-    assert_eq!(said, "nothing is stored of `https://example.org/x.jar`; fetch the catalog once with a network");
+    let message = problem(&reading, &key).unwrap().to_string();
+    assert_eq!(
+        message,
+        "there is no stored data of `https://example.org/x.jar`: fetch the catalog once with network access"
+    );
 }
 
 #[tokio::test]
@@ -147,7 +154,7 @@ async fn jar_without_version_gets_substitute_version() {
     let jar = jar::archive(&[Entry::new("plugin.yml", "name: Bare\nmain: a.B\nversion: ''\n")]);
     let server = serve(&[("/download", jar.clone())]).await;
     let dir = tempfile::tempdir().unwrap();
-    let key = ProjectKey::of_file(&format!("{}/download?id=7", server.base), &hash_of(&jar));
+    let key = ProjectKey::from_file(&format!("{}/download?id=7", server.base), &hash_of(&jar));
     let reading = read(&fetcher(&dir, &server), &key).await;
     let release = &reading.catalog.project(&key).unwrap().releases[0];
     assert_eq!(release.version, FALLBACK_VERSION);
@@ -189,15 +196,15 @@ async fn cached_jar_adds_facts_missing_from_page() {
         let api = releases.iter().map(|release| release.api_version.as_ref().map(ToString::to_string));
         releases.iter().map(|release| release.java).zip(api).collect::<Vec<_>>()
     };
-    files.teach(&mut catalog, now()).await;
+    files.add_metadata(&mut catalog, now()).await;
     assert_eq!(facts(&catalog), [(None, None), (None, None), (None, None)], "nothing was downloaded yet");
     let path = dir.path().join("files/sha256").join(&sha256);
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, b"half of it").unwrap();
-    files.teach(&mut catalog, now()).await;
+    files.add_metadata(&mut catalog, now()).await;
     assert_eq!(facts(&catalog), [(None, None), (None, None), (None, None)], "other bytes teach nothing");
     std::fs::write(&path, &bytes).unwrap();
-    files.teach(&mut catalog, now() + minutes(1)).await;
+    files.add_metadata(&mut catalog, now() + minutes(1)).await;
     assert_eq!(facts(&catalog), [(Some(25), Some("1.21".to_owned())), (None, None), (None, None)]);
     let module = &catalog.projects[0].releases[2].further[0];
     assert_eq!(

@@ -4,17 +4,17 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use fixtures::fuzz::{mutated, recorded};
+use fixtures::fuzz::{mutate, recorded};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::{Artifact, ImageTag};
-use crate::fuzzed::{LONGEST_ERROR, always, bytes, edits, in_time};
+use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, within_time_limit};
 use crate::unverified_build::announced_md5;
 use crate::upstream::docker_hub::{self, DockerHubRepository};
 use crate::upstream::project_page::{Name, ProjectListing};
-use crate::upstream::{FetchError, fill, hangar, in_words, modrinth, purpur};
+use crate::upstream::{FetchError, fill, format_chain, hangar, modrinth, purpur};
 
 static URL: LazyLock<Url> = LazyLock::new(|| Url::parse("https://upstream.example/an/address").unwrap());
 
@@ -23,57 +23,57 @@ fn name() -> Name {
 }
 
 /// An error names the URL, and its length is limited.
-fn told<T>(read: Result<T, FetchError>) -> Option<T> {
+fn accepted<T>(read: Result<T, FetchError>) -> Option<T> {
     read.map_err(|error| {
-        let words = in_words(&error);
-        assert!(words.contains(URL.as_str()), "no place: {words}");
-        assert!(words.len() < LONGEST_ERROR, "{} bytes: {words}", words.len());
+        let message = format_chain(&error);
+        assert!(message.contains(URL.as_str()), "no place: {message}");
+        assert!(message.len() < MAX_ERROR_LENGTH, "{} bytes: {message}", message.len());
     })
     .ok()
 }
 
 /// The hash of a file is absent or can be checked.
-fn hash_is_whole(file: &Artifact) {
+fn assert_hash_complete(file: &Artifact) {
     if let Some(hash) = &file.hash {
         assert!(crate::jar::Hash::parse(hash).is_some_and(|read| read.to_string() == *hash), "{hash}");
     }
 }
 
 /// Invariants of every list of releases. The list is unchanged after it is stored and read.
-fn is_in_order(listing: &ProjectListing) {
+fn assert_sorted(listing: &ProjectListing) {
     let releases = &listing.project.releases;
     let ids: BTreeSet<&str> = releases.iter().map(|release| release.id.as_str()).collect();
     assert_eq!(ids.len(), releases.len(), "one release twice");
     assert!(releases.is_sorted_by(|a, b| a.published >= b.published), "not newest first");
     for release in releases {
         assert!(release.minecraft.is_sorted() && release.loaders.is_sorted());
-        release.file.iter().chain(release.further.iter().map(|jar| &jar.file)).for_each(hash_is_whole);
+        release.file.iter().chain(release.further.iter().map(|jar| &jar.file)).for_each(assert_hash_complete);
     }
     let text = serde_json::to_string(listing).unwrap();
     assert_eq!(serde_json::from_str::<ProjectListing>(&text).unwrap(), *listing);
 }
 
 fn modrinth_list(body: &[u8]) -> bool {
-    let read = told(modrinth::list_of(&URL, body, &name(), now()));
-    read.iter().for_each(is_in_order);
+    let read = accepted(modrinth::parse_listing(&URL, body, &name(), now()));
+    read.iter().for_each(assert_sorted);
     read.is_some()
 }
 
 /// Also merges the page into its own result.
 fn hangar_list(body: &[u8]) -> bool {
-    let page = || told(hangar::page_of(&URL, body, 0));
+    let page = || accepted(hangar::parse_page(&URL, body, 0));
     let Some(first) = page() else { return false };
-    let (releases, walk) = hangar::together(vec![first], now());
-    let listing = hangar::listing(&name(), releases.clone(), walk.clone(), now());
-    is_in_order(&listing);
-    if let Some((again, walk)) = hangar::merge(&page().unwrap(), releases, walk) {
-        assert_eq!(hangar::listing(&name(), again, walk, now()), listing);
+    let (releases, scan) = hangar::join_pages(vec![first], now());
+    let listing = hangar::build_listing(&name(), releases.clone(), scan.clone(), now());
+    assert_sorted(&listing);
+    if let Some((again, scan)) = hangar::merge(&page().unwrap(), releases, scan) {
+        assert_eq!(hangar::build_listing(&name(), again, scan, now()), listing);
     }
     true
 }
 
 fn fill_versions(body: &[u8]) -> bool {
-    let Some(listed) = told(fill::versions_of(&URL, body)) else { return false };
+    let Some(listed) = accepted(fill::parse_versions(&URL, body)) else { return false };
     assert!(listed.is_sorted_by(|a, b| a.minecraft < b.minecraft));
     let builds = listed.iter().map(|version| version.builds.as_ref().unwrap());
     assert!(builds.into_iter().all(|builds| builds.is_sorted_by(|a, b| a < b)));
@@ -82,22 +82,22 @@ fn fill_versions(body: &[u8]) -> bool {
 }
 
 fn fill_builds(body: &[u8]) -> bool {
-    let Some(builds) = told(fill::builds_of(&URL, body)) else { return false };
+    let Some(builds) = accepted(fill::parse_builds(&URL, body)) else { return false };
     assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
-    builds.builds.iter().for_each(|build| hash_is_whole(&build.file));
+    builds.builds.iter().for_each(|build| assert_hash_complete(&build.file));
     assert_eq!(serde_json::from_str::<fill::FillBuilds>(&serde_json::to_string(&builds).unwrap()).unwrap(), builds);
     true
 }
 
 fn purpur_versions(body: &[u8]) -> bool {
-    let Some(listed) = told(purpur::versions_of(&URL, body)) else { return false };
+    let Some(listed) = accepted(purpur::parse_versions(&URL, body)) else { return false };
     assert!(!listed.is_empty() && listed.is_sorted_by(|a, b| a.minecraft < b.minecraft));
     true
 }
 
 fn purpur_builds(body: &[u8]) -> bool {
-    let (home, version) = (Upstreams::default(), "26.2".parse().unwrap());
-    let Some(builds) = told(purpur::builds_of(&URL, &home, &version, body)) else { return false };
+    let (upstreams, version) = (Upstreams::default(), "26.2".parse().unwrap());
+    let Some(builds) = accepted(purpur::parse_builds(&URL, &upstreams, &version, body)) else { return false };
     assert!(builds.builds.is_sorted_by(|a, b| a.number < b.number));
     for build in &builds.builds {
         assert!(builds.numbers.contains(&build.number));
@@ -107,7 +107,8 @@ fn purpur_builds(body: &[u8]) -> bool {
 }
 
 fn docker_tags(body: &[u8]) -> bool {
-    let Some((tags, _)) = told(docker_hub::page_of(&URL, body, &DockerHubRepository::parse("itzg/x").unwrap())) else {
+    let Some((tags, _)) = accepted(docker_hub::parse_page(&URL, body, &DockerHubRepository::parse("itzg/x").unwrap()))
+    else {
         return false;
     };
     for ImageTag { repository, tag, digest, pushed: _ } in &tags {
@@ -119,11 +120,11 @@ fn docker_tags(body: &[u8]) -> bool {
 }
 
 fn modrinth_name(body: &[u8]) -> bool {
-    told(modrinth::name_of(&URL, body)).is_some()
+    accepted(modrinth::parse_name(&URL, body)).is_some()
 }
 
 fn hangar_name(body: &[u8]) -> bool {
-    told(hangar::name_of(&URL, body)).is_some()
+    accepted(hangar::parse_name(&URL, body)).is_some()
 }
 
 /// The first rows of a recorded list.
@@ -177,25 +178,25 @@ fn readers() -> [(Reader, Vec<u8>); 9] {
 #[test]
 fn mutated_answer_is_read_or_refused_with_its_url() {
     let readers = readers();
-    for (place, (read, good)) in readers.iter().enumerate() {
+    for (position, (read, good)) in readers.iter().enumerate() {
         assert!(read(good), "{}", String::from_utf8_lossy(good));
-        let others = &readers[(place + 1) % readers.len()].1;
+        let others = &readers[(position + 1) % readers.len()].1;
         let accepted = Cell::new(0_u32);
-        always(400, &(edits(), any::<bool>()), |(edits, own)| {
-            let spliced = if own { good } else { others };
-            accepted.set(accepted.get() + u32::from(read(&mutated(good, spliced, &edits))));
+        for_all(400, &(edits(), any::<bool>()), |(edits, is_own_reader)| {
+            let spliced = if is_own_reader { good } else { others };
+            accepted.set(accepted.get() + u32::from(read(&mutate(good, spliced, &edits))));
             Ok(())
         });
-        assert!(accepted.get() > 20, "reader {place}: only {} were read", accepted.get());
+        assert!(accepted.get() > 20, "reader {position}: only {} were read", accepted.get());
     }
 }
 
 #[test]
 fn random_bytes_are_refused_as_answer() {
-    always(400, &bytes(), |bytes| {
-        for (place, (read, _)) in readers().iter().enumerate().skip(bytes.len() % 7).take(1) {
+    for_all(400, &bytes(), |bytes| {
+        for (position, (read, _)) in readers().iter().enumerate().skip(bytes.len() % 7).take(1) {
             // `[]` is a list without releases.
-            prop_assert!(!read(&bytes) || bytes.trim_ascii().first() == Some(&b'['), "reader {}", place);
+            prop_assert!(!read(&bytes) || bytes.trim_ascii().first() == Some(&b'['), "reader {}", position);
         }
         Ok(())
     });
@@ -204,7 +205,7 @@ fn random_bytes_are_refused_as_answer() {
 #[test]
 fn long_and_deep_answers_are_read_in_time() {
     let long = "x".repeat(1 << 20);
-    for (place, (read, good)) in readers().iter().enumerate() {
+    for (position, (read, good)) in readers().iter().enumerate() {
         let text = String::from_utf8(good.clone()).unwrap();
         let mut texts =
             vec!["[".repeat(1 << 20), "{\"a\":".repeat(1 << 18), format!("{{\"{long}\":1}}"), format!("\"{long}\"")];
@@ -214,13 +215,13 @@ fn long_and_deep_answers_are_read_in_time() {
             texts.push(text.replacen(old, new, 4));
         }
         // A list 400 times as long.
-        if let Some((head, rest)) = text.split_once('[').filter(|_| text.ends_with(']') || place == 3) {
+        if let Some((head, rest)) = text.split_once('[').filter(|_| text.ends_with(']') || position == 3) {
             let end = rest.rfind(']').unwrap();
             let row = &rest[..end];
             texts.push(format!("{head}[{}{row}{}", format!("{row},").repeat(400), &rest[end..]));
         }
         for text in texts {
-            in_time(&format!("reader {place}"), || read(text.as_bytes()));
+            within_time_limit(&format!("reader {position}"), || read(text.as_bytes()));
         }
     }
 }
@@ -231,16 +232,16 @@ fn upstream_error_repeats_little_of_answer() {
     let body = format!(
         "[{{\"id\": \"R1\", \"version_number\": \"1\", \"version_type\": \"release\", \"date_published\": \"{long}\"}}]"
     );
-    let error = modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap_err();
-    let words = in_words(&error);
+    let error = modrinth::parse_listing(&URL, body.as_bytes(), &name(), now()).unwrap_err();
+    let message = format_chain(&error);
     assert!(
-        words.contains("Modrinth") && words.contains(URL.as_str()) && words.len() < LONGEST_ERROR,
+        message.contains("Modrinth") && message.contains(URL.as_str()) && message.len() < MAX_ERROR_LENGTH,
         "{} bytes",
-        words.len()
+        message.len()
     );
     let body = format!("\"{long}\"");
-    let words = in_words(&modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap_err());
-    assert!(words.contains("invalid type") && words.len() < LONGEST_ERROR, "{} bytes", words.len());
+    let message = format_chain(&modrinth::parse_listing(&URL, body.as_bytes(), &name(), now()).unwrap_err());
+    assert!(message.contains("invalid type") && message.len() < MAX_ERROR_LENGTH, "{} bytes", message.len());
 }
 
 #[test]
@@ -250,7 +251,7 @@ fn release_listed_twice_with_two_dates_is_one() {
     let other =
         json!({"id": "R2", "version_number": "2", "version_type": "release", "date_published": "2026-01-02T00:00:00Z"});
     let body = json!([row("2026-01-01T00:00:00Z"), other, row("2026-01-03T00:00:00Z")]).to_string();
-    let listing = modrinth::list_of(&URL, body.as_bytes(), &name(), now()).unwrap();
+    let listing = modrinth::parse_listing(&URL, body.as_bytes(), &name(), now()).unwrap();
     let ids: Vec<_> =
         listing.project.releases.iter().map(|release| (release.id.as_str(), release.published.unwrap())).collect();
     assert_eq!(
@@ -265,16 +266,16 @@ fn hangar_version_count_overflow_does_not_panic() {
     let page = |ids: &[u64]| {
         let rows: Vec<Value> = ids.iter().map(|id| json!({"id": id, "name": "1"})).collect();
         let body = json!({"pagination": {"limit": 25, "count": u64::MAX}, "result": rows}).to_string();
-        hangar::page_of(&URL, body.as_bytes(), 0).unwrap()
+        hangar::parse_page(&URL, body.as_bytes(), 0).unwrap()
     };
-    let (releases, walk) = hangar::together(vec![page(&[1])], now());
-    assert!(hangar::merge(&page(&[2, 1]), releases, walk).is_none());
+    let (releases, scan) = hangar::join_pages(vec![page(&[1])], now());
+    assert!(hangar::merge(&page(&[2, 1]), releases, scan).is_none());
 }
 
 #[test]
 fn hangar_small_pages_have_bounded_request_count() {
     let body = json!({"pagination": {"limit": 1, "count": u64::MAX}, "result": []}).to_string();
-    assert!(hangar::page_of(&URL, body.as_bytes(), 0).unwrap().further().count() < 200);
+    assert!(hangar::parse_page(&URL, body.as_bytes(), 0).unwrap().further_offsets().count() < 200);
 }
 
 #[test]
@@ -284,7 +285,8 @@ fn image_digest_is_normalised_to_registry_form() {
         {"name": "2026.1.0-java21", "digest": digest, "last_updated": "2026-01-01T00:00:00Z"},
         {"name": "2026.2.0-java21", "digest": digest + "\n", "last_updated": "2026-01-01T00:00:00Z"}]});
     let (tags, _) =
-        docker_hub::page_of(&URL, body.to_string().as_bytes(), &DockerHubRepository::parse("itzg/x").unwrap()).unwrap();
+        docker_hub::parse_page(&URL, body.to_string().as_bytes(), &DockerHubRepository::parse("itzg/x").unwrap())
+            .unwrap();
     let digests: Vec<_> = tags.into_iter().map(|tag| tag.digest).collect();
     let right = format!("sha256:{}", "ab".repeat(32));
     assert_eq!(digests, [right.clone(), right]);

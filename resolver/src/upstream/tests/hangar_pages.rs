@@ -7,9 +7,9 @@ use super::*;
 use crate::catalog::{Channel, DependencyKind, Release};
 
 /// The requested offsets.
-fn offsets(seen: &[Seen]) -> Vec<usize> {
+fn offsets(requests: &[Seen]) -> Vec<usize> {
     let of = |path: &str| path.split("offset=").nth(1).map(|offset| offset.parse().unwrap());
-    seen.iter().filter_map(|(path, ..)| of(path)).collect()
+    requests.iter().filter_map(|(path, ..)| of(path)).collect()
 }
 
 const BIG: &str = "hangar/Big";
@@ -32,7 +32,7 @@ impl Hangar {
             let answer = page(&uri, &shown.lock().unwrap());
             async move { answer }
         });
-        let server = Server::of(listener, router);
+        let server = Server::start(listener, router);
         let dir = tempfile::tempdir().unwrap();
         let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
         Self { server, versions, fetcher, _dir: dir }
@@ -43,7 +43,7 @@ impl Hangar {
         let reading = projects(&self.fetcher, &[BIG], now).await;
         let id = |release: &crate::catalog::Release| release.id.trim_end_matches("@velocity").parse().unwrap();
         let releases = project(&reading, BIG).releases.iter().map(id).collect();
-        let mut offsets = offsets(&self.server.take());
+        let mut offsets = offsets(&self.server.take_requests());
         offsets.sort_unstable();
         (releases, offsets)
     }
@@ -56,7 +56,7 @@ impl Hangar {
         }
     }
 
-    fn ours(&self) -> Vec<u64> {
+    fn expected_ids(&self) -> Vec<u64> {
         self.versions.lock().unwrap().iter().copied().filter(|id| platform(*id) != "WATERFALL").collect()
     }
 }
@@ -100,7 +100,7 @@ fn row(id: u64) -> String {
 #[tokio::test]
 async fn hangar_reads_all_pages_once_a_day() {
     let hangar = Hangar::with(110).await;
-    let all = hangar.ours();
+    let all = hangar.expected_ids();
     let every = [0, 0, 25, 50, 75, 100];
     assert_eq!(hangar.read(now()).await, (all.clone(), every.to_vec()), "and the first one again at the end");
     assert_eq!(hangar.read(now() + minutes(11)).await, (all.clone(), vec![0]));
@@ -112,20 +112,24 @@ async fn hangar_few_new_versions_cost_one_page_many_all() {
     let hangar = Hangar::with(60).await;
     hangar.read(now()).await;
     hangar.publish(24);
-    assert_eq!(hangar.read(now() + minutes(11)).await, (hangar.ours(), vec![0]));
+    assert_eq!(hangar.read(now() + minutes(11)).await, (hangar.expected_ids(), vec![0]));
     hangar.publish(25);
-    assert_eq!(hangar.read(now() + minutes(22)).await, (hangar.ours(), vec![0, 0, 25, 50, 75, 100]));
+    assert_eq!(hangar.read(now() + minutes(22)).await, (hangar.expected_ids(), vec![0, 0, 25, 50, 75, 100]));
     hangar.versions.lock().unwrap().remove(80);
-    assert_eq!(hangar.read(now() + minutes(33)).await, (hangar.ours(), vec![0, 0, 25, 50, 75, 100]));
+    assert_eq!(hangar.read(now() + minutes(33)).await, (hangar.expected_ids(), vec![0, 0, 25, 50, 75, 100]));
     hangar.versions.lock().unwrap().remove(3);
     hangar.publish(1);
-    assert_eq!(hangar.read(now() + minutes(44)).await.0, hangar.ours(), "the counts are equal, the lists are not");
+    assert_eq!(
+        hangar.read(now() + minutes(44)).await.0,
+        hangar.expected_ids(),
+        "the counts are equal, the lists are not"
+    );
 }
 
 #[tokio::test]
 async fn hangar_project_of_one_page_costs_one_page() {
     let hangar = Hangar::with(25).await;
-    assert_eq!(hangar.read(now()).await, (hangar.ours(), vec![0]));
+    assert_eq!(hangar.read(now()).await, (hangar.expected_ids(), vec![0]));
 }
 
 #[tokio::test]

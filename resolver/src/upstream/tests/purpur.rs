@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use super::*;
 use crate::explain::{PaperName, text};
-use crate::request::Request as Wish;
+use crate::request::Request as Wanted;
 use crate::software::Software;
 use crate::{Unsolvable, resolve};
 
@@ -56,14 +56,14 @@ fn detailed(md5_of: impl Fn(u32) -> String) -> String {
     )
 }
 
-fn right(build: u32) -> String {
+fn correct_md5(build: u32) -> String {
     hex::encode(Md5::digest(bytes_of(build)))
 }
 
 async fn serve(detailed: String) -> Server {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let answer = move |uri: Uri| std::future::ready(upstreams(&uri, &detailed));
-    Server::of(listener, Router::new().fallback(answer))
+    Server::start(listener, Router::new().fallback(answer))
 }
 
 fn name(build: u32) -> PaperName {
@@ -71,7 +71,7 @@ fn name(build: u32) -> PaperName {
 }
 
 async fn read(fetcher: &Fetcher, see: &[PaperName], at: Timestamp) -> CatalogBuild {
-    fetcher.catalog(CatalogQuery { software: &BOTH, see, ..CatalogQuery::default() }, none, at).await
+    fetcher.catalog(CatalogQuery { software: &BOTH, builds_to_verify: see, ..CatalogQuery::default() }, none, at).await
 }
 
 fn hashes(reading: &CatalogBuild) -> Vec<(u32, String)> {
@@ -80,7 +80,7 @@ fn hashes(reading: &CatalogBuild) -> Vec<(u32, String)> {
     builds.map(|build| (build.number, build.file.hash.clone().unwrap())).collect()
 }
 
-fn wish() -> Wish {
+fn request() -> Wanted {
     serde_json::from_value(serde_json::json!({
         "server": "games/lobby", "software": "Purpur", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE", "plugins": [],
     }))
@@ -88,57 +88,57 @@ fn wish() -> Wish {
 }
 
 fn downloads(server: &Server) -> Vec<String> {
-    let seen = server.take().into_iter().map(|(path, _, _)| path);
-    seen.filter_map(|path| Some(path.strip_suffix("/download")?.rsplit('/').next()?.to_owned())).collect()
+    let paths = server.take_requests().into_iter().map(|(path, _, _)| path);
+    paths.filter_map(|path| Some(path.strip_suffix("/download")?.rsplit('/').next()?.to_owned())).collect()
 }
 
 #[tokio::test]
 async fn purpur_successful_builds_have_md5_and_java_of_paper() {
-    let server = serve(detailed(right)).await;
+    let server = serve(detailed(correct_md5)).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
     let reading = read(&fetcher, &[], now()).await;
     assert_eq!(reading.problems.len(), 0, "{:?}", reading.problems);
-    let announced = |build| (build, format!("md5:{}", right(build)));
+    let announced = |build| (build, format!("md5:{}", correct_md5(build)));
     assert_eq!(hashes(&reading), [announced(2620), announced(2621)]);
     assert_eq!(reading.catalog.versions(Software::Purpur)[0].java, Some(25));
     assert_eq!(downloads(&server), [""; 0], "nobody has asked for one");
     // Before and after five minutes, the TTL of Fill's pages too.
     let _ = read(&fetcher, &[], now() + minutes(4)).await;
-    assert_eq!(server.take(), []);
+    assert_eq!(server.take_requests(), []);
     let _ = read(&fetcher, &[], now() + minutes(6)).await;
-    let asked: Vec<String> = server.take().into_iter().map(|(path, _, _)| path).collect();
-    assert!(asked.contains(&"/purpur/v2/purpur/26.2?detailed=true".to_owned()), "{asked:?}");
+    let requested: Vec<String> = server.take_requests().into_iter().map(|(path, _, _)| path).collect();
+    assert!(requested.contains(&"/purpur/v2/purpur/26.2?detailed=true".to_owned()), "{requested:?}");
 }
 
 #[tokio::test]
 async fn purpur_chosen_build_is_downloaded_once_and_cached_forever() {
-    let server = serve(detailed(right)).await;
+    let server = serve(detailed(correct_md5)).await;
     let dir = tempfile::tempdir().unwrap();
     let fetcher = || Fetcher::new(settings(dir.path(), &server.base)).unwrap();
-    let unseen = read(&fetcher(), &[], now()).await;
-    let lacks = resolve(&unseen.catalog, &wish(), now()).unwrap_err();
-    assert_eq!(lacks.builds_to_see(), [name(2621)], "the newest that succeeded");
-    let said = text::render(&lacks.explanation(), now());
-    let line = "  Purpur 26.2 (build 2621)  its source gives only an md5, and nobody has seen its bytes; fetch the catalog once with a network";
-    assert!(said.lines().any(|said| said == line), "{said}");
+    let unverified = read(&fetcher(), &[], now()).await;
+    let lacks = resolve(&unverified.catalog, &request(), now()).unwrap_err();
+    assert_eq!(lacks.builds_to_verify(), [name(2621)], "the newest that succeeded");
+    let message = text::render(&lacks.explanation(), now());
+    let expected = "  Purpur 26.2 (build 2621)  its source gives only an md5, and its bytes were not downloaded yet: fetch the catalog once with network access";
+    assert!(message.lines().any(|message| message == expected), "{message}");
 
-    let seen = read(&fetcher(), lacks.builds_to_see(), now()).await;
-    assert_eq!(seen.problems.len(), 0, "{:?}", seen.problems);
+    let verified = read(&fetcher(), lacks.builds_to_verify(), now()).await;
+    assert_eq!(verified.problems.len(), 0, "{:?}", verified.problems);
     assert_eq!(downloads(&server), ["2621"]);
-    assert_eq!(hashes(&seen)[1], (2621, sha256_of(2621)));
-    assert!(hashes(&seen)[0].1.starts_with("md5:"), "nobody looked at the other one");
-    let lock = resolve(&seen.catalog, &wish(), now()).unwrap().lock;
+    assert_eq!(hashes(&verified)[1], (2621, sha256_of(2621)));
+    assert!(hashes(&verified)[0].1.starts_with("md5:"), "nobody looked at the other one");
+    let lock = resolve(&verified.catalog, &request(), now()).unwrap().lock;
     let size = u64::try_from(bytes_of(2621).len()).unwrap();
     assert_eq!((lock.paper.hash.as_str(), lock.paper.size), (sha256_of(2621).as_str(), Some(size)));
     assert_eq!((lock.java, lock.paper.name.as_str()), (25, "purpur-26.2-2621.jar"));
-    let kept = dir.path().join("files/sha256").join(&sha256_of(2621)["sha256:".len()..]);
-    assert_eq!(std::fs::read(kept).unwrap(), bytes_of(2621));
+    let stored = dir.path().join("files/sha256").join(&sha256_of(2621)["sha256:".len()..]);
+    assert_eq!(std::fs::read(stored).unwrap(), bytes_of(2621));
 
     let later = now() + minutes(60 * 24 * 30);
     let again = read(&fetcher(), &[name(2621)], later).await;
     let offline = read(&Fetcher::offline(dir.path()), &[], later).await;
-    assert_eq!((hashes(&again), hashes(&offline)), (hashes(&seen), hashes(&seen)));
+    assert_eq!((hashes(&again), hashes(&offline)), (hashes(&verified), hashes(&verified)));
     assert_eq!(downloads(&server), [""; 0]);
 }
 
@@ -151,13 +151,13 @@ async fn purpur_wrong_md5_is_refused_with_both_hashes() {
         let reading = read(&fetcher, &[name(2621)], now()).await;
         let [problem] = reading.problems.as_slice() else { panic!("{:?}", reading.problems) };
         assert_eq!((problem.subject.as_str(), problem.error.category()), ("purpur/purpur/26.2/2621", "wrong-hash"));
-        let answer = resolve(&reading.catalog, &wish(), now()).unwrap_err();
+        let answer = resolve(&reading.catalog, &request(), now()).unwrap_err();
         assert!(matches!(answer, Unsolvable::Unanswerable(_)), "no lock: {answer:?}");
-        assert_eq!(answer.builds_to_see(), [], "it brings the same again");
-        let said = text::render(&answer.explanation(), now());
-        let (announced, came) = (format!("md5:{}", "ab".repeat(16)), format!("md5:{}", right(2621)));
-        for part in ["Purpur 26.2 (build 2621)  could not be read: ", announced.as_str(), came.as_str()] {
-            assert!(said.contains(part), "{said}");
+        assert_eq!(answer.builds_to_verify(), [], "it brings the same again");
+        let message = text::render(&answer.explanation(), now());
+        let (announced, received) = (format!("md5:{}", "ab".repeat(16)), format!("md5:{}", correct_md5(2621)));
+        for part in ["Purpur 26.2 (build 2621)  could not be read: ", announced.as_str(), received.as_str()] {
+            assert!(message.contains(part), "{message}");
         }
     }
     assert_eq!(downloads(&server), ["2621"], "once");
@@ -167,19 +167,22 @@ async fn purpur_wrong_md5_is_refused_with_both_hashes() {
 #[tokio::test]
 async fn purpur_build_with_changed_md5_is_another_build() {
     let dir = tempfile::tempdir().unwrap();
-    let server = serve(detailed(right)).await;
+    let server = serve(detailed(correct_md5)).await;
     let first = read(&Fetcher::new(settings(dir.path(), &server.base)).unwrap(), &[name(2621)], now()).await;
     assert_eq!(hashes(&first)[1], (2621, sha256_of(2621)));
     let page = dir.path().join("builds/purpur%2f26.2.msgpack");
     let mut bytes = std::fs::read(&page).unwrap();
-    let at = bytes.windows(32).position(|bytes| bytes == right(2621).as_bytes()).unwrap();
+    let at = bytes.windows(32).position(|bytes| bytes == correct_md5(2621).as_bytes()).unwrap();
     bytes[at..at + 32].copy_from_slice("cd".repeat(16).as_bytes());
     std::fs::write(&page, bytes).unwrap();
     let offline = read(&Fetcher::offline(dir.path()), &[name(2621)], now()).await;
     assert_eq!(hashes(&offline)[1], (2621, format!("md5:{}", "cd".repeat(16))));
     let [problem] = offline.problems.as_slice() else { panic!("{:?}", offline.problems) };
     let url = format!("{}/purpur/v2/purpur/26.2/2621/download", server.base);
-    assert_eq!(problem.to_string(), format!("nothing is stored of `{url}`; fetch the catalog once with a network"));
+    assert_eq!(
+        problem.to_string(),
+        format!("there is no stored data of `{url}`: fetch the catalog once with network access")
+    );
 }
 
 #[tokio::test]
@@ -189,9 +192,8 @@ async fn purpur_invalid_page_is_reported_with_url() {
     let fetcher = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
     let reading = read(&fetcher, &[], now()).await;
     let [problem] = reading.problems.as_slice() else { panic!("{:?}", reading.problems) };
-    let said = problem.to_string();
-    let place = format!("{}/purpur/v2/purpur/26.2?detailed=true", server.base);
-    let start =
-        format!("purpur/purpur/26.2: PurpurMC sent something that is not its API's answer at {place}: a page for");
-    assert!(said.starts_with(&start), "{said}");
+    let message = problem.to_string();
+    let url = format!("{}/purpur/v2/purpur/26.2?detailed=true", server.base);
+    let start = format!("purpur/purpur/26.2: PurpurMC sent an unreadable API response at {url}: an HTML page");
+    assert!(message.starts_with(&start), "{message}");
 }

@@ -28,7 +28,7 @@ fn fill(uri: &Uri) -> Response {
 #[tokio::test]
 async fn software_builds_stay_separate_for_equal_version_names() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let server = Server::of(listener, Router::new().fallback(|uri: Uri| async move { fill(&uri) }));
+    let server = Server::start(listener, Router::new().fallback(|uri: Uri| async move { fill(&uri) }));
     let dir = tempfile::tempdir().unwrap();
     let online = Fetcher::new(settings(dir.path(), &server.base)).unwrap();
     let newest = "99.0".parse().unwrap();

@@ -9,9 +9,9 @@ use std::time::Duration;
 /// The longest tick that a server survives. By default Paper's own watchdog kills it then (`timeout-time: 60` in `spigot.yml`).
 const STALL: Duration = Duration::from_mins(1);
 /// The minimum, also when the hook's time is used up: the stop continues without the hook, in parallel with SIGTERM.
-const LEAST: Duration = Duration::from_secs(5);
+const MINIMUM: Duration = Duration::from_secs(5);
 /// The part of the hook's time that is reserved for the steps after the save.
-const AFTER_THE_SAVE: Duration = Duration::from_secs(15);
+const RESERVED_AFTER_SAVE: Duration = Duration::from_secs(15);
 
 /// For the warning: a quarter, because the later steps matter more.
 pub(super) fn warn(left: Duration) -> Duration {
@@ -20,7 +20,7 @@ pub(super) fn warn(left: Duration) -> Duration {
 
 /// For `save-all flush`: all but the time that is needed to send `stop`.
 pub(super) fn save(left: Duration) -> Duration {
-    left.saturating_sub(AFTER_THE_SAVE).max(2 * LEAST)
+    left.saturating_sub(RESERVED_AFTER_SAVE).max(2 * MINIMUM)
 }
 
 /// For the kick message: half.
@@ -33,27 +33,27 @@ pub(super) fn stop(left: Duration) -> Duration {
     share(left, 1)
 }
 
-fn share(left: Duration, of: u32) -> Duration {
-    (left / of).clamp(LEAST, STALL)
+fn share(left: Duration, divisor: u32) -> Duration {
+    (left / divisor).clamp(MINIMUM, STALL)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const fn seconds(of: u64) -> Duration {
-        Duration::from_secs(of)
+    const fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
     }
 
     /// Runs a stop in which each command takes the given seconds. Returns which commands were answered in time, and the time left.
-    fn stopped(hook: u64, stalls: [u64; 4]) -> ([bool; 4], Duration) {
+    fn run_stop(hook: u64, stalls: [u64; 4]) -> ([bool; 4], Duration) {
         let mut left = seconds(hook);
         let mut answered = [false; 4];
         let commands = [warn as fn(Duration) -> Duration, save, kick, stop];
         for ((command, stall), answered) in commands.into_iter().zip(stalls).zip(&mut answered) {
-            let patience = command(left);
-            *answered = seconds(stall) < patience;
-            left = left.saturating_sub(patience.min(seconds(stall)));
+            let timeout = command(left);
+            *answered = seconds(stall) < timeout;
+            left = left.saturating_sub(timeout.min(seconds(stall)));
         }
         (answered, left)
     }
@@ -63,22 +63,22 @@ mod tests {
         for at in 0..4 {
             let mut stalls = [0; 4];
             stalls[at] = 59;
-            assert_eq!(stopped(300, stalls).0, [true; 4], "{stalls:?}");
+            assert_eq!(run_stop(300, stalls).0, [true; 4], "{stalls:?}");
         }
-        assert_eq!(stopped(300, [0, 280, 1, 1]).0, [true; 4], "a flush may take all but the end of it");
+        assert_eq!(run_stop(300, [0, 280, 1, 1]).0, [true; 4], "a flush may take all but the end of it");
     }
 
     #[test]
     fn unresponsive_server_is_abandoned_at_hook_timeout() {
         for hook in [30, 60, 300, 1_800] {
-            let (answered, left) = stopped(hook, [9_999; 4]);
+            let (answered, left) = run_stop(hook, [9_999; 4]);
             assert_eq!((answered, left), ([false; 4], Duration::ZERO), "{hook}");
         }
     }
 
     #[test]
     fn shortest_hook_still_sends_every_command() {
-        assert_eq!(stopped(30, [5, 9, 5, 5]).0, [true; 4]);
-        assert!(stop(Duration::ZERO) >= LEAST && save(Duration::ZERO) >= LEAST);
+        assert_eq!(run_stop(30, [5, 9, 5, 5]).0, [true; 4]);
+        assert!(stop(Duration::ZERO) >= MINIMUM && save(Duration::ZERO) >= MINIMUM);
     }
 }

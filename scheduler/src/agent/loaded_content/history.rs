@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::loaded::{AtStart, Loaded, MOST};
+use crate::protocol::loaded_content::{AtStart, Loaded, MAX_TRACKED};
 
 /// Worlds that are never closed while the server runs.
-pub(super) const OWN: [&str; 3] = ["overworld", "the_nether", "the_end"];
+pub(super) const ALWAYS_OPEN: [&str; 3] = ["overworld", "the_nether", "the_end"];
 
 /// How many starts in a row make it likely that the next one opens a world too. One is not enough: a plugin may open another map at each start,
 /// and a user may have opened a world just after it. Two in a row can be chance.
-const LIKELY: u32 = 3;
+const STARTS_UNTIL_LIKELY: u32 = 3;
 
 /// The content on the volume, and whether it is open. An inner `None` means that this was not checked. An outer `None` means that it could not be
 /// read.
@@ -63,7 +63,7 @@ pub(super) struct StartId {
     /// The digest of the lock that it runs.
     pub(super) lock: Option<String>,
     /// Whether this agent observed that the server was not running before it.
-    pub(super) seen: bool,
+    pub(super) observed_stopped: bool,
 }
 
 impl LoadedRecord {
@@ -71,23 +71,23 @@ impl LoadedRecord {
     /// closed in between.
     pub(super) fn begin(&mut self, start: &StartId, worlds: &Now, datapacks: &Now) -> Loaded {
         let is_other = self.start.is_some() && start.mark.is_some() && start.mark != self.start;
-        if start.seen || *self == Self::default() || is_other {
+        if start.observed_stopped || *self == Self::default() || is_other {
             self.start.clone_from(&start.mark);
             self.worlds.begin(worlds, start.lock.as_ref());
             self.datapacks.begin(datapacks, start.lock.as_ref());
         } else {
             self.close(worlds, datapacks);
         }
-        self.worlds.note_opened(worlds);
-        self.datapacks.note_opened(datapacks);
-        let (worlds, too_many_worlds) = self.worlds.told(worlds, start.lock.as_ref());
-        let (datapacks, too_many_datapacks) = self.datapacks.told(datapacks, start.lock.as_ref());
+        self.worlds.record_opened(worlds);
+        self.datapacks.record_opened(datapacks);
+        let (worlds, too_many_worlds) = self.worlds.report(worlds, start.lock.as_ref());
+        let (datapacks, too_many_datapacks) = self.datapacks.report(datapacks, start.lock.as_ref());
         Loaded { worlds, too_many_worlds, datapacks, too_many_datapacks }
     }
 
     /// Content that the start opened and that is not open now was closed by a user.
     pub(super) fn close(&mut self, worlds: &Now, datapacks: &Now) {
-        self.worlds.close(worlds, &OWN);
+        self.worlds.close(worlds, &ALWAYS_OPEN);
         self.datapacks.close(datapacks, &[]);
     }
 
@@ -110,8 +110,8 @@ impl Kind {
                 Some(true) => {
                     self.kept_open.remove(name);
                     let row = self.rows.entry(name.clone()).or_default();
-                    let goes_on = row.cut_by.is_none() || row.lock.as_ref() == lock;
-                    let starts = if goes_on { row.starts.saturating_add(1) } else { 1 };
+                    let is_continued = row.cut_by.is_none() || row.lock.as_ref() == lock;
+                    let starts = if is_continued { row.starts.saturating_add(1) } else { 1 };
                     *row = LoadedRow { starts, lock: lock.cloned(), cut_by: None, is_fickle: row.is_fickle };
                 }
                 Some(false) => {
@@ -127,21 +127,21 @@ impl Kind {
         }
         self.rows.retain(|name, _| now.contains_key(name));
         self.kept_open.retain(|name| now.contains_key(name));
-        if now.len() > MOST {
+        if now.len() > MAX_TRACKED {
             self.rows.clear();
         }
     }
 
-    fn note_opened(&mut self, now: &Now) {
+    fn record_opened(&mut self, now: &Now) {
         for (name, _) in now.iter().flatten().filter(|(_, open)| **open == Some(true)) {
             self.opened.insert(name.clone());
             self.closed.remove(name);
         }
     }
 
-    fn close(&mut self, now: &Now, own: &[&str]) {
+    fn close(&mut self, now: &Now, never_closed: &[&str]) {
         let Some(now) = now else { return };
-        for name in self.opened.iter().filter(|name| !own.contains(&name.as_str())) {
+        for name in self.opened.iter().filter(|name| !never_closed.contains(&name.as_str())) {
             match now.get(name) {
                 // This was not checked.
                 Some(None) => {
@@ -158,15 +158,15 @@ impl Kind {
             }
         }
         // Bounded, because some servers create and close many worlds for good.
-        while self.closed.len() > MOST {
+        while self.closed.len() > MAX_TRACKED {
             self.closed.pop_first();
         }
     }
 
     /// The report of a start with this lock, and whether more content exists than is tracked.
-    fn told(&self, now: &Now, lock: Option<&String>) -> (Option<BTreeMap<String, AtStart>>, bool) {
+    fn report(&self, now: &Now, lock: Option<&String>) -> (Option<BTreeMap<String, AtStart>>, bool) {
         let Some(now) = now else { return (None, false) };
-        let Some(room) = MOST.checked_sub(now.len()) else { return (None, true) };
+        let Some(room) = MAX_TRACKED.checked_sub(now.len()) else { return (None, true) };
         let at_start = |name: &String| match name {
             closed if self.closed.contains(closed) => AtStart::ClosedBefore,
             likely if self.is_likely(likely, lock) => AtStart::NotAnyMore,
@@ -183,7 +183,7 @@ impl Kind {
     /// its own level, so for that one a single start is enough.
     fn is_likely(&self, name: &str, lock: Option<&String>) -> bool {
         let Some(row) = self.rows.get(name) else { return false };
-        let is_steady = row.starts >= LIKELY && !row.is_fickle && self.kept_open.contains(name);
-        (is_steady || name == OWN[0]) && (row.cut_by.is_none() || row.cut_by.as_ref() == lock)
+        let is_steady = row.starts >= STARTS_UNTIL_LIKELY && !row.is_fickle && self.kept_open.contains(name);
+        (is_steady || name == ALWAYS_OPEN[0]) && (row.cut_by.is_none() || row.cut_by.as_ref() == lock)
     }
 }

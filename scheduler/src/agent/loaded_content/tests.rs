@@ -1,7 +1,7 @@
 //! Pure. Checks the history of starts, and the reports derived from it.
 
 use super::*;
-use crate::protocol::loaded::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
+use crate::protocol::loaded_content::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
 
 #[expect(clippy::unnecessary_wraps, reason = "as a look has it")]
 fn now(open: &[&str], shut: &[&str]) -> Now {
@@ -9,13 +9,13 @@ fn now(open: &[&str], shut: &[&str]) -> Now {
     Some(open.chain(shut.iter().map(|name| ((*name).to_owned(), Some(false)))).collect())
 }
 
-fn by(mark: Option<&str>, lock: &str, seen: bool) -> StartId {
-    StartId { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), seen }
+fn start_id(mark: Option<&str>, lock: &str, observed_stopped: bool) -> StartId {
+    StartId { mark: mark.map(str::to_owned), lock: Some(lock.to_owned()), observed_stopped }
 }
 
 /// A start with this lock that the agent has observed.
 fn start(record: &mut LoadedRecord, lock: &str, worlds: &Now) -> BTreeMap<String, AtStart> {
-    record.begin(&by(None, lock, true), worlds, &None).worlds.unwrap()
+    record.begin(&start_id(None, lock, true), worlds, &None).worlds.unwrap()
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn world_closed_while_running_is_not_reported_missing_later() {
 
 #[test]
 fn last_observation_begins_early_enough_to_end_in_time() {
-    let pause = |look_began, now| pause_after(secs(look_began), secs(now), ENDS_WITHIN);
+    let pause = |check_began, now| pause_after(secs(check_began), secs(now), ENDS_WITHIN);
     assert_eq!(pause(0, 1), Some(PAUSE));
     assert_eq!(pause(20, 38), Some(secs(7)));
     assert_eq!(pause(0, 46), Some(secs(0)), "with what time is left");
@@ -55,7 +55,7 @@ fn world_opened_by_three_consecutive_starts_is_expected() {
     let after = |starts: &[(&str, &Now)]| {
         let mut record = LoadedRecord::default();
         for (lock, worlds) in starts {
-            record.begin(&by(None, lock, true), worlds, &None);
+            record.begin(&start_id(None, lock, true), worlds, &None);
             // All open worlds are still open when the server is saved for its stop.
             record.close(worlds, &None);
         }
@@ -113,10 +113,10 @@ fn map_drawn_at_each_start_is_never_expected() {
         let maps: Vec<String> = (1..=3).map(|number| format!("map{number}")).collect();
         let (open, shut): (Vec<&str>, Vec<&str>) =
             maps.iter().map(String::as_str).partition(|name| *name == format!("map{map}"));
-        let seen = now(&open, &shut);
-        let told = start(&mut record, lock, &seen);
-        record.close(&seen, &None);
-        assert!(told.values().all(|at| *at != NotAnyMore), "{lock} {map}: {told:?}");
+        let observed = now(&open, &shut);
+        let report = start(&mut record, lock, &observed);
+        record.close(&observed, &None);
+        assert!(report.values().all(|at| *at != NotAnyMore), "{lock} {map}: {report:?}");
     }
 }
 
@@ -141,8 +141,8 @@ fn restarted_agent_does_not_count_its_observation_as_start() {
     for mark in [Some("first"), None] {
         let mut record = LoadedRecord::default();
         let all = now(&["overworld", "creative", "hub"], &[]);
-        record.begin(&by(Some("first"), "a", true), &all, &None);
-        let again = record.begin(&by(mark, "a", false), &now(&["overworld", "hub"], &["creative"]), &None);
+        record.begin(&start_id(Some("first"), "a", true), &all, &None);
+        let again = record.begin(&start_id(mark, "a", false), &now(&["overworld", "hub"], &["creative"]), &None);
         assert_eq!(again.worlds.unwrap()["creative"], Opened);
         let next = start(&mut record, "b", &now(&["overworld"], &["creative", "hub"]));
         assert_eq!(next["creative"], ClosedBefore);
@@ -154,24 +154,24 @@ fn restarted_agent_does_not_count_its_observation_as_start() {
 fn start_observed_by_agent_is_new_despite_same_log() {
     for mark in [Some("first"), None] {
         let mut record = LoadedRecord::default();
-        record.begin(&by(Some("first"), "a", true), &now(&["overworld", "creative"], &[]), &None);
-        let next = record.begin(&by(mark, "b", true), &now(&["overworld"], &["creative"]), &None);
+        record.begin(&start_id(Some("first"), "a", true), &now(&["overworld", "creative"], &[]), &None);
+        let next = record.begin(&start_id(mark, "b", true), &now(&["overworld"], &["creative"]), &None);
         assert_eq!(next.worlds.unwrap()["creative"], NotOpened, "it was not opened, and nobody has closed it");
     }
 }
 
 #[test]
 fn world_open_at_any_observation_counts_as_opened() {
-    let both = united(now(&["overworld"], &["late"]), now(&["late"], &["other"]));
+    let both = merge(now(&["overworld"], &["late"]), now(&["late"], &["other"]));
     assert_eq!(both, now(&["overworld", "late"], &["other"]));
-    assert_eq!(united(None, now(&["overworld"], &[])), now(&["overworld"], &[]));
-    assert_eq!(united(now(&["overworld"], &[]), None), now(&["overworld"], &[]), "one that failed takes nothing back");
+    assert_eq!(merge(None, now(&["overworld"], &[])), now(&["overworld"], &[]));
+    assert_eq!(merge(now(&["overworld"], &[]), None), now(&["overworld"], &[]), "one that failed takes nothing back");
 }
 
 #[test]
 fn observations_end_once_expected_worlds_are_open() {
     let expected = ["hub".to_owned()].into();
-    let read = |worlds: &Now, is_known| is_read(worlds.as_ref(), is_known, &expected);
+    let read = |worlds: &Now, is_conclusive| is_complete(worlds.as_ref(), is_conclusive, &expected);
     assert!(read(&now(&["overworld", "hub"], &[]), false), "nothing can be opened any more");
     assert!(!read(&now(&["overworld", "hub"], &["old"]), false), "too early");
     assert!(read(&now(&["overworld", "hub"], &["old"]), true));
@@ -181,16 +181,16 @@ fn observations_end_once_expected_worlds_are_open() {
 
 #[test]
 fn worlds_beyond_limit_are_not_reported() {
-    let names: Vec<String> = (0..=MOST).map(|number| format!("island{number}")).collect();
+    let names: Vec<String> = (0..=MAX_TRACKED).map(|number| format!("island{number}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let mut record = LoadedRecord::default();
     let all = now(&names, &[]);
-    let told = record.begin(&by(None, "a", true), &all, &now(&[], &[]));
-    assert_eq!((told.worlds, told.too_many_worlds, told.too_many_datapacks), (None, true, false));
-    assert!(is_read(all.as_ref(), false, &BTreeSet::new()) && record.expected_worlds().is_empty());
+    let report = record.begin(&start_id(None, "a", true), &all, &now(&[], &[]));
+    assert_eq!((report.worlds, report.too_many_worlds, report.too_many_datapacks), (None, true, false));
+    assert!(is_complete(all.as_ref(), false, &BTreeSet::new()) && record.expected_worlds().is_empty());
     record.close(&now(&[], &[]), &None);
-    let (few, many) = (now(&["overworld"], &[]), record.begin(&by(None, "a", true), &None, &None));
+    let (one_world, many) = (now(&["overworld"], &[]), record.begin(&start_id(None, "a", true), &None, &None));
     assert_eq!((many.worlds, many.too_many_worlds), (None, false), "not read is something else");
-    let told = start(&mut record, "a", &few);
-    assert_eq!(told.len(), MOST, "what was closed is not remembered for ever");
+    let report = start(&mut record, "a", &one_world);
+    assert_eq!(report.len(), MAX_TRACKED, "what was closed is not remembered for ever");
 }

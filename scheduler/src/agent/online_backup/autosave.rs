@@ -12,20 +12,20 @@ use tracing::{info, warn};
 use super::super::retry::Backoff;
 use super::super::state::SidecarState;
 use super::super::{Chain, clock};
-use crate::protocol::HotCopy;
+use crate::protocol::OnlineBackupRequest;
 use crate::rcon;
 use crate::rcon::responses::{self, Saving};
-use crate::staging::fs_ops::{Disk, RealFs, is_there};
+use crate::staging::fs_ops::{Disk, RealFs, exists};
 
 /// The timeout of one short command. It is longer than a tick stall.
-const COMMAND: Duration = Duration::from_secs(20);
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The timeout of `save-all flush`. The server runs no command meanwhile, on any connection. A countdown begins after it, and so waits this long
 /// at most.
-const FLUSH: Duration = Duration::from_mins(5);
+const FLUSH_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// How many unknown answers to `save-on` are accepted before the agent gives up. They take 15 s together.
-const UNCLEAR: u32 = 5;
+const MAX_UNCLEAR_ANSWERS: u32 = 5;
 
 /// `saving-off.json`: autosave may be off in the running server.
 #[derive(Debug, Serialize)]
@@ -38,11 +38,11 @@ struct AutosaveOffMarker {
 #[derive(Debug)]
 pub(super) enum AutosaveResult {
     /// It was off until now.
-    Now,
+    SwitchedOn,
     /// It was already on: somebody else had switched it.
-    Before,
+    AlreadyOn,
     /// The process ended, or another one answers.
-    Gone,
+    ServerExited,
     /// The server gave an unknown answer. The record on the volume stays for the next agent.
     Unclear(String),
 }
@@ -52,104 +52,104 @@ pub(super) enum AutosaveResult {
 /// # Errors
 ///
 /// The reason why the worlds cannot be read. Autosave may be off even then.
-pub(super) async fn off(shared: &SidecarState, asked: &HotCopy) -> Result<Instant, String> {
-    let noted = AutosaveOffMarker { request: asked.request.clone(), since: clock::now() };
-    let path = shared.volume.saving_off_path();
-    let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &noted)).await;
+pub(super) async fn switch_off(shared: &SidecarState, request: &OnlineBackupRequest) -> Result<Instant, String> {
+    let marker = AutosaveOffMarker { request: request.request.clone(), since: clock::now() };
+    let path = shared.volume.autosave_off_path();
+    let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &marker)).await;
     written.map_err(|error| error.to_string())?.map_err(|error| Chain(&error).to_string())?;
 
-    let act = shared.desk.act();
-    let mut console = act.console().await;
-    let until = Instant::now() + Duration::from_secs(asked.timeout_seconds.into());
+    let lease = shared.console.lease();
+    let mut console = lease.console().await;
+    let until = Instant::now() + Duration::from_secs(request.timeout_seconds.into());
     let left = || until.saturating_duration_since(Instant::now());
-    let answer = console.save_off(left().min(COMMAND)).await;
-    let answer = answer.map_err(|error| format!("saving could not be switched off: {}", Chain(&error)))?;
+    let answer = console.save_off(left().min(COMMAND_TIMEOUT)).await;
+    let answer = answer.map_err(|error| format!("saving could not be disabled: {}", Chain(&error)))?;
     match responses::saving(&answer) {
         Some(Saving::Off) => {}
-        Some(Saving::OffBefore) => warn!("saving was off already: whoever did that finds it on after this copy"),
-        Some(Saving::On | Saving::OnBefore) | None => {
+        Some(Saving::AlreadyOff) => warn!("saving was already disabled; it is enabled after this backup"),
+        Some(Saving::On | Saving::AlreadyOn) | None => {
             return Err(format!(
-                "saving could not be switched off: the server answered `save-off` with `{}`",
+                "saving could not be disabled: the server answered `save-off` with `{}`",
                 answer.trim()
             ));
         }
     }
-    match console.save_flush(left().min(FLUSH)).await {
-        Ok(answer) if responses::says_saved(&answer) => {
-            shared.note_saved();
+    match console.save_flush(left().min(FLUSH_TIMEOUT)).await {
+        Ok(answer) if responses::confirms_save(&answer) => {
+            shared.record_saved();
             Ok(until)
         }
         Ok(answer) => Err(format!(
-            "the worlds were not brought to the disk: the server answered `save-all flush` with `{}`",
+            "the worlds were not flushed to the disk: the server answered `save-all flush` with `{}`",
             answer.trim()
         )),
-        Err(error) => Err(format!("the worlds were not brought to the disk: {}", Chain(&error))),
+        Err(error) => Err(format!("the worlds were not flushed to the disk: {}", Chain(&error))),
     }
 }
 
 /// Switches autosave on in the process `life`. Retries until the server confirms it, or that process has ended.
-pub(super) async fn on(shared: &SidecarState, life: u64) -> AutosaveResult {
-    let mut waits = Backoff::default();
+pub(super) async fn switch_on(shared: &SidecarState, process_generation: u64) -> AutosaveResult {
+    let mut backoff = Backoff::default();
     let (mut unclear, mut unanswered) = (0, false);
     loop {
         let (same, up, stopping) = {
             let state = shared.state();
-            (state.life == life, state.witness.is_up(), state.witness.is_stopping())
+            (state.process_generation == process_generation, state.monitor.is_up(), state.monitor.is_stopping())
         };
         if !same && !up {
-            forget(shared).await;
-            return AutosaveResult::Gone;
+            remove_marker(shared).await;
+            return AutosaveResult::ServerExited;
         }
         let answer = {
-            let act = shared.desk.act();
-            let mut console = act.console().await;
-            console.save_on(COMMAND).await
+            let lease = shared.console.lease();
+            let mut console = lease.console().await;
+            console.save_on(COMMAND_TIMEOUT).await
         };
         match answer.as_deref().map(responses::saving) {
-            Ok(Some(saving @ (Saving::On | Saving::OnBefore))) => {
-                forget(shared).await;
-                info!("saving is on");
+            Ok(Some(saving @ (Saving::On | Saving::AlreadyOn))) => {
+                remove_marker(shared).await;
+                info!("saving is enabled");
                 return match saving {
-                    _ if shared.state().life != life => AutosaveResult::Gone,
+                    _ if shared.state().process_generation != process_generation => AutosaveResult::ServerExited,
                     // A command that was not answered may have run.
-                    Saving::OnBefore if !unanswered => AutosaveResult::Before,
-                    Saving::On | Saving::Off | Saving::OffBefore | Saving::OnBefore => AutosaveResult::Now,
+                    Saving::AlreadyOn if !unanswered => AutosaveResult::AlreadyOn,
+                    Saving::On | Saving::Off | Saving::AlreadyOff | Saving::AlreadyOn => AutosaveResult::SwitchedOn,
                 };
             }
             // A stopping server answers no command until it has ended.
             Ok(_) if stopping => {}
-            Ok(Some(Saving::Off | Saving::OffBefore) | None) => {
+            Ok(Some(Saving::Off | Saving::AlreadyOff) | None) => {
                 unclear += 1;
-                if unclear == UNCLEAR {
+                if unclear == MAX_UNCLEAR_ANSWERS {
                     return AutosaveResult::Unclear(answer.unwrap_or_default());
                 }
             }
             Err(error) => {
-                unanswered |= matches!(error, rcon::Error::Timeout { .. } | rcon::Error::Lost { .. });
-                warn!("saving is not on again yet: {}", Chain(error));
+                unanswered |= matches!(error, rcon::Error::Timeout { .. } | rcon::Error::Disconnected { .. });
+                warn!("saving is not enabled again yet: {}", Chain(error));
             }
         }
-        tokio::time::sleep(waits.next()).await;
+        tokio::time::sleep(backoff.next()).await;
     }
 }
 
 /// The message for users when the answer was [`AutosaveResult::Unclear`].
-pub(super) fn still_off(answer: &str) -> String {
+pub(super) fn still_off_message(answer: &str) -> String {
     format!(
-        "saving may still be off, because the server answered `save-on` with `{}`: look at its console",
+        "saving may still be disabled, because the server answered `save-on` with `{}`: check its console",
         answer.trim()
     )
 }
 
 /// Whether a record exists that autosave may be off.
-pub(super) async fn is_noted(shared: &SidecarState) -> bool {
-    let path = shared.volume.saving_off_path();
-    tokio::task::spawn_blocking(move || is_there(&path)).await.unwrap_or(false)
+pub(super) async fn has_marker(shared: &SidecarState) -> bool {
+    let path = shared.volume.autosave_off_path();
+    tokio::task::spawn_blocking(move || exists(&path)).await.unwrap_or(false)
 }
 
 /// Removes the record: autosave is on, or the process in which it was off has ended.
-pub(super) async fn forget(shared: &SidecarState) {
-    let path = shared.volume.saving_off_path();
+pub(super) async fn remove_marker(shared: &SidecarState) {
+    let path = shared.volume.autosave_off_path();
     match tokio::task::spawn_blocking(move || Disk::new(RealFs).remove(&path)).await {
         Ok(Ok(())) => {}
         // It is then switched on once more than needed.

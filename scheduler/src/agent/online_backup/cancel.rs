@@ -13,55 +13,55 @@ use crate::staging::fs_ops::FsHook;
 /// A token shared by the task that takes a backup and the tasks that may cancel it. The first reason is kept.
 #[derive(Debug, Clone)]
 pub(super) struct CancellationToken {
-    why: watch::Sender<Option<String>>,
-    reading: Arc<Mutex<PathBuf>>,
+    reason: watch::Sender<Option<String>>,
+    current_file: Arc<Mutex<PathBuf>>,
 }
 
 impl Default for CancellationToken {
     fn default() -> Self {
-        Self { why: watch::Sender::new(None), reading: Arc::default() }
+        Self { reason: watch::Sender::new(None), current_file: Arc::default() }
     }
 }
 
 impl CancellationToken {
     /// Cancels the backup: no further step is taken.
-    pub(super) fn tell(&self, why: &str) {
-        self.why.send_if_modified(|told| {
-            let first = told.is_none();
+    pub(super) fn cancel(&self, why: &str) {
+        self.reason.send_if_modified(|current| {
+            let first = current.is_none();
             if first {
-                *told = Some(why.to_owned());
+                *current = Some(why.to_owned());
             }
             first
         });
     }
 
     /// The reason for the cancellation, if any.
-    pub(super) fn why(&self) -> Option<String> {
-        self.why.borrow().clone()
+    pub(super) fn reason(&self) -> Option<String> {
+        self.reason.borrow().clone()
     }
 
     /// Waits until the backup is cancelled. Waits for ever if it is not.
-    pub(super) async fn told(&self) -> String {
-        let mut why = self.why.subscribe();
+    pub(super) async fn cancelled(&self) -> String {
+        let mut why = self.reason.subscribe();
         // This cannot fail, because the sender is part of `self`.
         why.wait_for(Option::is_some).await.ok().and_then(|why| why.clone()).unwrap_or_default()
     }
 
     /// The file that was read last.
-    pub(super) fn reached(&self) -> PathBuf {
-        self.reading.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    pub(super) fn last_file(&self) -> PathBuf {
+        self.current_file.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl FsHook for CancellationToken {
-    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
-        if what == "read" {
-            let mut reading = self.reading.lock().unwrap_or_else(PoisonError::into_inner);
+    fn before_operation(&mut self, operation: &'static str, path: &Path) -> io::Result<()> {
+        if operation == "read" {
+            let mut reading = self.current_file.lock().unwrap_or_else(PoisonError::into_inner);
             if *reading != path {
                 path.clone_into(&mut reading);
             }
         }
-        match &*self.why.borrow() {
+        match &*self.reason.borrow() {
             Some(why) => Err(io::Error::other(why.clone())),
             None => Ok(()),
         }
@@ -74,14 +74,14 @@ mod tests {
 
     #[tokio::test]
     async fn cancellation_keeps_first_reason_and_blocks_later_steps() {
-        let halt = CancellationToken::default();
-        let mut steps = halt.clone();
-        steps.before("read", Path::new("/data/a")).unwrap();
-        steps.before("write", Path::new("/backups/b")).unwrap();
-        assert_eq!(halt.reached(), Path::new("/data/a"));
-        halt.tell("too late");
-        halt.tell("the server was stopped");
-        assert_eq!(halt.told().await, "too late");
-        assert_eq!(steps.before("write", Path::new("/backups/b")).unwrap_err().to_string(), "too late");
+        let token = CancellationToken::default();
+        let mut steps = token.clone();
+        steps.before_operation("read", Path::new("/data/a")).unwrap();
+        steps.before_operation("write", Path::new("/backups/b")).unwrap();
+        assert_eq!(token.last_file(), Path::new("/data/a"));
+        token.cancel("too late");
+        token.cancel("the server was stopped");
+        assert_eq!(token.cancelled().await, "too late");
+        assert_eq!(steps.before_operation("write", Path::new("/backups/b")).unwrap_err().to_string(), "too late");
     }
 }

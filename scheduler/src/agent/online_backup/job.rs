@@ -18,7 +18,7 @@ use crate::backup::contents::holds_chunks;
 use crate::backup::create::{self, BackupSpec, UnverifiedBackup};
 use crate::backup::repository::BackupRepository;
 use crate::backup::{Backup, LiveReads};
-use crate::protocol::{HotCopy, HotCopyOutcome, HotCopySeen};
+use crate::protocol::{OnlineBackupOutcome, OnlineBackupReport, OnlineBackupRequest};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::world::Worlds;
 
@@ -28,120 +28,124 @@ const STOPS_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 /// A part of the work, on a thread that may wait for the disk.
 type JobStage<T> = JoinHandle<Result<T, String>>;
 
-async fn joined<T>(part: JobStage<T>) -> Result<T, String> {
+async fn join<T>(part: JobStage<T>) -> Result<T, String> {
     part.await.unwrap_or_else(|error| Err(error.to_string()))
 }
 
-fn words(error: &create::Error) -> String {
+fn message(error: &create::Error) -> String {
     Chain(error).to_string()
 }
 
 /// The backup in progress.
 pub(super) struct Job {
     pub(super) shared: Arc<SidecarState>,
-    pub(super) asked: HotCopy,
-    pub(super) shelf: BackupRepository,
+    pub(super) request: OnlineBackupRequest,
+    pub(super) repository: BackupRepository,
     /// The server process that is backed up.
-    pub(super) life: u64,
-    pub(super) halt: CancellationToken,
+    pub(super) process_generation: u64,
+    pub(super) cancellation: CancellationToken,
 }
 
 impl Job {
     /// Takes the backup and returns its result. It ends when autosave is on again and only the finished backup is left.
     pub(super) async fn run(self) {
-        let outcome = match self.copy().await {
+        let outcome = match self.take_backup().await {
             Ok(backup) => {
-                say(&backup);
+                log_online_backup(&backup);
                 self.prune(&backup.id).await;
-                HotCopyOutcome::Taken { id: backup.id }
+                OnlineBackupOutcome::Taken { id: backup.id }
             }
-            Err(why) => HotCopyOutcome::Failed { why },
+            Err(why) => OnlineBackupOutcome::Failed { why },
         };
-        self.note(outcome).await;
-        self.shared.state().copying = None;
+        self.record_outcome(outcome).await;
+        self.shared.state().online_backup = None;
     }
 
-    async fn copy(&self) -> Result<Backup, String> {
+    async fn take_backup(&self) -> Result<Backup, String> {
         // While autosave is still on: a full repository is no reason to switch it off.
-        let keeping = (!self.server_goes()).then(|| self.keeping());
-        let make_ready = self.part(move |order, shelf, disk| {
+        let retention = (!self.is_server_stopping()).then(|| self.retention_input());
+        let make_ready = self.spawn_stage(move |spec, repository, disk| {
             // Otherwise a volume that is full of expired backups would never have space for another one.
-            if let Some(keeping) = keeping {
-                keeping.prune(shelf, None, disk);
+            if let Some(retention) = retention {
+                retention.prune(repository, None, disk);
             }
-            create::prepare(order, shelf, disk)
+            create::prepare(spec, repository, disk)
         });
-        let prepared = joined(make_ready).await;
-        if let Some(why) = self.halt.why() {
+        let prepared = join(make_ready).await;
+        if let Some(why) = self.cancellation.reason() {
             return Err(why);
         }
         prepared?;
-        self.comes_to(BackupStage::Flushing)?;
+        self.enter_stage(BackupStage::Flushing)?;
         // A stop does not wait for the answer to a command of the backup.
         let paused = tokio::select! {
             biased;
-            why = self.halt.told() => Err(why),
-            paused = autosave::off(&self.shared, &self.asked) => paused,
+            why = self.cancellation.cancelled() => Err(why),
+            paused = autosave::switch_off(&self.shared, &self.request) => paused,
         };
-        let read = match self.comes_to(BackupStage::Reading).and(paused) {
+        let read = match self.enter_stage(BackupStage::Reading).and(paused) {
             Ok(until) => self.read(until).await,
             Err(why) => Err((why, None)),
         };
         let written = match read {
             Ok(written) => written,
-            Err((why, reading)) => return Err(self.give_up(why, reading).await),
+            Err((why, reading)) => return Err(self.abandon(why, reading).await),
         };
         let switched_on = async {
-            let problem = self.switch_on().await;
+            let problem = self.switch_autosave_on().await;
             if let Some(problem) = &problem {
-                self.halt.tell(problem);
+                self.cancellation.cancel(problem);
             }
             problem
         };
-        let halt = self.halt.clone();
-        let read_back = tokio::task::spawn_blocking(move || {
-            written.read_back(&mut Disk::new(halt)).map(|()| written).map_err(|error| words(&error))
+        let cancellation = self.cancellation.clone();
+        let verify = tokio::task::spawn_blocking(move || {
+            written.verify(&mut Disk::new(cancellation)).map(|()| written).map_err(|error| message(&error))
         });
-        let (problem, verified) = tokio::join!(switched_on, joined(read_back));
+        let (problem, verified) = tokio::join!(switched_on, join(verify));
         let published = match (problem, verified) {
             (Some(problem), _) => Err(problem),
-            (None, Err(why)) => Err(self.halt.why().unwrap_or(why)),
+            (None, Err(why)) => Err(self.cancellation.reason().unwrap_or(why)),
             (None, Ok(written)) => {
-                let (place, halt, shared) = (self.shelf.clone(), self.halt.clone(), Arc::clone(&self.shared));
+                let (repository, cancellation, shared) =
+                    (self.repository.clone(), self.cancellation.clone(), Arc::clone(&self.shared));
                 let publish = move || {
-                    let written = if shared.may_be_damaged() { written.after_damage() } else { written };
-                    written.publish(&place, &mut Disk::new(halt), clock::now()).map_err(|error| words(&error))
+                    let written = if shared.may_be_damaged() { written.mark_after_damage() } else { written };
+                    written
+                        .publish(&repository, &mut Disk::new(cancellation), clock::now())
+                        .map_err(|error| message(&error))
                 };
-                joined(tokio::task::spawn_blocking(publish)).await
+                join(tokio::task::spawn_blocking(publish)).await
             }
         };
         if published.is_err() {
-            self.tidy().await;
+            self.remove_unfinished().await;
         }
         published
     }
 
     /// Reads the files until `until` at most. On failure, returns the reason and the part that may still be running.
     async fn read(&self, until: Instant) -> Result<UnverifiedBackup, (String, Option<JobStage<UnverifiedBackup>>)> {
-        let mut reading = self.part(|order, shelf, disk| create::write(order, shelf, disk, clock::now()));
+        let mut reading =
+            self.spawn_stage(|spec, repository, disk| create::write(spec, repository, disk, clock::now()));
         let read = tokio::select! {
             biased;
-            why = self.halt.told() => Err((why, Some(reading))),
+            why = self.cancellation.cancelled() => Err((why, Some(reading))),
             read = &mut reading => match read {
                 Ok(read) => read.map_err(|why| (why, None)),
                 Err(error) => Err((error.to_string(), None)),
             },
             () = sleep_until(until) => {
-                let why = self.too_late();
-                self.halt.tell(&why);
+                let why = self.timeout_message();
+                self.cancellation.cancel(&why);
                 Err((why, Some(reading)))
             }
         };
         let written = read?;
-        if let Err(why) = self.comes_to(BackupStage::AllRead) {
+        if let Err(why) = self.enter_stage(BackupStage::AllRead) {
             return Err((why, None));
         }
-        match of_two_moments(written.record()) {
+        match find_inconsistency(written.record()) {
             Some(why) => Err((why, None)),
             None => Ok(written),
         }
@@ -149,107 +153,108 @@ impl Job {
 
     /// Moves to the next stage. If the backup was cancelled, it is abandoned instead, and the reason is returned. Tasks that cancel it by its
     /// stage hold the same state lock, so that neither side misses the other.
-    fn comes_to(&self, stage: BackupStage) -> Result<(), String> {
-        let mut shared = self.shared.state();
-        let told = self.halt.why();
-        if let Some(copying) = &mut shared.copying {
-            copying.stage = if told.is_some() { BackupStage::Reading } else { stage };
+    fn enter_stage(&self, next: BackupStage) -> Result<(), String> {
+        let mut state = self.shared.state();
+        let cancelled = self.cancellation.reason();
+        if let Some(in_progress) = &mut state.online_backup {
+            in_progress.stage = if cancelled.is_some() { BackupStage::Reading } else { next };
         }
-        told.map_or(Ok(()), Err)
+        cancelled.map_or(Ok(()), Err)
     }
 
-    fn too_late(&self) -> String {
+    fn timeout_message(&self) -> String {
         let root = self.shared.volume.root();
-        let at = self.halt.reached();
+        let at = self.cancellation.last_file();
         let at = at.strip_prefix(root).unwrap_or(&at);
         format!(
-            "the files could not be read in the {} s for which saving may be off, the last was `{}`: \
-             copy the worlds only, or give the volumes a faster disk",
-            self.asked.timeout_seconds,
+            "the files could not be read within the {} s for which saving may be disabled, the last one was `{}`: \
+            back up the worlds only, or use faster disks",
+            self.request.timeout_seconds,
             at.display()
         )
     }
 
     /// Switches autosave on. Returns the fault of the backup that the answer shows, if any.
-    async fn switch_on(&self) -> Option<String> {
-        match autosave::on(&self.shared, self.life).await {
-            AutosaveResult::Now => None,
-            AutosaveResult::Before => Some(
-                "somebody switched saving on while the files were read, so the worlds in it may be of two minds: \
-                 let nothing else send `save-on`"
+    async fn switch_autosave_on(&self) -> Option<String> {
+        match autosave::switch_on(&self.shared, self.process_generation).await {
+            AutosaveResult::SwitchedOn => None,
+            AutosaveResult::AlreadyOn => Some(
+                "saving was enabled while the files were read, so the worlds in the backup may be inconsistent: let \
+                no other tool send `save-on`"
                     .to_owned(),
             ),
-            AutosaveResult::Gone => Some(
-                "the server ended before it had said that saving is on again, so it may have written while its files were read"
+            AutosaveResult::ServerExited => Some(
+                "the server exited before it confirmed that saving is enabled again, so it may have written while its \
+                files were read"
                     .to_owned(),
             ),
-            AutosaveResult::Unclear(answer) => Some(autosave::still_off(&answer)),
+            AutosaveResult::Unclear(answer) => Some(autosave::still_off_message(&answer)),
         }
     }
 
     /// Abandons the backup: reports the failure, and tries to switch autosave on for as long as needed. Returns the reason.
-    async fn give_up(&self, why: String, reading: Option<JobStage<UnverifiedBackup>>) -> String {
+    async fn abandon(&self, why: String, reading: Option<JobStage<UnverifiedBackup>>) -> String {
         // Both at once: the volume may hang, and the server must not wait for it.
-        let told = self.note(HotCopyOutcome::Failed { why: why.clone() });
-        let ((), on) = tokio::join!(told, autosave::on(&self.shared, self.life));
+        let report = self.record_outcome(OnlineBackupOutcome::Failed { why: why.clone() });
+        let ((), on) = tokio::join!(report, autosave::switch_on(&self.shared, self.process_generation));
         if let Some(reading) = reading {
             // It ends at its next step. A hanging disk then blocks further backups, but no longer the server.
             let _ = reading.await;
         }
-        self.tidy().await;
+        self.remove_unfinished().await;
         match on {
-            AutosaveResult::Unclear(answer) => format!("{why}; and {}", autosave::still_off(&answer)),
-            AutosaveResult::Now | AutosaveResult::Before | AutosaveResult::Gone => why,
+            AutosaveResult::Unclear(answer) => format!("{why}, and {}", autosave::still_off_message(&answer)),
+            AutosaveResult::SwitchedOn | AutosaveResult::AlreadyOn | AutosaveResult::ServerExited => why,
         }
     }
 
     /// Reads the volume again, because plugins create and remove worlds while a server runs.
-    fn part<T: Send + 'static>(
+    fn spawn_stage<T: Send + 'static>(
         &self,
-        act: impl FnOnce(&BackupSpec<'_>, &BackupRepository, &mut Disk<CancellationToken>) -> Result<T, create::Error>
+        work: impl FnOnce(&BackupSpec<'_>, &BackupRepository, &mut Disk<CancellationToken>) -> Result<T, create::Error>
         + Send
         + 'static,
     ) -> JobStage<T> {
-        let (volume, asked) = (self.shared.volume.clone(), self.asked.clone());
-        let (place, halt) = (self.shelf.clone(), self.halt.clone());
+        let (volume, request) = (self.shared.volume.clone(), self.request.clone());
+        let (repository, cancellation) = (self.repository.clone(), self.cancellation.clone());
         tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(volume.root())
                 .map_err(|error| format!("could not look for worlds in `{}`: {error}", volume.root().display()))?;
             let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
-            let order = BackupSpec {
+            let spec = BackupSpec {
                 data: volume.root(),
                 worlds: &worlds,
-                reading: LiveReads::Live,
-                contents: asked.contents,
-                trigger: asked.trigger,
+                reading: LiveReads::Online,
+                contents: request.contents,
+                trigger: request.trigger,
                 lock: manifest.as_ref().map(|manifest| manifest.lock.as_str()),
                 before: None,
-                request: Some(&asked.request),
+                request: Some(&request.request),
                 // This is checked when the backup is published, because autosave is off here.
                 after_damage: false,
             };
-            act(&order, &place, &mut Disk::new(halt)).map_err(|error| words(&error))
+            work(&spec, &repository, &mut Disk::new(cancellation)).map_err(|error| message(&error))
         })
     }
 
-    async fn note(&self, outcome: HotCopyOutcome) {
-        let seen = HotCopySeen { request: self.asked.request.clone(), at: clock::now(), outcome };
-        if self.shared.state().hot.as_ref().is_some_and(|noted| noted.outcome == seen.outcome) {
+    async fn record_outcome(&self, outcome: OnlineBackupOutcome) {
+        let record = OnlineBackupReport { request: self.request.request.clone(), at: clock::now(), outcome };
+        if self.shared.state().last_online_backup.as_ref().is_some_and(|last| last.outcome == record.outcome) {
             return;
         }
-        if let HotCopyOutcome::Failed { why } = &seen.outcome {
-            warn!("no copy for {}: {why}", seen.request);
+        if let OnlineBackupOutcome::Failed { why } = &record.outcome {
+            warn!("no backup for {}: {why}", record.request);
         }
-        if let Err(why) = record::write(&self.shared, &seen).await {
+        if let Err(why) = record::write(&self.shared, &record).await {
             warn!("{why}");
         }
         // Reported after it is on disk, not before.
-        self.shared.state().hot = Some(seen);
+        self.shared.state().last_online_backup = Some(record);
     }
 
-    async fn tidy(&self) {
-        let place = self.shelf.clone();
-        match tokio::task::spawn_blocking(move || place.tidy(&mut Disk::new(RealFs))).await {
+    async fn remove_unfinished(&self) {
+        let repository = self.repository.clone();
+        match tokio::task::spawn_blocking(move || repository.remove_unfinished(&mut Disk::new(RealFs))).await {
             Ok(Ok(())) => {}
             // The next backup cleans up first.
             Ok(Err(error)) => warn!("{}", Chain(&error)),
@@ -258,57 +263,60 @@ impl Job {
     }
 
     async fn prune(&self, id: &str) {
-        if self.server_goes() {
+        if self.is_server_stopping() {
             // One of these backups may be restored before the next start, and that request is written when this agent no longer reads it. Excess
             // backups are pruned before the next backup.
             return;
         }
-        let (keeping, place, id) = (self.keeping(), self.shelf.clone(), id.to_owned());
-        let prune = move || keeping.prune(&place, Some(&id), &mut Disk::new(RealFs));
+        let (retention, repository, id) = (self.retention_input(), self.repository.clone(), id.to_owned());
+        let prune = move || retention.prune(&repository, Some(&id), &mut Disk::new(RealFs));
         if let Err(error) = tokio::task::spawn_blocking(prune).await {
             warn!("{error}");
         }
     }
 
-    fn keeping(&self) -> RetentionInput {
-        let kept = self.shared.state().kept.clone();
-        RetentionInput::of_sidecar(&self.shared.settings, kept, &self.shared.volume)
+    fn retention_input(&self) -> RetentionInput {
+        let retained_backup = self.shared.state().retained_backup.clone();
+        RetentionInput::from_sidecar_config(&self.shared.settings, retained_backup, &self.shared.volume)
     }
 
     /// Whether the process that is backed up will stop, is stopping, or has ended.
-    fn server_goes(&self) -> bool {
+    fn is_server_stopping(&self) -> bool {
         // A stop in progress holds this lock until `stop` was sent.
-        let turn = self.shared.stop_turn.try_lock();
+        let stop_lock = self.shared.stop_lock.try_lock();
         let state = self.shared.state();
         let since = clock::now() - STOPS_WITHIN;
         let is_announced = state.announced.as_ref().is_some_and(|announced| since < announced.ends);
-        turn.is_err() || is_announced || state.witness.is_stopping() || state.life != self.life
+        stop_lock.is_err()
+            || is_announced
+            || state.monitor.is_stopping()
+            || state.process_generation != self.process_generation
     }
 }
 
-fn say(backup: &Backup) {
-    pre_update_backup::say(backup);
+fn log_online_backup(backup: &Backup) {
+    pre_update_backup::log_backup(backup);
     for name in &backup.left_out {
-        warn!("{name} is not in it: it was gone before it was read, or is neither a file nor a directory");
+        warn!("the backup lacks {name}: it was deleted before it was read, or is neither a file nor a directory");
     }
     for name in &backup.changed {
-        info!("{name} was written to while it was read: what is in the copy may be of two minds");
+        info!("{name} was written to while it was read: it may be inconsistent in the backup");
     }
 }
 
 /// Why the worlds in the backup are inconsistent, if another process wrote to them while they were read. Paper itself writes no chunk while
 /// autosave is off. It still writes a `level.dat` every five minutes, but replaces the old file, which is read to its end.
-fn of_two_moments(backup: &Backup) -> Option<String> {
-    let name = backup.changed.iter().find(|name| is_of_a_world(backup, Path::new(name)))?;
+fn find_inconsistency(backup: &Backup) -> Option<String> {
+    let name = backup.changed.iter().find(|name| is_world_file(backup, Path::new(name)))?;
     Some(format!(
-        "`{name}` was written to while it was read, although saving was off, so the worlds in the copy would be of two moments: find what \
-         saves worlds besides the server (a plugin, a `save-all` of another tool), keep it from that while copies are taken, and ask for \
-         another copy"
+        "`{name}` was written to while it was read, although saving was disabled, so the worlds in the backup would \
+        be inconsistent: find out which other tool saves worlds (a plugin, a `save-all`), prevent that during \
+        backups, and request another backup"
     ))
 }
 
 /// Whether the file holds chunks or identifies the world.
-fn is_of_a_world(backup: &Backup, name: &Path) -> bool {
+fn is_world_file(backup: &Backup, name: &Path) -> bool {
     let kind = holds_chunks(name) || name.file_name().is_some_and(|file| file == "level.dat");
     kind && backup.folders.iter().any(|folder| name.starts_with(PathBuf::from(folder)))
 }

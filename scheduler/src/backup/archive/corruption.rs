@@ -18,7 +18,7 @@ pub enum Damaged {
         source: io::Error,
     },
     /// A name that must not be used.
-    #[error("the archive holds `{name}`, which {problem}")]
+    #[error("the archive has `{name}`, which {problem}")]
     Entry {
         /// The name as written in the archive.
         name: String,
@@ -26,28 +26,28 @@ pub enum Damaged {
         problem: &'static str,
     },
     /// An entry and its line in the list differ.
-    #[error("`{name}` in the archive is not what the list of files says")]
+    #[error("`{name}` in the archive differs from the list of files")]
     Differs {
         /// The name as written in the archive.
         name: String,
     },
     /// A hash or a sum differs.
-    #[error("the {what} is not what the record says")]
+    #[error("the {subject} differs from the record")]
     Seal {
         /// Which one.
-        what: &'static str,
+        subject: &'static str,
     },
     /// The content could not be written to the target. This is independent of the archive.
-    #[error("could not write what the archive holds")]
+    #[error("could not write the contents of the archive")]
     Target(#[source] fs_ops::Error),
 }
 
 impl Damaged {
     /// Whether the archive itself is at fault. False: the source or the target disk failed. That may be temporary, and a backup marked as damaged
     /// for it would be lost for ever. It is only marked as unreadable. A missing archive counts as damaged.
-    pub fn is_about_the_archive(&self) -> bool {
+    pub fn is_archive_fault(&self) -> bool {
         match self {
-            Self::Read { file: _, source } => !is_of_the_system(source),
+            Self::Read { file: _, source } => !is_system_error(source),
             Self::Target(_) => false,
             Self::Entry { .. } | Self::Differs { .. } | Self::Seal { .. } => true,
         }
@@ -55,8 +55,8 @@ impl Damaged {
 }
 
 /// Whether the system could not read, as opposed to invalid content.
-fn is_of_the_system(error: &io::Error) -> bool {
+fn is_system_error(error: &io::Error) -> bool {
     let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
-    let mut said = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
-    said.any(|error| error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound)
+    let mut io_errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
+    io_errors.any(|error| error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound)
 }

@@ -16,12 +16,12 @@ use crate::backup::archive::{ARCHIVE, LIST};
 use crate::backup::restore::{self, unpack};
 use crate::backup::retention::Retention;
 use crate::staging::fs_ops::RealFs;
-use crate::staging::hash_cache::{Algorithm, of_file};
+use crate::staging::hash_cache::{Algorithm, hash_file};
 
 /// A server's directory and a repository beside it.
 struct Server {
     directory: tempfile::TempDir,
-    shelf: BackupRepository,
+    repository: BackupRepository,
 }
 
 const LOCK: &str = "aaaaaaaa11112222";
@@ -29,8 +29,8 @@ const LOCK: &str = "aaaaaaaa11112222";
 impl Server {
     fn new(files: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let shelf = BackupRepository::new(directory.path().join("copies"));
-        let server = Self { directory, shelf };
+        let repository = BackupRepository::new(directory.path().join("copies"));
+        let server = Self { directory, repository };
         fs::create_dir(server.data()).unwrap();
         server.put_all(files);
         server
@@ -52,12 +52,12 @@ impl Server {
         }
     }
 
-    fn take_with<S: FsHook>(&self, contents: Contents, second: i64, disk: &mut Disk<S>) -> Result<Backup, Error> {
-        self.take_as(contents, Trigger::BeforeUpdate, second, disk)
+    fn create_with<S: FsHook>(&self, contents: Contents, second: i64, disk: &mut Disk<S>) -> Result<Backup, Error> {
+        self.create_as(contents, Trigger::BeforeUpdate, second, disk)
     }
 
     /// Before an update no process writes. With any other trigger the server runs.
-    fn take_as<S: FsHook>(
+    fn create_as<S: FsHook>(
         &self,
         contents: Contents,
         trigger: Trigger,
@@ -65,47 +65,47 @@ impl Server {
         disk: &mut Disk<S>,
     ) -> Result<Backup, Error> {
         let data = self.data();
-        let cold = trigger == Trigger::BeforeUpdate;
+        let offline = trigger == Trigger::BeforeUpdate;
         let worlds = Worlds::read(&data).unwrap();
-        let order = BackupSpec {
+        let spec = BackupSpec {
             data: &data,
             worlds: &worlds,
-            reading: if cold { LiveReads::Still } else { LiveReads::Live },
+            reading: if offline { LiveReads::Offline } else { LiveReads::Online },
             contents,
             trigger,
             lock: Some(LOCK),
-            before: cold.then_some("bbbb"),
-            request: (!cold).then_some("asked-1"),
+            before: offline.then_some("bbbb"),
+            request: (!offline).then_some("asked-1"),
             after_damage: false,
         };
-        take(&order, &self.shelf, disk, || Timestamp::from_second(1_800_000_000 + second).unwrap())
+        create_backup(&spec, &self.repository, disk, || Timestamp::from_second(1_800_000_000 + second).unwrap())
     }
 
-    fn take(&self, contents: Contents) -> Backup {
-        self.take_with(contents, 0, &mut Disk::new(RealFs)).unwrap()
+    fn create(&self, contents: Contents) -> Backup {
+        self.create_with(contents, 0, &mut Disk::new(RealFs)).unwrap()
     }
 
     fn restored(&self, backup: &Backup) -> BTreeMap<String, Vec<u8>> {
         let into = self.directory.path().join("restored");
-        unpack(&self.shelf, backup, &into, &mut Disk::new(RealFs)).unwrap();
+        unpack(&self.repository, backup, &into, &mut Disk::new(RealFs)).unwrap();
         files_below(&into)
     }
 
     /// The good backups, each read from beginning to end.
     fn good(&self) -> Vec<String> {
-        let copies = self.shelf.list().unwrap().into_iter().filter_map(|copy| copy.state.ok());
+        let backups = self.repository.list().unwrap().into_iter().filter_map(|stored| stored.state.ok());
         let is_whole = |backup: &Backup| {
-            read_whole(&self.shelf, backup)
+            read_whole(&self.repository, backup)
                 .unwrap_or_else(|damaged| panic!("{} is on the shelf and damaged: {damaged:?}", backup.id));
         };
-        copies.inspect(is_whole).map(|backup| backup.id).collect()
+        backups.inspect(is_whole).map(|backup| backup.id).collect()
     }
 }
 
 /// Reads a backup from beginning to end.
-fn read_whole(shelf: &BackupRepository, backup: &Backup) -> Result<(), Damaged> {
+fn read_whole(repository: &BackupRepository, backup: &Backup) -> Result<(), Damaged> {
     let mut disk = Disk::new(RealFs);
-    archive::read(&shelf.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk: &mut disk })
+    archive::read(&repository.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk: &mut disk })
 }
 
 fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
@@ -174,8 +174,8 @@ const SERVER_FILES: [(&str, &[u8]); 19] = [
     (".nightshift/manifest.json", b"{}"),
 ];
 
-fn files(of: &[(&str, &[u8])]) -> BTreeMap<String, Vec<u8>> {
-    of.iter().map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect()
+fn files(pairs: &[(&str, &[u8])]) -> BTreeMap<String, Vec<u8>> {
+    pairs.iter().map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect()
 }
 
 fn only_files(found: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
@@ -195,7 +195,7 @@ fn worlds_of_either_layout_survive_backup_and_restore_exactly() {
         server.put_all(layout);
         server.put(&format!("{}/session.lock", folders[0]), b"");
         fs::create_dir(server.data().join(folders[0]).join("datapacks")).unwrap();
-        let backup = server.take(Contents::Worlds);
+        let backup = server.create(Contents::Worlds);
         assert_eq!(backup.folders, folders);
         let restored = server.restored(&backup);
         assert_eq!(only_files(&restored), files(layout));
@@ -208,7 +208,7 @@ fn worlds_of_either_layout_survive_backup_and_restore_exactly() {
 fn server_files_backup_excludes_worlds_caches_tiles_and_secrets() {
     let server = Server::new(&SERVER_FILES);
     server.put_all(&OLD_LAYOUT);
-    let backup = server.take(Contents::ServerFiles);
+    let backup = server.create(Contents::ServerFiles);
     let expected = [
         ("server.properties", &b"motd=hi\nx=1\n"[..]),
         ("plugins/Warps.jar", b"jar"),
@@ -223,10 +223,10 @@ fn server_files_backup_excludes_worlds_caches_tiles_and_secrets() {
 fn full_backup_holds_worlds_and_files_but_no_password() {
     let server = Server::new(&SERVER_FILES);
     server.put_all(&NEW_LAYOUT);
-    let backup = server.take(Contents::Everything);
+    let backup = server.create(Contents::Everything);
     let restored = server.restored(&backup);
     assert!(restored.contains_key("survival/level.dat") && restored.contains_key("plugins/Warps.jar"));
-    let archive = fs::File::open(server.shelf.directory(&backup.id).join(ARCHIVE)).unwrap();
+    let archive = fs::File::open(server.repository.directory(&backup.id).join(ARCHIVE)).unwrap();
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(&mut flate2::read::GzDecoder::new(archive), &mut bytes).unwrap();
     assert!(!bytes.windows(6).any(|part| part == b"hunter"));
@@ -240,7 +240,7 @@ fn linked_world_is_backed_up_and_dangling_link_reported() {
     fs::write(elsewhere.join("level.dat"), b"level").unwrap();
     std::os::unix::fs::symlink(&elsewhere, server.data().join("world")).unwrap();
     std::os::unix::fs::symlink("nowhere", elsewhere.join("gone")).unwrap();
-    let backup = server.take(Contents::Worlds);
+    let backup = server.create(Contents::Worlds);
     assert_eq!(backup.left_out, ["world/gone"]);
     assert_eq!(only_files(&server.restored(&backup)), files(&[("world/level.dat", b"level")]));
 }
@@ -252,7 +252,7 @@ fn modes_and_times_are_restored() {
     let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
     fs::File::options().write(true).open(&level).unwrap().set_modified(long_ago).unwrap();
     fs::set_permissions(&level, std::os::unix::fs::PermissionsExt::from_mode(0o640)).unwrap();
-    server.restored(&server.take(Contents::Worlds));
+    server.restored(&server.create(Contents::Worlds));
     let metadata = fs::metadata(server.directory.path().join("restored/survival/level.dat")).unwrap();
     assert_eq!(metadata.modified().unwrap(), long_ago);
     assert_eq!(std::os::unix::fs::PermissionsExt::mode(&metadata.permissions()) & 0o777, 0o640);
@@ -265,28 +265,28 @@ fn long_and_unusual_names_are_restored() {
     let mut all = NEW_LAYOUT.to_vec();
     all.extend([(long.as_str(), &b"long"[..]), (odd, b"odd")]);
     let server = Server::new(&all);
-    let backup = server.take(Contents::Worlds);
+    let backup = server.create(Contents::Worlds);
     assert_eq!(only_files(&server.restored(&backup)), files(&all));
 }
 
 #[test]
 fn volume_without_world_gets_no_world_backup() {
     let server = Server::new(&SERVER_FILES);
-    let failed = server.take_with(Contents::Worlds, 0, &mut Disk::new(RealFs)).unwrap_err();
-    assert!(matches!(failed, Error::Nothing), "{failed:?}");
-    assert!(server.shelf.list().unwrap().is_empty());
+    let failed = server.create_with(Contents::Worlds, 0, &mut Disk::new(RealFs)).unwrap_err();
+    assert!(matches!(failed, Error::Empty), "{failed:?}");
+    assert!(server.repository.list().unwrap().is_empty());
 }
 
 #[test]
 fn hashes_in_file_list_match_those_of_other_tools() {
     let server = Server::new(&NEW_LAYOUT);
-    let backup = server.take(Contents::Worlds);
-    let directory = server.shelf.directory(&backup.id);
-    let hash = |name: &str| of_file(Algorithm::Sha256, &directory.join(name)).unwrap().hex().to_owned();
+    let backup = server.create(Contents::Worlds);
+    let directory = server.repository.directory(&backup.id);
+    let hash = |name: &str| hash_file(Algorithm::Sha256, &directory.join(name)).unwrap().hex().to_owned();
     assert_eq!((backup.seal.archive_sha256.clone(), backup.seal.list_sha256.clone()), (hash(ARCHIVE), hash(LIST)));
     assert_eq!(backup.id, "20270115T080000Z-aaaaaaaa");
 }
 
+mod disk_full;
 mod faults;
-mod full;
-mod live;
+mod online;

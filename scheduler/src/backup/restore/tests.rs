@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::backup::create::{BackupSpec, take};
+use crate::backup::create::{BackupSpec, create_backup};
 use crate::backup::{Contents, LiveReads, Trigger};
 use crate::staging::fs_ops::RealFs;
 
@@ -36,7 +36,7 @@ struct Crash {
 }
 
 impl FsHook for Crash {
-    fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+    fn before_operation(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
         Ok(())
     }
@@ -45,7 +45,7 @@ impl FsHook for Crash {
 struct Server {
     directory: tempfile::TempDir,
     volume: Volume,
-    shelf: BackupRepository,
+    repository: BackupRepository,
     backup: Backup,
 }
 
@@ -64,22 +64,22 @@ fn put(root: &Path, files: &[(&str, &[u8])]) {
 impl Server {
     /// A server that is backed up, and then changed by a newer Minecraft.
     fn new(contents: Contents) -> Self {
-        Self::copied_with(contents, &[])
+        Self::backed_up_with(contents, &[])
     }
 
     /// The same, with additional files at the time of the backup.
-    fn copied_with(contents: Contents, more: &[(&str, &[u8])]) -> Self {
+    fn backed_up_with(contents: Contents, more: &[(&str, &[u8])]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path().join("data"));
-        let shelf = BackupRepository::new(directory.path().join("copies"));
+        let repository = BackupRepository::new(directory.path().join("copies"));
         put(volume.root(), &OLD);
         put(volume.root(), &OTHER);
         put(volume.root(), more);
-        let backup = copied(&volume, &shelf, contents, 0);
+        let backup = back_up(&volume, &repository, contents, 0);
         fs::remove_dir_all(volume.root().join("world")).unwrap();
         fs::remove_dir_all(volume.root().join("world_nether/DIM-1")).unwrap();
         put(volume.root(), &NEW);
-        Self { directory, volume, shelf, backup }
+        Self { directory, volume, repository, backup }
     }
 
     fn restore(&self, disk: &mut Disk<impl FsHook>, second: i64) -> Result<Restored, Error> {
@@ -88,34 +88,34 @@ impl Server {
 
     fn restore_part(&self, part: RestorePart, disk: &mut Disk<impl FsHook>, second: i64) -> Result<Restored, Error> {
         let worlds = Worlds::read(self.volume.root()).unwrap();
-        let wish = RestoreTarget { part, request: None };
-        restore(&self.shelf, &self.backup, &self.volume, &worlds, wish, disk, at(second))
+        let target = RestoreTarget { part, request: None };
+        restore(&self.repository, &self.backup, &self.volume, &worlds, target, disk, at(second))
     }
 
     /// Replaces the volume by a new one that contains only the files of a failed start.
-    fn loses_its_volume(&self) {
+    fn replace_volume(&self) {
         fs::remove_dir_all(self.volume.root()).unwrap();
         put(self.volume.root(), &NEW_VOLUME);
     }
 
     /// The displaced files of all restores.
-    fn aside(&self) -> BTreeMap<String, Vec<u8>> {
-        let Ok(places) = fs::read_dir(self.volume.set_aside_dir()) else { return BTreeMap::new() };
-        places.flat_map(|place| below(&place.unwrap().path())).collect()
+    fn displaced(&self) -> BTreeMap<String, Vec<u8>> {
+        let Ok(places) = fs::read_dir(self.volume.displaced_dir()) else { return BTreeMap::new() };
+        places.flat_map(|directory| files_below(&directory.unwrap().path())).collect()
     }
 
     /// All files outside of Nightshift's own.
     fn files(&self) -> BTreeMap<String, Vec<u8>> {
-        below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
+        files_below(self.volume.root()).into_iter().filter(|(path, _)| !path.starts_with(".nightshift/")).collect()
     }
 }
 
-fn copied(volume: &Volume, shelf: &BackupRepository, contents: Contents, second: i64) -> Backup {
+fn back_up(volume: &Volume, repository: &BackupRepository, contents: Contents, second: i64) -> Backup {
     let worlds = Worlds::read(volume.root()).unwrap();
-    let order = BackupSpec {
+    let spec = BackupSpec {
         data: volume.root(),
         worlds: &worlds,
-        reading: LiveReads::Still,
+        reading: LiveReads::Offline,
         contents,
         trigger: Trigger::BeforeUpdate,
         lock: Some("aaaaaaaa"),
@@ -123,18 +123,18 @@ fn copied(volume: &Volume, shelf: &BackupRepository, contents: Contents, second:
         request: None,
         after_damage: false,
     };
-    take(&order, shelf, &mut Disk::new(RealFs), || at(second)).unwrap()
+    create_backup(&spec, repository, &mut Disk::new(RealFs), || at(second)).unwrap()
 }
 
-fn below(root: &Path) -> BTreeMap<String, Vec<u8>> {
+fn files_below(root: &Path) -> BTreeMap<String, Vec<u8>> {
     let entries = walkdir::WalkDir::new(root).into_iter().map(Result::unwrap);
     let files = entries.filter(|entry| entry.file_type().is_file());
     let name = |path: &Path| path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
     files.map(|file| (name(file.path()), fs::read(file.path()).unwrap())).collect()
 }
 
-fn files(of: &[&[(&str, &[u8])]]) -> BTreeMap<String, Vec<u8>> {
-    of.iter().flat_map(|part| part.iter()).map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect()
+fn files(parts: &[&[(&str, &[u8])]]) -> BTreeMap<String, Vec<u8>> {
+    parts.iter().flat_map(|part| part.iter()).map(|(path, content)| ((*path).to_owned(), content.to_vec())).collect()
 }
 
 #[test]
@@ -147,7 +147,7 @@ fn restored_worlds_equal_backup_without_newer_layout_files() {
         expected.insert("server.properties".into(), b"motd=y\n".to_vec());
         assert_eq!(server.files(), expected, "what is no world stays as it is");
         assert_eq!(done.set_aside, ".nightshift/set-aside/20270115T080100Z");
-        assert_eq!(below(&server.volume.root().join(&done.set_aside)), files(&[&NEW]), "set aside, not deleted");
+        assert_eq!(files_below(&server.volume.root().join(&done.set_aside)), files(&[&NEW]), "set aside, not deleted");
         assert!(!server.volume.restoring_dir().exists() && !server.volume.restore_journal_path().exists());
         assert_eq!(read_record::<Restored>(&server.volume.restored_path()).unwrap(), Some(done));
     }
@@ -157,12 +157,12 @@ fn restored_worlds_equal_backup_without_newer_layout_files() {
 fn restore_first_removes_leftovers_of_failed_restore() {
     let server = Server::new(Contents::Worlds);
     let large = 1 << 43;
-    assert!(free_for(&server.volume).unwrap() < large, "no volume for tests has so much");
+    assert!(available_space(&server.volume).unwrap() < large, "no volume for tests has so much");
     put(&server.volume.restoring_dir(), &[("world/region/r.0.0.mca", b"half")]);
     let left = server.volume.restoring_dir().join("world/region/r.0.0.mca");
     // Zeros, which take no space themselves.
     File::options().write(true).open(left).unwrap().set_len(large).unwrap();
-    assert!(free_for(&server.volume).unwrap() > large);
+    assert!(available_space(&server.volume).unwrap() > large);
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn restore_without_space_changes_no_file_and_reports_need() {
     server.backup.seal.bytes = 1 << 60;
     let error = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
     assert!(
-        matches!(error, Error::Full { free, needed, .. } if needed == 1 << 60 && free < room_for(needed)),
+        matches!(error, Error::Full { free, needed, .. } if needed == 1 << 60 && free < space_needed(needed)),
         "{error}"
     );
     assert_eq!(server.files(), files(&[&NEW, &OTHER]));
@@ -195,7 +195,7 @@ fn interrupted_restore_leaves_old_worlds_or_a_journal() {
             server.restore(&mut Disk::new(RealFs), 120).unwrap();
         }
         assert_eq!(server.files(), files(&[&OLD, &OTHER]), "going on after {left} operations");
-        assert_eq!(server.aside(), files(&[&NEW]), "nothing is lost, after {left} operations");
+        assert_eq!(server.displaced(), files(&[&NEW]), "nothing is lost, after {left} operations");
         if ended {
             assert!(left > 40, "only {left} operations: the test does not see them all");
             return;
@@ -222,7 +222,7 @@ fn full_restore_replaces_everything_but_regenerated_files() {
         ("notes.txt", b"new"),
         ("server.properties", b"motd=y\n"),
     ];
-    assert_eq!(server.aside(), files(&[&NEW, &new]), "set aside, not deleted");
+    assert_eq!(server.displaced(), files(&[&NEW, &new]), "set aside, not deleted");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn linked_plugins_directory_is_kept_because_backup_lacks_it() {
     fs::remove_dir_all(root.join("plugins")).unwrap();
     put(&elsewhere, &[("floodgate/key.pem", b"of the network")]);
     std::os::unix::fs::symlink(&elsewhere, root.join("plugins")).unwrap();
-    server.backup = copied(&server.volume, &server.shelf, Contents::Everything, 30);
+    server.backup = back_up(&server.volume, &server.repository, Contents::Everything, 30);
     assert_eq!(server.backup.left_out, ["plugins"]);
     server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert!(root.join("plugins").is_symlink());
@@ -265,25 +265,25 @@ fn linked_plugins_directory_is_kept_because_backup_lacks_it() {
 
 #[test]
 fn floodgate_key_is_restored_only_if_missing_or_empty() {
-    for (here, then, comes) in [
+    for (existing, then, expected) in [
         (Some("of the network"), Some("of old"), "of the network"),
         (Some("of the network"), None, "of the network"),
         (None, Some("of old"), "of old"),
         (Some(""), Some("of old"), "of old"),
     ] {
-        let (here, then, comes) = (here.map(str::as_bytes), then.map(str::as_bytes), comes.as_bytes());
-        let server = Server::copied_with(Contents::Everything, then.map(|key| (FLOODGATE_KEY, key)).as_slice());
+        let (existing, then, expected) = (existing.map(str::as_bytes), then.map(str::as_bytes), expected.as_bytes());
+        let server = Server::backed_up_with(Contents::Everything, then.map(|key| (FLOODGATE_KEY, key)).as_slice());
         let key = server.volume.root().join(FLOODGATE_KEY);
         fs::remove_dir_all(server.volume.root().join("plugins/floodgate")).unwrap_or_default();
-        put(server.volume.root(), here.map(|key| (FLOODGATE_KEY, key)).as_slice());
+        put(server.volume.root(), existing.map(|key| (FLOODGATE_KEY, key)).as_slice());
         let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
-        assert_eq!(fs::read(&key).unwrap(), comes, "{here:?} is there, {then:?} is in the copy");
-        assert_eq!(server.files(), files(&[&OLD, &OTHER, &[(FLOODGATE_KEY, comes)]]), "and all else is of the copy");
-        let aside = server.volume.root().join(done.set_aside).join(FLOODGATE_KEY);
-        assert_eq!(fs::read(aside).ok().as_deref(), here, "what was there lies aside as well");
+        assert_eq!(fs::read(&key).unwrap(), expected, "{existing:?} is there, {then:?} is in the copy");
+        assert_eq!(server.files(), files(&[&OLD, &OTHER, &[(FLOODGATE_KEY, expected)]]), "and all else is of the copy");
+        let displaced = server.volume.root().join(done.set_aside).join(FLOODGATE_KEY);
+        assert_eq!(fs::read(displaced).ok().as_deref(), existing, "what was there lies aside as well");
     }
-    let server = Server::copied_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
-    server.loses_its_volume();
+    let server = Server::backed_up_with(Contents::Everything, &[(FLOODGATE_KEY, b"of old")]);
+    server.replace_volume();
     server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert_eq!(fs::read(server.volume.root().join(FLOODGATE_KEY)).unwrap(), b"of old", "on a new volume");
 }
@@ -292,7 +292,7 @@ fn floodgate_key_is_restored_only_if_missing_or_empty() {
 fn interrupted_new_volume_restore_leaves_no_world_or_journal() {
     for left in 0.. {
         let server = Server::new(Contents::Everything);
-        server.loses_its_volume();
+        server.replace_volume();
         let ended = server.restore_part(RestorePart::Everything, &mut Disk::new(Crash { left }), 60).is_ok();
         if !server.volume.restore_journal_path().exists() && !ended {
             let (old, new) = (files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), files(&[&NEW_VOLUME]));
@@ -308,7 +308,7 @@ fn interrupted_new_volume_restore_leaves_no_world_or_journal() {
             server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap();
         }
         assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]), "going on after {left} operations");
-        assert_eq!(server.aside(), files(&[&NEW_VOLUME[1..]]), "nothing is lost, after {left} operations");
+        assert_eq!(server.displaced(), files(&[&NEW_VOLUME[1..]]), "nothing is lost, after {left} operations");
         if ended {
             assert!(left > 40, "only {left} operations: the test does not see them all");
             return;
@@ -319,10 +319,10 @@ fn interrupted_new_volume_restore_leaves_no_world_or_journal() {
 #[test]
 fn restore_to_empty_volume_sets_no_files_aside() {
     let server = Server::new(Contents::Everything);
-    server.loses_its_volume();
+    server.replace_volume();
     fs::remove_file(server.volume.root().join("server.properties")).unwrap();
     let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
-    assert_eq!((done.set_aside.as_str(), server.volume.set_aside_dir().exists()), ("", false));
+    assert_eq!((done.set_aside.as_str(), server.volume.displaced_dir().exists()), ("", false));
     assert_eq!(server.files(), files(&[&OLD, &OTHER, &NEW_VOLUME[..1]]));
 }
 
@@ -331,22 +331,23 @@ fn restore_clears_damage_only_if_backup_predates_it() {
     let server = Server::new(Contents::Worlds);
     let line = "[12:00:00] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
     put(server.volume.root(), &[("logs/latest.log", line.as_bytes())]);
-    let told = || damage::DamageLog::new(server.volume.clone()).look(Timestamp::UNIX_EPOCH).unwrap().is_some();
-    assert!(told());
+    let is_damage_reported =
+        || damage::DamageLog::new(server.volume.clone()).scan(Timestamp::UNIX_EPOCH).unwrap().is_some();
+    assert!(is_damage_reported());
     let marked = Backup { after_damage: true, ..server.backup.clone() };
-    let (worlds, wish) =
+    let (worlds, target) =
         (Worlds::read(server.volume.root()).unwrap(), RestoreTarget { part: RestorePart::Worlds, request: None });
     let disk = &mut Disk::new(RealFs);
-    let done = restore(&server.shelf, &marked, &server.volume, &worlds, wish, disk, at(60)).unwrap();
-    assert!(done.after_damage && told());
+    let done = restore(&server.repository, &marked, &server.volume, &worlds, target, disk, at(60)).unwrap();
+    assert!(done.after_damage && is_damage_reported());
     assert!(!server.restore(disk, 120).unwrap().after_damage);
-    assert!(!told());
+    assert!(!is_damage_reported());
 }
 
 #[test]
 fn damaged_backup_changes_no_world() {
     let server = Server::new(Contents::Worlds);
-    let archive = server.shelf.directory(&server.backup.id).join("archive.tar.gz");
+    let archive = server.repository.directory(&server.backup.id).join("archive.tar.gz");
     let mut bytes = fs::read(&archive).unwrap();
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
@@ -354,7 +355,7 @@ fn damaged_backup_changes_no_world() {
     let failed = server.restore(&mut Disk::new(RealFs), 60).unwrap_err();
     assert!(matches!(failed, Error::Damaged { .. }), "{failed:?}");
     assert_eq!(server.files(), files(&[&NEW, &OTHER]));
-    assert!(server.shelf.list().unwrap()[0].state.is_err());
+    assert!(server.repository.list().unwrap()[0].state.is_err());
 }
 
 #[test]
@@ -375,8 +376,8 @@ fn restores_in_same_second_use_separate_set_aside_directories() {
     let restore = || server.restore(&mut Disk::new(RealFs), 60).unwrap().set_aside;
     let places = [restore(), restore()];
     assert_eq!(places, ["", "-2"].map(|number| format!(".nightshift/set-aside/20270115T080100Z{number}")));
-    assert_eq!(below(&server.volume.root().join(&places[0])), files(&[&NEW]));
-    assert_eq!(below(&server.volume.root().join(&places[1])), files(&[&OLD]));
+    assert_eq!(files_below(&server.volume.root().join(&places[0])), files(&[&NEW]));
+    assert_eq!(files_below(&server.volume.root().join(&places[1])), files(&[&OLD]));
     assert_eq!(server.files(), files(&[&OLD, &OTHER]));
 }
 

@@ -15,17 +15,17 @@ fn every_six_hours() -> BackupTimes {
     BackupTimes::parse("0 */6 * * *", "UTC").unwrap()
 }
 
-fn given(request: &str, outcome: HotCopyOutcome) -> HotCopySeen {
-    HotCopySeen { request: request.to_owned(), at: at("12:00:10"), outcome }
+fn recorded(request: &str, outcome: OnlineBackupOutcome) -> OnlineBackupReport {
+    OnlineBackupReport { request: request.to_owned(), at: at("12:00:10"), outcome }
 }
 
-fn failed() -> HotCopyOutcome {
-    HotCopyOutcome::Failed { why: "no room".to_owned() }
+fn failed() -> OnlineBackupOutcome {
+    OnlineBackupOutcome::Failed { why: "no room".to_owned() }
 }
 
 /// The backup that is due for a schedule whose 12 o'clock was shown.
 fn due(past: BackupHistory<'_>, now: &str) -> Option<DueBackup> {
-    next_copy(Some(&every_six_hours()), None, &BackupHistory { promised: Some(at("12:00:00")), ..past }, at(now))
+    next_backup(Some(&every_six_hours()), None, &BackupHistory { last_shown: Some(at("12:00:00")), ..past }, at(now))
 }
 
 fn noon() -> DueBackup {
@@ -44,8 +44,9 @@ fn missed_backup_is_caught_up_within_half_the_interval() {
 
 #[test]
 fn new_schedule_catches_up_no_earlier_instant() {
-    let owed =
-        |promised| every_six_hours().owed(&BackupHistory { promised, ..BackupHistory::default() }, at("13:00:00"));
+    let owed = |last_shown| {
+        every_six_hours().due_instant(&BackupHistory { last_shown, ..BackupHistory::default() }, at("13:00:00"))
+    };
     assert_eq!(owed(None), None);
     assert_eq!(owed(Some(at("18:00:00"))), None);
     assert_eq!(owed(Some(at("06:00:00"))), Some(at("12:00:00")), "it was there before");
@@ -55,12 +56,15 @@ fn new_schedule_catches_up_no_earlier_instant() {
 fn request_given_to_agent_is_served_whatever_its_outcome() {
     let noon = DueBackup::Scheduled(at("12:00:00")).request();
     assert_eq!(noon, "scheduled-2026-11-22T12:00:00Z");
-    for outcome in [HotCopyOutcome::Running, HotCopyOutcome::Taken { id: "a".to_owned() }, failed()] {
-        let hot = given(&noon, outcome);
-        assert_eq!(due(BackupHistory { hot: Some(&hot), ..BackupHistory::default() }, "12:01:00"), None);
+    for outcome in [OnlineBackupOutcome::Running, OnlineBackupOutcome::Taken { id: "a".to_owned() }, failed()] {
+        let last_request = recorded(&noon, outcome);
+        assert_eq!(
+            due(BackupHistory { last_request: Some(&last_request), ..BackupHistory::default() }, "12:01:00"),
+            None
+        );
     }
-    let earlier = given("scheduled-2026-11-22T06:00:00Z", failed());
-    assert!(due(BackupHistory { hot: Some(&earlier), ..BackupHistory::default() }, "12:01:00").is_some());
+    let earlier = recorded("scheduled-2026-11-22T06:00:00Z", failed());
+    assert!(due(BackupHistory { last_request: Some(&earlier), ..BackupHistory::default() }, "12:01:00").is_some());
 }
 
 #[test]
@@ -72,37 +76,40 @@ fn good_backup_begun_since_instant_serves_it() {
 
 #[test]
 fn instant_without_players_is_skipped_under_played_only_policy() {
-    let copies = every_six_hours().of_a_server_that_was_played();
-    let owed = |copies: &BackupTimes, is_unplayed, now| {
+    let schedule = every_six_hours().only_if_played();
+    let owed = |schedule: &BackupTimes, is_unplayed, now| {
         let newest = Some(at("06:00:00"));
-        copies.owed(&BackupHistory { promised: Some(at("12:00:00")), hot: None, newest, is_unplayed }, at(now))
+        schedule.due_instant(
+            &BackupHistory { last_shown: Some(at("12:00:00")), last_request: None, newest, is_unplayed },
+            at(now),
+        )
     };
-    assert_eq!(owed(&copies, true, "12:00:00"), None);
-    assert_eq!(owed(&copies, false, "12:00:00"), Some(at("12:00:00")));
+    assert_eq!(owed(&schedule, true, "12:00:00"), None);
+    assert_eq!(owed(&schedule, false, "12:00:00"), Some(at("12:00:00")));
     assert_eq!(owed(&every_six_hours(), true, "12:00:00"), Some(at("12:00:00")), "nobody asked for less");
 }
 
 #[test]
 fn manual_backup_comes_first_once_and_waits_for_running_one() {
     let now = at("12:04:00");
-    let asked = |at: Timestamp, accepted| Some(BackupRequest { at, accepted });
-    let next = |asked, hot: Option<&HotCopySeen>| {
-        let past = BackupHistory { promised: Some(at("12:00:00")), hot, newest: None, is_unplayed: false };
-        next_copy(Some(&every_six_hours()), asked, &past, now)
+    let request = |at: Timestamp, accepted| Some(BackupRequest { at, accepted });
+    let next = |request, last_request: Option<&OnlineBackupReport>| {
+        let past = BackupHistory { last_shown: Some(at("12:00:00")), last_request, newest: None, is_unplayed: false };
+        next_backup(Some(&every_six_hours()), request, &past, now)
     };
-    let of_now = asked(at("12:03:00"), false);
+    let of_now = request(at("12:03:00"), false);
     let name = format!("asked-{}", at("12:03:00").as_second());
     assert_eq!(next(of_now, None).unwrap().request(), name);
-    assert_eq!(next(of_now, Some(&given("another", HotCopyOutcome::Running))), None);
-    assert_eq!(next(of_now, Some(&given(&name, failed()))), None, "not even noon: it has to be noted first");
+    assert_eq!(next(of_now, Some(&recorded("another", OnlineBackupOutcome::Running))), None);
+    assert_eq!(next(of_now, Some(&recorded(&name, failed()))), None, "not even noon: it has to be noted first");
     // Requests that are old or from the future do not count. An accepted one counts for half an hour.
     for (text, accepted, counts) in
         [("11:59:00", false, false), ("11:59:01", false, true), ("12:05:01", false, false), ("11:34:01", true, true)]
     {
-        let is_asked = matches!(next(asked(at(text), accepted), None), Some(DueBackup::Asked(_)));
-        assert_eq!(is_asked, counts, "{text}");
+        let is_requested = matches!(next(request(at(text), accepted), None), Some(DueBackup::Requested(_)));
+        assert_eq!(is_requested, counts, "{text}");
     }
-    assert_eq!(next_copy(None, None, &BackupHistory::default(), now), None);
+    assert_eq!(next_backup(None, None, &BackupHistory::default(), now), None);
 }
 
 #[test]
@@ -147,47 +154,47 @@ proptest! {
 
     #[test]
     fn due_backup_matches_plain_loop_over_instants(
-        schedule in schedules(), day in days(), promised in 0_i64..3_000, now in 0_i64..5_000,
+        schedule in schedules(), day in days(), last_shown in 0_i64..3_000, now in 0_i64..5_000,
         newest in prop::option::of(0_i64..5_000), named in prop::option::of(0_usize..40),
     ) {
-        let (promised, now) = (day + minutes(promised), day + minutes(now));
-        let newest = newest.map(|it| day + minutes(it));
-        let all = instants(&schedule, promised, now);
-        let hot = named.and_then(|it| all.get(it)).map(|it| given(&DueBackup::Scheduled(*it).request(), failed()));
+        let (last_shown, now) = (day + minutes(last_shown), day + minutes(now));
+        let newest = newest.map(|offset| day + minutes(offset));
+        let all = instants(&schedule, last_shown, now);
+        let last_request = named.and_then(|it| all.get(it)).map(|it| recorded(&DueBackup::Scheduled(*it).request(), failed()));
         let mut found = None;
         for pair in all.windows(2) {
             let (this, next) = (pair[0], pair[1]);
             let middle = this + (next.duration_since(this) / 2);
-            let is_given = hot.as_ref().is_some_and(|hot| hot.request == DueBackup::Scheduled(this).request());
+            let is_given = last_request.as_ref().is_some_and(|last_request| last_request.request == DueBackup::Scheduled(this).request());
             if this <= now && now < middle && !is_given && newest.is_none_or(|begun| begun < this) {
                 found = Some(this);
             }
         }
-        let past = BackupHistory { promised: Some(promised), hot: hot.as_ref(), newest, is_unplayed: false };
-        prop_assert_eq!(schedule.owed(&past, now), found);
+        let past = BackupHistory { last_shown: Some(last_shown), last_request: last_request.as_ref(), newest, is_unplayed: false };
+        prop_assert_eq!(schedule.due_instant(&past, now), found);
     }
 
     #[test]
     fn any_observation_sequence_serves_every_possible_instant_once(
         schedule in schedules(), day in days(),
-        looks in prop::collection::vec((1_i64..600, any::<bool>(), any::<bool>()), 1..30),
+        observations in prop::collection::vec((1_i64..600, any::<bool>(), any::<bool>()), 1..30),
     ) {
-        let (mut now, mut promised, mut newest, mut latest) = (day, None, None, day);
-        let mut hot: Option<HotCopySeen> = None;
+        let (mut now, mut last_shown, mut newest, mut latest) = (day, None, None, day);
+        let mut last_request: Option<OnlineBackupReport> = None;
         let mut served = BTreeSet::new();
-        for (gap, is_able, succeeds) in looks {
+        for (gap, is_able, succeeds) in observations {
             now += minutes(gap);
-            let first_look = promised.is_none();
-            let past = BackupHistory { promised, hot: hot.as_ref(), newest, is_unplayed: false };
-            let due = next_copy(Some(&schedule), None, &past, now);
-            let owed = schedule.owed(&past, now);
-            prop_assert!(!(first_look && due.is_some()), "nothing was promised");
-            let promised_before = promised;
-            promised = owed.or_else(|| schedule.next(now));
+            let is_first = last_shown.is_none();
+            let past = BackupHistory { last_shown, last_request: last_request.as_ref(), newest, is_unplayed: false };
+            let due = next_backup(Some(&schedule), None, &past, now);
+            let owed = schedule.due_instant(&past, now);
+            prop_assert!(!(is_first && due.is_some()), "nothing was promised");
+            let shown_before = last_shown;
+            last_shown = owed.or_else(|| schedule.next(now));
             if let Some(due) = due.filter(|_| is_able) {
                 prop_assert!(served.insert(due.request()), "{} twice", due.request());
-                let outcome = if succeeds { HotCopyOutcome::Taken { id: "a".to_owned() } } else { failed() };
-                hot = Some(HotCopySeen { request: due.request(), at: now, outcome });
+                let outcome = if succeeds { OnlineBackupOutcome::Taken { id: "a".to_owned() } } else { failed() };
+                last_request = Some(OnlineBackupReport { request: due.request(), at: now, outcome });
                 newest = if succeeds { Some(now) } else { newest };
             }
             // An instant that could have been served and was not is too late, or is older than the first pass.
@@ -198,8 +205,8 @@ proptest! {
                 }
             };
             let is_young = now.duration_since(latest) < next.duration_since(latest) / 2;
-            let was_promised = promised_before.is_some_and(|promised| promised <= latest);
-            if is_able && is_young && was_promised {
+            let was_shown = shown_before.is_some_and(|last_shown| last_shown <= latest);
+            if is_able && is_young && was_shown {
                 prop_assert!(served.contains(&DueBackup::Scheduled(latest).request()));
             }
         }

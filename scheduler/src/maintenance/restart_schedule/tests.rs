@@ -35,7 +35,7 @@ fn restart_is_due_at_instant_unless_server_started_since() {
     let five = DueRestart {
         due: at("2026-01-11T04:00:00Z"),
         until: at("2026-01-11T04:30:00Z"),
-        gives_way_until: at("2026-01-11T10:00:00Z"),
+        yields_until: at("2026-01-11T10:00:00Z"),
     };
     assert_eq!(found, Some(five));
     assert_eq!(due(&nightly, "2026-01-11T04:00:41Z", "2026-01-11T04:01:00Z"), None, "whoever restarted it");
@@ -68,7 +68,7 @@ fn four_hourly_restart_requires_two_hours_of_uptime() {
 #[test]
 fn update_within_the_same_night_replaces_the_restart() {
     let due = "2026-01-11T04:00:00Z";
-    let until = |restarts: Restarts, started: &str| restarts.gives_way_until(at(started), at(due)).to_string();
+    let until = |restarts: Restarts, started: &str| restarts.yields_until(at(started), at(due)).to_string();
     assert_eq!(until(restarts("0 5 * * *"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 5 * * 0"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 1,5,9,13,17,21 * * *"), "2026-01-11T00:01:00Z"), "2026-01-11T06:00:00Z");
@@ -79,19 +79,19 @@ fn update_within_the_same_night_replaces_the_restart() {
         "2026-01-11T10:00:00Z",
         "it had just been updated"
     );
-    let every_other_night = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(36));
+    let every_other_night = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(36));
     assert_eq!(until(every_other_night.clone(), "2026-01-09T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(every_other_night, "2026-01-08T04:01:00Z"), due);
 }
 
 #[test]
 fn minimum_uptime_before_restart_is_configurable() {
-    let after_12 = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(12));
+    let after_12 = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(12));
     assert!(due(&after_12, "2026-01-10T16:00:00Z", "2026-01-11T04:10:00Z").is_some(), "at the instant, not now");
     assert_eq!(due(&after_12, "2026-01-10T16:00:01Z", "2026-01-11T04:10:00Z"), None);
-    let every_other_night = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(36));
+    let every_other_night = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(36));
     assert_eq!(next(&every_other_night, "2026-01-10T04:01:00Z", "2026-01-10T05:00:00Z"), "2026-01-12T04:00:00Z");
-    let always = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::ZERO);
+    let always = restarts("0 5 * * *").with_least_uptime(SignedDuration::ZERO);
     assert!(due(&always, "2026-01-11T03:59:59Z", "2026-01-11T04:00:00Z").is_some());
     assert_eq!(due(&always, "2026-01-11T04:00:00Z", "2026-01-11T04:00:01Z"), None, "it started in this very instant");
 }
@@ -134,23 +134,23 @@ fn blackout_skips_instants_within_and_unserved_ones_before() {
         Windows { blackouts: vec![Blackout::once("event", from_to.0, from_to.1).unwrap()], ..no_blackouts() }
     };
     let due = |windows: &Windows, now: &str| windows.due_restart(&nightly, started, at(now));
-    let over_it = dark("03:50", "04:10");
-    assert_eq!(due(&over_it, "2026-01-11T04:00:00Z"), None);
-    assert_eq!(due(&over_it, "2026-01-11T04:10:00Z"), None, "not in the instant in which it ends");
-    assert_eq!(over_it.next_restart(&nightly, started, at("2026-01-11T00:00:00Z")), Some(at("2026-01-12T04:00:00Z")));
-    let behind_it = dark("04:10", "04:20");
-    let found = due(&behind_it, "2026-01-11T04:05:00Z").unwrap();
+    let during = dark("03:50", "04:10");
+    assert_eq!(due(&during, "2026-01-11T04:00:00Z"), None);
+    assert_eq!(due(&during, "2026-01-11T04:10:00Z"), None, "not in the instant in which it ends");
+    assert_eq!(during.next_restart(&nightly, started, at("2026-01-11T00:00:00Z")), Some(at("2026-01-12T04:00:00Z")));
+    let after = dark("04:10", "04:20");
+    let found = due(&after, "2026-01-11T04:05:00Z").unwrap();
     assert_eq!(found.until, at("2026-01-11T04:10:00Z"), "it has to stop the server before");
-    assert_eq!((due(&behind_it, "2026-01-11T04:15:00Z"), due(&behind_it, "2026-01-11T04:25:00Z")), (None, None));
-    let before_it = dark("03:00", "03:59");
-    assert!(due(&before_it, "2026-01-11T04:00:00Z").is_some());
+    assert_eq!((due(&after, "2026-01-11T04:15:00Z"), due(&after, "2026-01-11T04:25:00Z")), (None, None));
+    let before = dark("03:00", "03:59");
+    assert!(due(&before, "2026-01-11T04:00:00Z").is_some());
 }
 
 #[test]
 fn start_time_out_of_range_is_handled() {
-    let nightly = restarts("0 5 * * *").of_a_server_up_for(SignedDuration::from_hours(1));
+    let nightly = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(1));
     assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MAX, at("2026-01-11T04:00:00Z")), None);
     assert_eq!(no_blackouts().due_restart(&nightly, Timestamp::MIN, Timestamp::MIN), None);
-    let always = nightly.of_a_server_up_for(SignedDuration::ZERO);
+    let always = nightly.with_least_uptime(SignedDuration::ZERO);
     assert_eq!(no_blackouts().due_restart(&always, Timestamp::MIN, Timestamp::MIN), None);
 }

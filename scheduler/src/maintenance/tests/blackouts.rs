@@ -8,18 +8,18 @@ fn once(from: &str, to: &str) -> Blackout {
     Blackout::once("tournament", at(from), at(to)).unwrap()
 }
 
-fn again(cron: &str, zone: &str, length: SignedDuration) -> Blackout {
-    Blackout::again("evenings", cron, zone, length).unwrap()
+fn recurring(cron: &str, zone: &str, length: SignedDuration) -> Blackout {
+    Blackout::recurring("evenings", cron, zone, length).unwrap()
 }
 
-fn without(blackouts: Vec<Blackout>) -> Windows {
+fn with_blackouts(blackouts: Vec<Blackout>) -> Windows {
     // Sundays, 04:00 to 05:00.
     Windows { blackouts, ..utc("0 4 * * 0") }
 }
 
 #[test]
 fn blackout_cancels_window_and_next_window_lies_outside_it() {
-    let christmas = without(vec![once("2026-12-18T00:00:00Z", "2027-01-07T00:00:00Z")]);
+    let christmas = with_blackouts(vec![once("2026-12-18T00:00:00Z", "2027-01-07T00:00:00Z")]);
     let opens = "2027-01-10T04:00:00Z";
     for now in ["2026-12-18T00:00:00Z", "2026-12-20T04:30:00Z", "2027-01-06T23:59:59.9Z", "2027-01-07T00:00:00Z"] {
         assert_eq!(christmas.gate(at(now)), shut(opens), "{now}");
@@ -31,7 +31,7 @@ fn blackout_cancels_window_and_next_window_lies_outside_it() {
 
 #[test]
 fn blackout_within_window_leaves_two_openings() {
-    let split = without(vec![once("2026-01-11T04:20:00Z", "2026-01-11T04:30:00Z")]);
+    let split = with_blackouts(vec![once("2026-01-11T04:20:00Z", "2026-01-11T04:30:00Z")]);
     let first = open("2026-01-11T04:00:00Z", "2026-01-11T04:20:00Z");
     assert_eq!(split.gate(at("2026-01-11T04:10:00Z")), first);
     assert_eq!(split.gate(at("2026-01-11T04:25:00Z")), shut("2026-01-11T04:30:00Z"));
@@ -41,7 +41,7 @@ fn blackout_within_window_leaves_two_openings() {
 
 #[test]
 fn urgent_update_ignores_windows_but_waits_for_blackouts() {
-    let windows = without(vec![once("2026-01-06T12:00:00Z", "2026-01-06T14:00:00Z")]);
+    let windows = with_blackouts(vec![once("2026-01-06T12:00:00Z", "2026-01-06T14:00:00Z")]);
     let found = at("2026-01-06T09:30:00Z");
     let urgent = |now: &str| windows.without_windows(found, at(now));
     let morning = open("2026-01-06T09:30:00Z", "2026-01-06T12:00:00Z");
@@ -54,8 +54,8 @@ fn urgent_update_ignores_windows_but_waits_for_blackouts() {
 
 #[test]
 fn recurring_blackout_follows_its_time_zone() {
-    let nights = only(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
-    let evenings = again("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
+    let nights = single_window(window("0 2 * * *", "Europe/Berlin", SignedDuration::from_hours(3)));
+    let evenings = recurring("0 18 * * 5-6", "Europe/Berlin", SignedDuration::from_hours(12));
     let windows = Windows { blackouts: vec![evenings], ..nights };
     // From Saturday 28 March until 06:00 on Sunday, an hour shorter in this night: 05:00 UTC.
     let saturday = at("2026-03-28T20:00:00Z");
@@ -69,13 +69,13 @@ fn consecutive_blackouts_are_skipped_to_their_end() {
     let days = (0..5).map(|day| {
         once(&format!("2026-01-{:02}T00:00:00Z", 11 + 7 * day - 3), &format!("2026-01-{:02}T12:00:00Z", 11 + 7 * day))
     });
-    let windows = without(days.take(3).collect());
+    let windows = with_blackouts(days.take(3).collect());
     assert_eq!(windows.gate(at("2026-01-05T00:00:00Z")), shut("2026-02-01T04:00:00Z"));
 }
 
 #[test]
 fn fully_blacked_out_windows_never_open_after_bounded_search() {
-    let spoilt = without(vec![again("0 3 * * *", "UTC", SignedDuration::from_hours(3))]);
+    let spoilt = with_blackouts(vec![recurring("0 3 * * *", "UTC", SignedDuration::from_hours(3))]);
     assert_eq!(spoilt.gate(at("2026-01-05T00:00:00Z")), Gate::Shut { opens: None });
     assert_eq!(spoilt.next_opening(at("2026-01-05T00:00:00Z")), None);
     // One whole year costs one lookup, however many windows are in it.
@@ -86,22 +86,22 @@ fn fully_blacked_out_windows_never_open_after_bounded_search() {
 
 #[test]
 fn manual_request_does_not_override_blackout() {
-    let windows = without(vec![once("2026-01-10T15:10:00Z", "2026-01-10T15:12:00Z")]);
-    let by_hand = |asked, accepted, now| windows.by_hand(at(asked), accepted, at(now));
+    let windows = with_blackouts(vec![once("2026-01-10T15:10:00Z", "2026-01-10T15:12:00Z")]);
+    let on_request = |requested, accepted, now| windows.on_request(at(requested), accepted, at(now));
     let before = "2026-01-10T15:00:00Z";
-    assert_eq!(by_hand(before, false, "2026-01-10T15:00:05Z"), Some(open(before, "2026-01-10T15:10:00Z")));
-    assert_eq!(by_hand(before, true, "2026-01-10T15:10:00Z"), None);
-    assert_eq!(by_hand(before, true, "2026-01-10T15:12:00Z"), None, "what was announced before it counts no more");
-    assert_eq!(by_hand("2026-01-10T15:11:00Z", false, "2026-01-10T15:11:10Z"), None);
-    assert_eq!(by_hand("2026-01-10T15:11:00Z", false, "2026-01-10T15:12:10Z"), None);
+    assert_eq!(on_request(before, false, "2026-01-10T15:00:05Z"), Some(open(before, "2026-01-10T15:10:00Z")));
+    assert_eq!(on_request(before, true, "2026-01-10T15:10:00Z"), None);
+    assert_eq!(on_request(before, true, "2026-01-10T15:12:00Z"), None, "what was announced before it counts no more");
+    assert_eq!(on_request("2026-01-10T15:11:00Z", false, "2026-01-10T15:11:10Z"), None);
+    assert_eq!(on_request("2026-01-10T15:11:00Z", false, "2026-01-10T15:12:10Z"), None);
     let after = "2026-01-10T15:12:00Z";
-    assert_eq!(by_hand(after, false, "2026-01-10T15:12:10Z"), Some(open(after, "2026-01-10T15:42:00Z")));
+    assert_eq!(on_request(after, false, "2026-01-10T15:12:10Z"), Some(open(after, "2026-01-10T15:42:00Z")));
 }
 
 #[test]
 fn no_update_begins_in_closed_last_part_of_window() {
-    let window = |cron| window(cron, "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(20)).unwrap();
-    let sundays = only(window("0 4 * * 0"));
+    let window = |cron| window(cron, "UTC", HOUR).with_last_part(SignedDuration::from_mins(20)).unwrap();
+    let sundays = single_window(window("0 4 * * 0"));
     assert_eq!(sundays.gate(at("2026-01-11T04:39:59Z")), open("2026-01-11T04:00:00Z", "2026-01-11T05:00:00Z"));
     let ending = |until, opens| Gate::NoNewStarts {
         opened_at: at("2026-01-11T04:00:00Z"),
@@ -119,13 +119,16 @@ fn no_update_begins_in_closed_last_part_of_window() {
 #[test]
 fn invalid_blackout_or_latest_start_is_reported_with_correction() {
     let backwards = Blackout::once("x", at("2026-01-02T00:00:00Z"), at("2026-01-02T00:00:00Z")).unwrap_err();
-    assert!(backwards.to_string().contains("write the later instant as `to`"), "{backwards}");
-    let length = |length| Blackout::again("x", "@daily", "UTC", length).unwrap_err().to_string();
+    assert!(backwards.to_string().contains("write the later time as `to`"), "{backwards}");
+    let length = |length| Blackout::recurring("x", "@daily", "UTC", length).unwrap_err().to_string();
     assert_eq!(length(SignedDuration::from_secs(59)), "a blackout of 59s is too short: write 1m to 366d");
     assert_eq!(length(SignedDuration::from_hours(367 * 24)), "a blackout of 8808h is too long: write 1m to 366d");
-    let part = |minutes| window("@daily", "UTC", HOUR).closed_before_its_end(SignedDuration::from_mins(minutes));
+    let part = |minutes| window("@daily", "UTC", HOUR).with_last_part(SignedDuration::from_mins(minutes));
     assert!(part(59).is_ok());
     let error = part(60).unwrap_err();
     assert_eq!(error.part(), WindowField::LatestStart);
-    assert!(error.to_string().starts_with("nothing could begin in a window of 1h whose last 1h are closed"), "{error}");
+    assert!(
+        error.to_string().starts_with("no update could start in a window of 1h whose last 1h are closed"),
+        "{error}"
+    );
 }

@@ -10,14 +10,14 @@ const UID: &str = "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e";
 fn facts_are_stored_as_readable_json() {
     let pod: PodUid = UID.parse().unwrap();
     let at: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
-    let act = Disruption::Update { goal: Revision(0xb), window_opened_at: at };
+    let disruption = Disruption::Update { goal: Revision(0xb), window_opened_at: at };
     let facts = RecordedFacts {
         settled: Some(StableSet { revision: Revision(u64::MAX), world: DataVersion(4556) }),
         failed: vec![Revision(0xc)],
-        announced: Some(Announced { act, pod, ends: at }),
+        announced: Some(Announced { act: disruption, pod, ends: at }),
         saved: Some(SavedWorld { act: Disruption::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
         restarted: Some(RestartStarted { due: at, pod }),
-        draining: Some(DrainSeen { since: at, pod }),
+        draining: Some(ObservedDrain { since: at, pod }),
         copying: Some(BackupEstimate { goal: Revision(0xb), seconds: 12_000 }),
     };
     let json = serde_json::to_string(&facts).unwrap();
@@ -46,12 +46,12 @@ fn empty_facts_are_empty_object_and_unknown_fields_accepted() {
 
 #[test]
 fn backup_estimate_applies_only_to_goal_and_its_rollback() {
-    let (goal, settled) = (Revision(0xb), Revision(0xa));
+    let (goal, stable) = (Revision(0xb), Revision(0xa));
     let mut facts = RecordedFacts { copying: Some(BackupEstimate { goal, seconds: 60 }), ..RecordedFacts::default() };
-    let takes = |facts: &RecordedFacts, runs| facts.copy_takes(runs).map(|takes| takes.as_secs());
-    assert_eq!((takes(&facts, goal), takes(&facts, settled)), (Some(60), None));
+    let duration = |facts: &RecordedFacts, runs| facts.backup_duration(runs).map(|duration| duration.as_secs());
+    assert_eq!((duration(&facts, goal), duration(&facts, stable)), (Some(60), None));
     facts.mark_failed(goal, None);
-    assert_eq!(takes(&facts, settled), Some(60), "it goes back");
+    assert_eq!(duration(&facts, stable), Some(60), "it goes back");
 }
 
 #[test]
@@ -79,44 +79,56 @@ fn pod_uid_survives_conversion_to_number() {
 fn announced_end_counts_only_for_same_disruption_and_pod() {
     let at: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
     let sooner = at - jiff::SignedDuration::from_mins(4);
-    let act = Disruption::RollBack { failed: Revision(0xb) };
-    let recorded =
-        RecordedFacts { announced: Some(Announced { act, pod: PodUid(7), ends: at }), ..RecordedFacts::default() };
-    let told = |act: Disruption| {
-        serde_json::from_value(serde_json::json!({"act": act.to_string(), "ends": sooner, "text": ""}))
+    let disruption = Disruption::RollBack { failed: Revision(0xb) };
+    let recorded = RecordedFacts {
+        announced: Some(Announced { act: disruption, pod: PodUid(7), ends: at }),
+        ..RecordedFacts::default()
     };
-    let ends = |act, pod| recorded.clone().as_told(&told(act).unwrap(), PodUid(pod)).announced.unwrap().ends;
-    assert_eq!(ends(act, 7), sooner);
-    assert_eq!(ends(act, 8), at);
+    let announce = |disruption: Disruption| {
+        serde_json::from_value(serde_json::json!({"act": disruption.to_string(), "ends": sooner, "text": ""}))
+    };
+    let ends = |disruption, pod| {
+        recorded.clone().with_announced_end(&announce(disruption).unwrap(), PodUid(pod)).announced.unwrap().ends
+    };
+    assert_eq!(ends(disruption, 7), sooner);
+    assert_eq!(ends(disruption, 8), at);
     assert_eq!(ends(Disruption::RollBack { failed: Revision(0xc) }, 7), at);
-    assert_eq!(RecordedFacts::default().as_told(&told(act).unwrap(), PodUid(7)), RecordedFacts::default());
+    assert_eq!(
+        RecordedFacts::default().with_announced_end(&announce(disruption).unwrap(), PodUid(7)),
+        RecordedFacts::default()
+    );
 }
 
 #[test]
 fn finished_countdown_cannot_be_cut_short() {
     let ends: Timestamp = "2026-01-11T03:05:00Z".parse().unwrap();
-    let act = Disruption::RollBack { failed: Revision(0xb) };
-    let facts = RecordedFacts { announced: Some(Announced { act, pod: PodUid(7), ends }), ..RecordedFacts::default() };
+    let disruption = Disruption::RollBack { failed: Revision(0xb) };
+    let facts = RecordedFacts {
+        announced: Some(Announced { act: disruption, pod: PodUid(7), ends }),
+        ..RecordedFacts::default()
+    };
     let just_before = ends - jiff::SignedDuration::from_secs(1);
-    assert!(facts.are_counting_down(act, PodUid(7), just_before));
-    assert!(!facts.are_counting_down(act, PodUid(7), ends));
-    assert!(!facts.are_counting_down(act, PodUid(8), just_before), "players of another pod");
-    assert!(!facts.are_counting_down(Disruption::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
+    assert!(facts.is_counting_down(disruption, PodUid(7), just_before));
+    assert!(!facts.is_counting_down(disruption, PodUid(7), ends));
+    assert!(!facts.is_counting_down(disruption, PodUid(8), just_before), "players of another pod");
+    assert!(!facts.is_counting_down(Disruption::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
 }
 
 #[test]
 fn agent_with_other_or_no_countdown_has_lost_announcement() {
     let ends: Timestamp = "2026-01-11T03:00:00Z".parse().unwrap();
-    let act = Disruption::RollBack { failed: Revision(0xb) };
-    let announced = Some(Announced { act, pod: PodUid(7), ends });
-    let told = |act: &str| serde_json::from_value(serde_json::json!({"act": act, "ends": ends, "text": ""})).unwrap();
-    let forgotten = |told: Option<&Announce>| {
-        RecordedFacts { announced, ..RecordedFacts::default() }.as_known_to(told) == AgentMemory::Lost
+    let disruption = Disruption::RollBack { failed: Revision(0xb) };
+    let announced = Some(Announced { act: disruption, pod: PodUid(7), ends });
+    let announce = |disruption: &str| {
+        serde_json::from_value(serde_json::json!({"act": disruption, "ends": ends, "text": ""})).unwrap()
+    };
+    let forgotten = |announce: Option<&Announce>| {
+        RecordedFacts { announced, ..RecordedFacts::default() }.agent_memory(announce) == AgentMemory::Forgotten
     };
     assert!(forgotten(None));
-    assert!(forgotten(Some(&told("drain/2026-01-11T03:00:00Z"))));
-    assert!(!forgotten(Some(&told("roll-back/000000000000000b"))));
-    assert_eq!(RecordedFacts::default().as_known_to(None), AgentMemory::Kept, "nothing was announced");
+    assert!(forgotten(Some(&announce("drain/2026-01-11T03:00:00Z"))));
+    assert!(!forgotten(Some(&announce("roll-back/000000000000000b"))));
+    assert_eq!(RecordedFacts::default().agent_memory(None), AgentMemory::Known, "nothing was announced");
 }
 
 #[test]

@@ -11,22 +11,22 @@ struct Power {
 }
 
 impl Power {
-    fn off_after(left: usize) -> Self {
+    fn fail_after(left: usize) -> Self {
         Self { left, unsynced: Rc::default(), syncing: None }
     }
 }
 
 impl FsHook for Power {
-    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
+    fn before_operation(&mut self, operation: &'static str, path: &Path) -> io::Result<()> {
         // The operation before this one has ended.
         if let Some(synced) = self.syncing.take() {
             self.unsynced.borrow_mut().retain(|path| !path.starts_with(&synced));
         }
         self.left = self.left.checked_sub(1).ok_or_else(|| io::Error::other("the power went"))?;
-        match what {
+        match operation {
             "create" | "write" => drop(self.unsynced.borrow_mut().insert(path.to_owned())),
-            "bring all to the disk" => self.syncing = Some(path.to_owned()),
-            "bring to the disk" if path.is_file() => self.syncing = Some(path.to_owned()),
+            "flush all of" => self.syncing = Some(path.to_owned()),
+            "flush" if path.is_file() => self.syncing = Some(path.to_owned()),
             _ => {}
         }
         Ok(())
@@ -35,11 +35,11 @@ impl FsHook for Power {
 
 /// Removes data that was only in memory, also under its later name: a published folder, or a record that was put in place.
 fn lose(unsynced: &BTreeSet<PathBuf>) {
-    for lost in unsynced {
-        let published = PathBuf::from(lost.to_str().unwrap().replace(".partial-", ""));
-        let name = lost.file_name().unwrap().to_str().unwrap();
-        let record = lost.with_file_name(name.trim_start_matches('.').trim_end_matches(".nightshift"));
-        for path in [lost.clone(), published, record] {
+    for path_lost in unsynced {
+        let published = PathBuf::from(path_lost.to_str().unwrap().replace(".partial-", ""));
+        let name = path_lost.file_name().unwrap().to_str().unwrap();
+        let record = path_lost.with_file_name(name.trim_start_matches('.').trim_end_matches(".nightshift"));
+        for path in [path_lost.clone(), published, record] {
             if path.is_file() {
                 fs::write(path, "").unwrap();
             }
@@ -49,31 +49,35 @@ fn lose(unsynced: &BTreeSet<PathBuf>) {
 
 #[test]
 fn interrupted_plugin_data_save_publishes_only_whole_folders() {
-    for lost in [false, true] {
+    for loses_unsynced in [false, true] {
         for left in 0.. {
             let server = Server::new();
-            let power = Power::off_after(left);
+            let power = Power::fail_after(left);
             let unsynced = Rc::clone(&power.unsynced);
-            let ended = keep(&server.volume, &b(), LIMIT, &mut Disk::new(power), at(0)).is_ok();
-            if lost {
+            let ended = save_data(&server.volume, &set_b(), LIMIT, &mut Disk::new(power), at(0)).is_ok();
+            if loses_unsynced {
                 lose(&unsynced.borrow());
             }
             assert_eq!(server.files(), files(&OLD), "after {left} operations");
-            let whole = of_pieces(&OLD, &kept_before_b());
-            for name in server.kept().iter().filter(|name| !name.starts_with('.')) {
-                assert_eq!(below(&server.volume.kept_dir().join(name)), whole, "after {left} operations");
+            let whole = files_of_pieces(&OLD, &saved_before_b());
+            for name in server.saved_names().iter().filter(|name| !name.starts_with('.')) {
+                assert_eq!(files_below(&server.volume.saved_data_dir().join(name)), whole, "after {left} operations");
             }
             server.assert_settings_are_whole(&format!("after {left} operations"));
-            let again = server.keep(&b(), 60).unwrap();
-            assert_eq!(below(&server.path(again.place.as_deref().unwrap())), whole, "going on after {left} operations");
+            let again = server.save(&set_b(), 60).unwrap();
+            assert_eq!(
+                files_below(&server.path(again.place.as_deref().unwrap())),
+                whole,
+                "going on after {left} operations"
+            );
             let settings = again.settings.expect("they are kept by then");
             assert!(server.path(&settings.place).join("Same/same.yml").is_file(), "going on after {left} operations");
             server.assert_settings_are_whole(&format!("going on after {left} operations"));
-            let mut remains = server.kept().into_iter().chain(server.kept_settings());
+            let mut remains = server.saved_names().into_iter().chain(server.saved_settings());
             assert!(remains.all(|name| !name.starts_with('.')), "no remains, after {left} operations");
-            server.changed_by_b();
-            server.put_back(120).unwrap();
-            assert_eq!(server.files(), back(), "and it comes back, after {left} operations");
+            server.run_b();
+            server.restore(120).unwrap();
+            assert_eq!(server.files(), after_rollback(), "and it comes back, after {left} operations");
             if ended {
                 assert!(left > 20, "only {left} operations: the test does not see them all");
                 break;
@@ -88,18 +92,18 @@ fn interrupted_save_of_large_settings_folder_leaves_no_part() {
         let server = Server::new();
         let large = fs::File::create(server.path("plugins/My_Warps/large.db")).unwrap();
         large.set_len(LIMIT + 1).unwrap();
-        let power = Power::off_after(left);
+        let power = Power::fail_after(left);
         let unsynced = Rc::clone(&power.unsynced);
-        let ended = keep(&server.volume, &b(), LIMIT, &mut Disk::new(power), at(0)).is_ok();
+        let ended = save_data(&server.volume, &set_b(), LIMIT, &mut Disk::new(power), at(0)).is_ok();
         lose(&unsynced.borrow());
         let whole = BTreeMap::from([("warps.yml".to_owned(), "spawn: 0 64 0".to_owned())]);
-        let at_settings = server.volume.kept_settings_dir();
+        let at_settings = server.volume.saved_settings_dir();
         for name in directories(&at_settings).unwrap().iter().filter(|name| !name.starts_with('.')) {
-            assert_eq!(below(&at_settings.join(name).join("My_Warps")), whole, "after {left} operations");
+            assert_eq!(files_below(&at_settings.join(name).join("My_Warps")), whole, "after {left} operations");
         }
-        let again = server.keep(&b(), 60).unwrap();
+        let again = server.save(&set_b(), 60).unwrap();
         let settings = again.not_kept[0].settings.as_ref().expect("they are kept by then");
-        assert_eq!(below(&server.path(&settings.place)), whole, "going on after {left} operations");
+        assert_eq!(files_below(&server.path(&settings.place)), whole, "going on after {left} operations");
         assert!(directories(&at_settings).unwrap().iter().all(|name| !name.starts_with('.')), "no remains, {left}");
         if ended {
             assert!(left > 25, "only {left} operations: the test does not see them all");
@@ -110,36 +114,37 @@ fn interrupted_save_of_large_settings_folder_leaves_no_part() {
 
 #[test]
 fn interrupted_plugin_data_restore_leaves_old_state_or_journal() {
-    for lost in [false, true] {
+    for loses_unsynced in [false, true] {
         for left in 0.. {
             let server = Server::new();
-            server.keep(&b(), 0).unwrap();
-            server.changed_by_b();
-            let power = Power::off_after(left);
+            server.save(&set_b(), 0).unwrap();
+            server.run_b();
+            let power = Power::fail_after(left);
             let unsynced = Rc::clone(&power.unsynced);
             let ended =
-                put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut Disk::new(power), at(60)).is_ok();
-            if lost {
+                restore_data(&server.volume, &set_a().lock, &set_b().lock, |_| false, &mut Disk::new(power), at(60))
+                    .is_ok();
+            if loses_unsynced {
                 lose(&unsynced.borrow());
             }
             let found = server.files();
             if !server.volume.plugin_data_journal_path().exists() {
                 assert!(
-                    found == files(&NEW) || found == back(),
+                    found == files(&NEW) || found == after_rollback(),
                     "without a journal it is whole, after {left} operations"
                 );
             }
             // The next start finds the journal and is interrupted too. The one after it finishes the restore, and only then checks for further
             // work.
-            let _ = finish(&server.volume, &mut Disk::new(Power::off_after(left % 7)));
+            let _ = finish(&server.volume, &mut Disk::new(Power::fail_after(left % 7)));
             finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
-            server.put_back(120);
-            assert_eq!(server.files(), back(), "going on after {left} operations");
-            let mut aside = BTreeMap::new();
-            for place in directories(&server.volume.failed_dir()).unwrap() {
-                aside.extend(below(&server.volume.failed_dir().join(place)));
+            server.restore(120);
+            assert_eq!(server.files(), after_rollback(), "going on after {left} operations");
+            let mut displaced = BTreeMap::new();
+            for name in directories(&server.volume.failed_data_dir()).unwrap() {
+                displaced.extend(files_below(&server.volume.failed_data_dir().join(name)));
             }
-            assert_eq!(aside, of_pieces(&NEW, &left_by_b()), "nothing is lost, after {left}");
+            assert_eq!(displaced, files_of_pieces(&NEW, &left_by_b()), "nothing is lost, after {left}");
             assert!(matches!(server.record().unwrap().back, Some(PluginDataRestored::Done { .. })));
             assert!(!server.volume.plugin_data_journal_path().exists());
             if ended {
@@ -154,16 +159,17 @@ fn interrupted_plugin_data_restore_leaves_old_state_or_journal() {
 fn folder_removed_by_failed_lock_is_restored() {
     for left in 0.. {
         let server = Server::new();
-        server.keep(&b(), 0).unwrap();
-        server.changed_by_b();
+        server.save(&set_b(), 0).unwrap();
+        server.run_b();
         fs::remove_dir_all(server.path("plugins/LuckPerms")).unwrap();
-        let power = Disk::new(Power::off_after(left));
-        let ended = put_back(&server.volume, &a().lock, &b().lock, |_| false, &mut { power }, at(60)).is_ok();
+        let power = Disk::new(Power::fail_after(left));
+        let ended =
+            restore_data(&server.volume, &set_a().lock, &set_b().lock, |_| false, &mut { power }, at(60)).is_ok();
         finish(&server.volume, &mut Disk::new(RealFs)).unwrap();
-        server.put_back(120);
-        assert_eq!(server.files(), back(), "after {left} operations");
-        let aside = below(&server.volume.failed_dir().join(b().lock));
-        assert_eq!(aside, of_pieces(&NEW, &left_by_b()[1..]), "after {left} operations");
+        server.restore(120);
+        assert_eq!(server.files(), after_rollback(), "after {left} operations");
+        let displaced = files_below(&server.volume.failed_data_dir().join(set_b().lock));
+        assert_eq!(displaced, files_of_pieces(&NEW, &left_by_b()[1..]), "after {left} operations");
         if ended {
             return;
         }
@@ -176,19 +182,19 @@ fn interrupted_plugin_data_prune_leaves_only_whole_folders() {
         let server = Server::new();
         for second in [0, 60, 120] {
             let next = set(if second == 60 { 'c' } else { 'b' }, &[("LuckPerms", &second.to_string())]);
-            server.keep(&next, second).unwrap();
-            server.runs(&next);
+            server.save(&next, second).unwrap();
+            server.write_manifest(&next);
         }
-        let ended = forget_old(&server.volume, &mut Disk::new(Power::off_after(left))).is_ok();
-        for name in server.kept().iter().filter(|name| !name.starts_with('.')) {
-            let found = below(&server.volume.kept_dir().join(name));
+        let ended = prune_saved(&server.volume, &mut Disk::new(Power::fail_after(left))).is_ok();
+        for name in server.saved_names().iter().filter(|name| !name.starts_with('.')) {
+            let found = files_below(&server.volume.saved_data_dir().join(name));
             assert!(
-                of_pieces(&OLD, &pieces(&["LuckPerms"])).iter().all(|file| found.contains_key(file.0)),
+                files_of_pieces(&OLD, &pieces(&["LuckPerms"])).iter().all(|file| found.contains_key(file.0)),
                 "{name}, {left}"
             );
         }
-        forget_old(&server.volume, &mut Disk::new(RealFs)).unwrap();
-        assert_eq!(server.kept(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
+        prune_saved(&server.volume, &mut Disk::new(RealFs)).unwrap();
+        assert_eq!(server.saved_names(), ["20270115T080100Z-bbbbbbbb", "20270115T080200Z-cccccccc"]);
         if ended {
             assert!(left > 3, "only {left} operations: the test does not see them all");
             return;
@@ -200,30 +206,34 @@ fn interrupted_plugin_data_prune_leaves_only_whole_folders() {
 fn single_disk_error_skips_one_folder_not_the_update() {
     struct NoOnce;
     impl FsHook for NoOnce {
-        fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
-            match what {
+        fn before_operation(&mut self, operation: &'static str, path: &Path) -> io::Result<()> {
+            match operation {
                 "write" if path.ends_with("luckperms.mv.db") => Err(io::Error::other("no space left on device")),
                 _ => Ok(()),
             }
         }
     }
     let server = Server::new();
-    let kept = keep(&server.volume, &b(), LIMIT, &mut Disk::new(NoOnce), at(0)).unwrap().unwrap();
-    assert_eq!(kept.kept, kept_before_b()[1..]);
-    let told = kept.not_kept[0].to_string();
+    let saved = save_data(&server.volume, &set_b(), LIMIT, &mut Disk::new(NoOnce), at(0)).unwrap().unwrap();
+    assert_eq!(saved.kept, saved_before_b()[1..]);
+    let message = saved.not_kept[0].to_string();
     assert!(
-        told.starts_with("plugins/LuckPerms: could not write") && told.ends_with("no space left on device"),
-        "{told}"
+        message.starts_with("plugins/LuckPerms: could not write") && message.ends_with("no space left on device"),
+        "{message}"
     );
-    assert_eq!(below(&server.path(&kept.place.unwrap())), of_pieces(&OLD, &kept_before_b()[1..]), "no half of one");
+    assert_eq!(
+        files_below(&server.path(&saved.place.unwrap())),
+        files_of_pieces(&OLD, &saved_before_b()[1..]),
+        "no half of one"
+    );
 }
 
 #[test]
 fn plugin_data_journal_with_outside_path_is_not_executed() {
     let server = Server::new();
-    let good = server.keep(&b(), 0).unwrap();
-    server.changed_by_b();
-    let before = below(server.volume.root());
+    let good = server.save(&set_b(), 0).unwrap();
+    server.run_b();
+    let before = files_below(server.volume.root());
     let journal = |folder: &str, place: &str, to: &str| {
         let done = PluginData { kept: pieces(&[folder]), place: Some(place.to_owned()), ..good.clone() };
         json!({"done": done, "to": to, "aside": [folder]})
@@ -243,6 +253,6 @@ fn plugin_data_journal_with_outside_path_is_not_executed() {
         let refused = finish(&server.volume, &mut Disk::new(RealFs)).unwrap_err();
         assert!(matches!(refused, Error::Journal { .. }), "{refused:?}");
         fs::remove_file(server.volume.plugin_data_journal_path()).unwrap();
-        assert_eq!(below(server.volume.root()), before);
+        assert_eq!(files_below(server.volume.root()), before);
     }
 }

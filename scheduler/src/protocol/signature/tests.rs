@@ -42,7 +42,7 @@ fn signed_request_is_accepted_once() {
 fn clock_difference_is_derived_from_fastest_requests() {
     let mut guard = Guard::new(at(900));
     let mut nonce = 0;
-    let mut came_after = |seconds: i64, guard: &mut Guard| {
+    let mut clock_ahead_after = |seconds: i64, guard: &mut Guard| {
         nonce += 1;
         let nonce = format!("a1b2c3d4e5f6{nonce:04}");
         let headers = sign(&key(), &Parts { nonce: &nonce, ..parts(7) });
@@ -51,12 +51,12 @@ fn clock_difference_is_derived_from_fastest_requests() {
     };
     assert_eq!(Guard::new(at(900)).clock_ahead(), SignedDuration::ZERO, "nobody has been heard");
     // Twenty seconds ahead, and the first requests were in transit for a while.
-    assert_eq!([29, 22, 20, 24].map(|seconds| came_after(seconds, &mut guard)), [0, 0, 20, 20]);
+    assert_eq!([29, 22, 20, 24].map(|seconds| clock_ahead_after(seconds, &mut guard)), [0, 0, 20, 20]);
     // Equal clocks: the seconds are whole, and a request may hang.
-    assert_eq!([1, 0, 9].map(|seconds| came_after(seconds, &mut guard)), [0, 0, 0]);
+    assert_eq!([1, 0, 9].map(|seconds| clock_ahead_after(seconds, &mut guard)), [0, 0, 0]);
     // The clock is set back, which counts at once. Then it is corrected, which counts when the earlier requests are dropped.
-    assert_eq!(came_after(-15, &mut guard), -15);
-    assert_eq!([0; 8].map(|seconds| came_after(seconds, &mut guard)), [-15, -15, -15, -15, -15, -15, -15, 0]);
+    assert_eq!(clock_ahead_after(-15, &mut guard), -15);
+    assert_eq!([0; 8].map(|seconds| clock_ahead_after(seconds, &mut guard)), [-15, -15, -15, -15, -15, -15, -15, 0]);
     // A refused request does not count.
     let refused = sign(&key(), &Parts { fence: 3, nonce: "ffffffffffffffff", ..parts(3) });
     accept(&refused, b"{}", "uid-1", 990, &mut guard).unwrap_err();
@@ -107,7 +107,7 @@ fn clock_skew_of_thirty_seconds_is_accepted_both_ways() {
     for now in [969, 1031] {
         assert_eq!(
             accept(&headers, b"{}", "uid-1", now, &mut Guard::new(at(0))),
-            Err(SignatureError::Skew { away: now - 1000 })
+            Err(SignatureError::Skew { difference: now - 1000 })
         );
     }
 }
@@ -119,7 +119,7 @@ fn operator_without_lease_is_refused_after_its_successor_connected() {
     assert_eq!(accept(&newer, b"{}", "uid-1", 1000, &mut guard), Ok(()));
     assert_eq!(
         accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard),
-        Err(SignatureError::Fenced { got: 7, seen: 8 })
+        Err(SignatureError::Fenced { got: 7, highest: 8 })
     );
 }
 

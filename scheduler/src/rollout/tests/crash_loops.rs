@@ -2,21 +2,24 @@
 
 use super::*;
 
-fn held(seen: &Observation, gate: Gate) -> bool {
-    is_held_by_crashes(&GOAL, &Observation { crash_loop: true, ..seen.clone() }, gate)
+fn is_blocked(observation: &Observation, gate: Gate) -> bool {
+    is_blocked_by_crash_loop(&GOAL, &Observation { crash_loop: true, ..observation.clone() }, gate)
 }
 
 #[test]
 fn crash_loop_blocks_new_updates_but_not_running_one() {
-    assert!(held(&lobby(), open()) && held(&lobby(), shut()));
-    assert!(!is_held_by_crashes(&GOAL, &lobby(), open()), "it is in none");
-    let told = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
-    let told = Observation { facts: told, ..lobby() };
-    assert!(!held(&told, open()) && held(&told, shut()), "in this opening");
-    let written = Observation { set: Some(StatefulSetView { template: NEW, update: NEW, ..SET }), ..lobby() };
-    assert!(!held(&written, shut()), "it goes on, or is taken back");
-    assert!(!held(&on_trial(PodPhase::Down), shut()));
-    let of_something_else =
-        Observation { set: Some(StatefulSetView { template: Revision(9), update: Revision(9), ..SET }), ..lobby() };
-    assert!(held(&of_something_else, open()), "by hand, or of a goal of before: it goes back first");
+    assert!(is_blocked(&lobby(), open()) && is_blocked(&lobby(), shut()));
+    assert!(!is_blocked_by_crash_loop(&GOAL, &lobby(), open()), "it is in none");
+    let warned = RecordedFacts { announced: Some(announced(SUNDAY + 5)), ..lobby().facts };
+    let warned = Observation { facts: warned, ..lobby() };
+    assert!(!is_blocked(&warned, open()) && is_blocked(&warned, shut()), "in this opening");
+    let written =
+        Observation { stateful_set: Some(StatefulSetView { template: NEW, update: NEW, ..STATEFUL_SET }), ..lobby() };
+    assert!(!is_blocked(&written, shut()), "it goes on, or is taken back");
+    assert!(!is_blocked(&in_progress(PodPhase::Down), shut()));
+    let of_something_else = Observation {
+        stateful_set: Some(StatefulSetView { template: Revision(9), update: Revision(9), ..STATEFUL_SET }),
+        ..lobby()
+    };
+    assert!(is_blocked(&of_something_else, open()), "by hand, or of a goal of before: it goes back first");
 }

@@ -12,75 +12,76 @@ fn restart() -> RestartDue {
         until: at(NIGHT + 30),
         policy: PlayerPolicy::Announce,
         only_empty: false,
-        gives_way_until: at(NIGHT),
+        yields_until: at(NIGHT),
     }
 }
 
 /// The goal is running, and a restart is due.
-fn settled_goal() -> Goal {
+fn stable_goal() -> Goal {
     Goal { revision: OLD, world: DataVersion(1), restart: Some(restart()), ..GOAL }
 }
 
-const ACT: Disruption = Disruption::Restart { due: Timestamp::constant(60 * NIGHT, 0) };
+const DISRUPTION: Disruption = Disruption::Restart { due: Timestamp::constant(60 * NIGHT, 0) };
 
-fn told(mut seen: Observation) -> Observation {
-    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(NIGHT + 5) });
-    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
-    seen
+fn with_announcement(mut observation: Observation) -> Observation {
+    observation.facts.announced = Some(Announced { act: DISRUPTION, pod: POD, ends: at(NIGHT + 5) });
+    observation.facts.saved = Some(SavedWorld { act: DISRUPTION, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    observation
 }
 
-fn step(goal: &Goal, seen: &Observation, minute: i64) -> Step {
-    next_step(goal, seen, shut(), at(minute))
+fn step(goal: &Goal, observation: &Observation, minute: i64) -> Step {
+    next_step(goal, observation, shut(), at(minute))
 }
 
 #[test]
 fn restart_is_announced_saved_executed_and_verified() {
-    let mut seen = lobby();
-    let not_after = |minute| at(minute) + DECISION_COUNTS;
-    let said = Step::Announce { act: ACT, pod: POD, notice: GOAL.notice, not_after: not_after(NIGHT) };
-    assert_eq!(step(&settled_goal(), &seen, NIGHT), said);
-    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(NIGHT + 5) });
-    assert_eq!(step(&settled_goal(), &seen, NIGHT + 4), Step::Wait(WaitingOn::Countdown { ends: at(NIGHT + 5) }));
-    let save = Step::Save { act: ACT, pod: POD, not_after: not_after(NIGHT + 5) };
-    assert_eq!(step(&settled_goal(), &seen, NIGHT + 5), save);
-    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(NIGHT + 5), confirmed: true });
-    let delete = Step::Restart { due: at(NIGHT), pod: POD, unasked: false, not_after: not_after(NIGHT + 6) };
-    assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
+    let mut observation = lobby();
+    let not_after = |minute| at(minute) + DECISION_VALID_FOR;
+    let announcement =
+        Step::Announce { disruption: DISRUPTION, pod: POD, notice: GOAL.notice, not_after: not_after(NIGHT) };
+    assert_eq!(step(&stable_goal(), &observation, NIGHT), announcement);
+    observation.facts.announced = Some(Announced { act: DISRUPTION, pod: POD, ends: at(NIGHT + 5) });
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 4), Step::Wait(WaitingOn::Countdown { ends: at(NIGHT + 5) }));
+    let save = Step::Save { disruption: DISRUPTION, pod: POD, not_after: not_after(NIGHT + 5) };
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 5), save);
+    observation.facts.saved = Some(SavedWorld { act: DISRUPTION, pod: POD, at: at(NIGHT + 5), confirmed: true });
+    let delete = Step::Restart { due: at(NIGHT), pod: POD, agent_unreachable: false, not_after: not_after(NIGHT + 6) };
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 6), delete);
     // The operator crashes between the record and the deletion: the same step, for the same pod.
-    seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
-    assert_eq!(step(&settled_goal(), &seen, NIGHT + 6), delete);
+    observation.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 6), delete);
     // From here on no restart is due, because the operator checks when the server started.
-    let goal = Goal { restart: None, ..settled_goal() };
-    let becomes = |seen: &mut Observation, uid, life| {
-        seen.pod = Some(PodView { uid, revision: OLD, world: DataVersion(1), life });
+    let goal = Goal { restart: None, ..stable_goal() };
+    let becomes = |observation: &mut Observation, uid, phase| {
+        observation.pod = Some(PodView { uid, revision: OLD, world: DataVersion(1), phase });
     };
-    becomes(&mut seen, POD, PodPhase::Stopping { lost_at: at(NIGHT + 9) });
-    assert_eq!(step(&goal, &seen, NIGHT + 7), Step::Wait(WaitingOn::PodStopping { until: at(NIGHT + 9) }));
-    becomes(&mut seen, PodUid(8), PodPhase::Starting { gives_up_at: at(NIGHT + 17) });
-    assert_eq!(step(&goal, &seen, NIGHT + 8), Step::Wait(WaitingOn::Start { until: at(NIGHT + 17) }));
-    becomes(&mut seen, PodUid(8), PodPhase::Up);
-    seen.verdict = Verification::Pending { until: at(NIGHT + 10) };
-    assert_eq!(step(&goal, &seen, NIGHT + 9), Step::Wait(WaitingOn::Proof { until: at(NIGHT + 10) }));
-    seen.verdict = Verification::Passed;
-    assert_eq!(step(&goal, &seen, NIGHT + 10), Step::EndRestart);
-    seen.facts.restarted = None;
-    assert_eq!(step(&goal, &seen, NIGHT + 10), Step::Settled);
+    becomes(&mut observation, POD, PodPhase::Stopping { overdue_at: at(NIGHT + 9) });
+    assert_eq!(step(&goal, &observation, NIGHT + 7), Step::Wait(WaitingOn::PodStopping { until: at(NIGHT + 9) }));
+    becomes(&mut observation, PodUid(8), PodPhase::Starting { deadline: at(NIGHT + 17) });
+    assert_eq!(step(&goal, &observation, NIGHT + 8), Step::Wait(WaitingOn::Start { until: at(NIGHT + 17) }));
+    becomes(&mut observation, PodUid(8), PodPhase::Up);
+    observation.verification = Verification::Pending { until: at(NIGHT + 10) };
+    assert_eq!(step(&goal, &observation, NIGHT + 9), Step::Wait(WaitingOn::Verification { until: at(NIGHT + 10) }));
+    observation.verification = Verification::Passed;
+    assert_eq!(step(&goal, &observation, NIGHT + 10), Step::EndRestart);
+    observation.facts.restarted = None;
+    assert_eq!(step(&goal, &observation, NIGHT + 10), Step::UpToDate);
 }
 
 #[test]
 fn server_that_fails_to_restart_is_not_rolled_back() {
-    let mut seen = lobby();
-    seen.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
-    for (life, verdict) in [
-        (PodPhase::Starting { gives_up_at: at(NIGHT + 17) }, Verification::Pending { until: at(NIGHT + 20) }),
+    let mut observation = lobby();
+    observation.facts.restarted = Some(RestartStarted { due: at(NIGHT), pod: POD });
+    for (phase, verification) in [
+        (PodPhase::Starting { deadline: at(NIGHT + 17) }, Verification::Pending { until: at(NIGHT + 20) }),
         (PodPhase::Down, Verification::Failed),
     ] {
-        seen.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), life });
-        seen.verdict = verdict;
-        assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::Wait(WaitingOn::ServerDown));
+        observation.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), phase });
+        observation.verification = verification;
+        assert_eq!(step(&stable_goal(), &observation, NIGHT + 20), Step::Wait(WaitingOn::ServerDown));
     }
-    seen.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), life: PodPhase::Up });
-    assert_eq!(step(&settled_goal(), &seen, NIGHT + 20), Step::EndRestart, "up and worse: kept, and told");
+    observation.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), phase: PodPhase::Up });
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 20), Step::EndRestart, "up and worse: kept, and told");
 }
 
 #[test]
@@ -89,24 +90,27 @@ fn restart_yields_to_update_that_may_begin_now() {
     let in_its_window = Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 100) };
     let update = Disruption::Update { goal: NEW, window_opened_at: at(NIGHT - 10) };
     let both = next_step(&goal, &lobby(), in_its_window, at(NIGHT));
-    assert!(matches!(both, Step::Announce { act, .. } if act == update));
-    assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Announce { act, .. } if act == ACT), "only the restart");
-    let delete = step(&goal, &told(lobby()), NIGHT + 6);
+    assert!(matches!(both, Step::Announce { disruption, .. } if disruption == update));
+    assert!(
+        matches!(step(&goal, &lobby(), NIGHT), Step::Announce { disruption, .. } if disruption == DISRUPTION),
+        "only the restart"
+    );
+    let delete = step(&goal, &with_announcement(lobby()), NIGHT + 6);
     assert!(matches!(delete, Step::Restart { pod: POD, .. }), "no template is written: {delete:?}");
     // The window opens while players count down for the restart.
-    let both = next_step(&goal, &told(lobby()), in_its_window, at(NIGHT + 6));
-    assert!(matches!(both, Step::Announce { act, .. } if act == update));
+    let both = next_step(&goal, &with_announcement(lobby()), in_its_window, at(NIGHT + 6));
+    assert!(matches!(both, Step::Announce { disruption, .. } if disruption == update));
 }
 
 #[test]
 fn restart_yields_to_update_certain_in_same_night() {
-    let gives_way_until = at(NIGHT + 360);
-    let goal = Goal { restart: Some(RestartDue { gives_way_until, ..restart() }), ..GOAL };
+    let yields_until = at(NIGHT + 360);
+    let goal = Goal { restart: Some(RestartDue { yields_until, ..restart() }), ..GOAL };
     let opening = |minute| Gate::Shut { opens: Some(at(minute)) };
-    let answer = |goal: &Goal, seen: &Observation, gate| next_step(goal, seen, gate, at(NIGHT));
-    let waits = Step::Wait(WaitingOn::Window { opens: Some(gives_way_until) });
+    let answer = |goal: &Goal, observation: &Observation, gate| next_step(goal, observation, gate, at(NIGHT));
+    let waits = Step::Wait(WaitingOn::Window { opens: Some(yields_until) });
     assert_eq!(answer(&goal, &lobby(), opening(NIGHT + 360)), waits);
-    let begins = |step: Step| matches!(step, Step::Announce { act, .. } if act == ACT);
+    let begins = |step: Step| matches!(step, Step::Announce { disruption, .. } if disruption == DISRUPTION);
     assert!(begins(answer(&goal, &lobby(), opening(NIGHT + 361))), "another night");
     assert!(begins(answer(&goal, &lobby(), Gate::Shut { opens: None })), "approval, `follows` or a loop of crashes");
     let deadline = SignedDuration::from_mins(20);
@@ -115,68 +119,72 @@ fn restart_yields_to_update_certain_in_same_night() {
     let unready = [
         Observation { staged: false, ..lobby() },
         Observation { images: ImagesOnNode::Failed, ..lobby() },
-        Observation { images: ImagesOnNode::OnTheirWay, ..lobby() },
+        Observation { images: ImagesOnNode::Pulling, ..lobby() },
     ];
-    for seen in unready {
-        assert!(begins(answer(&goal, &seen, opening(NIGHT + 360))), "{seen:?}");
+    for observation in unready {
+        assert!(begins(answer(&goal, &observation, opening(NIGHT + 360))), "{observation:?}");
     }
     // An announced restart happens.
-    let told = next_step(&goal, &told(lobby()), opening(NIGHT + 360), at(NIGHT + 6));
-    assert!(matches!(told, Step::Restart { .. }), "{told:?}");
+    let restarted = next_step(&goal, &with_announcement(lobby()), opening(NIGHT + 360), at(NIGHT + 6));
+    assert!(matches!(restarted, Step::Restart { .. }), "{restarted:?}");
 }
 
 #[test]
 fn failed_or_blocked_update_does_not_block_restart() {
     let goal = Goal { restart: Some(restart()), ..GOAL };
-    let mut seen = told(lobby());
-    seen.facts.failed = vec![NEW];
-    assert!(matches!(step(&goal, &seen, NIGHT + 6), Step::Restart { .. }));
-    let mut seen = told(lobby());
-    seen.world.floor = DataVersion(3);
-    assert!(matches!(step(&goal, &seen, NIGHT + 6), Step::Restart { .. }));
+    let mut observation = with_announcement(lobby());
+    observation.facts.failed = vec![NEW];
+    assert!(matches!(step(&goal, &observation, NIGHT + 6), Step::Restart { .. }));
+    let mut observation = with_announcement(lobby());
+    observation.world.floor = DataVersion(3);
+    assert!(matches!(step(&goal, &observation, NIGHT + 6), Step::Restart { .. }));
 }
 
 #[test]
 fn restart_is_skipped_unless_countdown_ends_in_time() {
     let until = NIGHT + 30;
     let just = at(until) - LATEST_START - GOAL.notice;
-    let answer = |seen: &Observation, now| next_step(&settled_goal(), seen, shut(), now);
+    let answer = |observation: &Observation, now| next_step(&stable_goal(), observation, shut(), now);
     assert!(matches!(answer(&lobby(), just), Step::Announce { .. }));
-    assert_eq!(answer(&lobby(), just + SignedDuration::from_secs(1)), Step::Settled);
-    let mut seen = lobby();
-    seen.facts.announced = Some(Announced { act: ACT, pod: POD, ends: at(until - 2) });
-    seen.facts.saved = Some(SavedWorld { act: ACT, pod: POD, at: at(until - 2), confirmed: true });
-    assert!(matches!(answer(&seen, at(until) - LATEST_START), Step::Restart { .. }));
+    assert_eq!(answer(&lobby(), just + SignedDuration::from_secs(1)), Step::UpToDate);
+    let mut observation = lobby();
+    observation.facts.announced = Some(Announced { act: DISRUPTION, pod: POD, ends: at(until - 2) });
+    observation.facts.saved = Some(SavedWorld { act: DISRUPTION, pod: POD, at: at(until - 2), confirmed: true });
+    assert!(matches!(answer(&observation, at(until) - LATEST_START), Step::Restart { .. }));
     let late = at(until - 1) + SignedDuration::from_secs(1);
-    assert_eq!(answer(&seen, late), call_off(ACT, late), "players are told that it does not come");
-    seen.facts = lobby().facts;
-    assert_eq!(answer(&seen, late), Step::Settled);
+    assert_eq!(answer(&observation, late), cancellation(DISRUPTION, late), "players are told that it does not come");
+    observation.facts = lobby().facts;
+    assert_eq!(answer(&observation, late), Step::UpToDate);
 }
 
 #[test]
 fn restart_uses_own_policy_and_deadline_from_its_instant() {
     let deadline = SignedDuration::from_mins(20);
     let wait = RestartDue { policy: PlayerPolicy::WaitForEmpty { deadline }, ..restart() };
-    let goal = Goal { restart: Some(wait), ..settled_goal() };
+    let goal = Goal { restart: Some(wait), ..stable_goal() };
     assert_eq!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 20) }));
     assert!(matches!(step(&goal, &lobby(), NIGHT + 20), Step::Announce { .. }));
-    let ignore = Goal { restart: Some(RestartDue { policy: PlayerPolicy::Ignore, ..restart() }), ..settled_goal() };
+    let ignore = Goal { restart: Some(RestartDue { policy: PlayerPolicy::Ignore, ..restart() }), ..stable_goal() };
     assert!(matches!(step(&ignore, &lobby(), NIGHT), Step::Restart { .. }));
 }
 
 #[test]
 fn only_if_empty_restart_is_skipped_while_players_stay() {
-    let goal = Goal { restart: Some(RestartDue { only_empty: true, ..restart() }), ..settled_goal() };
+    let goal = Goal { restart: Some(RestartDue { only_empty: true, ..restart() }), ..stable_goal() };
     let silent = Players::Unknown { since: at(NIGHT - 60) };
     for players in [Players::Some(1), silent] {
-        let seen = Observation { players, ..lobby() };
-        assert_eq!(step(&goal, &seen, NIGHT), Step::Wait(WaitingOn::Players { until: at(NIGHT + 30) }), "{players:?}");
-        assert_eq!(step(&goal, &seen, NIGHT + 30), Step::Settled);
+        let observation = Observation { players, ..lobby() };
+        assert_eq!(
+            step(&goal, &observation, NIGHT),
+            Step::Wait(WaitingOn::Players { until: at(NIGHT + 30) }),
+            "{players:?}"
+        );
+        assert_eq!(step(&goal, &observation, NIGHT + 30), Step::UpToDate);
     }
     let empty = Observation { players: Players::Nobody, ..lobby() };
     assert!(matches!(step(&goal, &empty, NIGHT), Step::Announce { notice, .. } if notice == GOAL.empty_notice));
     let ignore = RestartDue { only_empty: true, policy: PlayerPolicy::Ignore, ..restart() };
-    let goal = Goal { restart: Some(ignore), ..settled_goal() };
+    let goal = Goal { restart: Some(ignore), ..stable_goal() };
     assert!(matches!(step(&goal, &lobby(), NIGHT), Step::Wait(WaitingOn::Players { .. })));
 }
 
@@ -189,27 +197,33 @@ fn restart_requires_stable_running_server_behind_closed_partition() {
         Some(PodPhase::Up),
         Some(PodPhase::Down),
         Some(PodPhase::Refused),
-        Some(PodPhase::Starting { gives_up_at: at(NIGHT) }),
-        Some(PodPhase::Stopping { lost_at: at(NIGHT) }),
+        Some(PodPhase::Starting { deadline: at(NIGHT) }),
+        Some(PodPhase::Stopping { overdue_at: at(NIGHT) }),
     ];
     let mut restarts = 0;
     for template in revisions {
         for current in revisions {
-            for door in [Partition::Closed, Partition::Open] {
-                for life in lives {
+            for partition in [Partition::Closed, Partition::Open] {
+                for phase in lives {
                     for runs in revisions {
                         for pod in [POD, PodUid(8)] {
-                            let set = Some(StatefulSetView { template, current, update: template, door, ..SET });
+                            let stateful_set = Some(StatefulSetView {
+                                template,
+                                current,
+                                update: template,
+                                partition,
+                                ..STATEFUL_SET
+                            });
                             let pod =
-                                life.map(|life| PodView { uid: pod, revision: runs, world: DataVersion(1), life });
-                            let seen = Observation { set, pod, ..told(lobby()) };
-                            let step = step(&Goal { restart: Some(restart()), ..GOAL }, &seen, NIGHT + 6);
+                                phase.map(|phase| PodView { uid: pod, revision: runs, world: DataVersion(1), phase });
+                            let observation = Observation { stateful_set, pod, ..with_announcement(lobby()) };
+                            let step = step(&Goal { restart: Some(restart()), ..GOAL }, &observation, NIGHT + 6);
                             if !matches!(step, Step::Restart { .. }) {
                                 continue;
                             }
                             restarts += 1;
-                            assert_eq!((template, current, door, runs), (OLD, OLD, Partition::Closed, OLD));
-                            assert_eq!((life, pod.unwrap().uid), (Some(PodPhase::Up), POD), "told and saved");
+                            assert_eq!((template, current, partition, runs), (OLD, OLD, Partition::Closed, OLD));
+                            assert_eq!((phase, pod.unwrap().uid), (Some(PodPhase::Up), POD), "told and saved");
                         }
                     }
                 }
@@ -221,55 +235,57 @@ fn restart_requires_stable_running_server_behind_closed_partition() {
 
 #[test]
 fn server_down_is_restarted_only_for_named_backup() {
-    let not_after = at(NIGHT) + DECISION_COUNTS;
-    let delete = |unasked| Step::Restart { due: at(NIGHT), pod: POD, unasked, not_after };
-    let seen = |life, copy_asked, players| Observation {
-        pod: lobby().pod.map(|pod| PodView { life, ..pod }),
-        copy_asked,
+    let not_after = at(NIGHT) + DECISION_VALID_FOR;
+    let delete = |unasked| Step::Restart { due: at(NIGHT), pod: POD, agent_unreachable: unasked, not_after };
+    let observation = |phase, user_restore_requested, players| Observation {
+        pod: lobby().pod.map(|pod| PodView { phase, ..pod }),
+        user_restore_requested,
         players,
         ..lobby()
     };
-    let starting = PodPhase::Starting { gives_up_at: at(NIGHT) };
-    for life in [PodPhase::Down, starting] {
-        let next = |copy_asked, players| step(&settled_goal(), &seen(life, copy_asked, players), NIGHT);
-        assert_eq!(next(true, Players::Nobody), delete(false), "{life:?}: nobody is on, so nobody is told");
-        assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{life:?}: the clock alone");
+    let starting = PodPhase::Starting { deadline: at(NIGHT) };
+    for phase in [PodPhase::Down, starting] {
+        let next = |user_restore_requested, players| {
+            step(&stable_goal(), &observation(phase, user_restore_requested, players), NIGHT)
+        };
+        assert_eq!(next(true, Players::Nobody), delete(false), "{phase:?}: nobody is on, so nobody is told");
+        assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{phase:?}: the clock alone");
         let since = at(NIGHT - 1);
-        let until = since + GOAL.patience;
-        assert_eq!(next(true, Players::Unknown { since }), Step::Wait(WaitingOn::Agent { until }), "{life:?}");
-        assert_eq!(next(true, Players::Unknown { since: at(NIGHT - 60) }), delete(true), "{life:?}");
+        let until = since + GOAL.stop_timeout;
+        assert_eq!(next(true, Players::Unknown { since }), Step::Wait(WaitingOn::Agent { until }), "{phase:?}");
+        assert_eq!(next(true, Players::Unknown { since: at(NIGHT - 60) }), delete(true), "{phase:?}");
         // Too late for the request.
-        let late = step(&settled_goal(), &seen(life, true, Players::Nobody), NIGHT + 30);
-        assert_eq!(late, Step::Wait(WaitingOn::ServerDown), "{life:?}");
-        let other = next_step(&GOAL, &seen(life, true, Players::Nobody), shut(), at(NIGHT));
-        assert_eq!(other, Step::Wait(WaitingOn::ServerDown), "{life:?}: no restart is due");
+        let late = step(&stable_goal(), &observation(phase, true, Players::Nobody), NIGHT + 30);
+        assert_eq!(late, Step::Wait(WaitingOn::ServerDown), "{phase:?}");
+        let other = next_step(&GOAL, &observation(phase, true, Players::Nobody), shut(), at(NIGHT));
+        assert_eq!(other, Step::Wait(WaitingOn::ServerDown), "{phase:?}: no restart is due");
     }
     // A different pod was expected to start after a restart: its verification is not awaited.
-    let mut again = seen(PodPhase::Down, true, Players::Nobody);
+    let mut again = observation(PodPhase::Down, true, Players::Nobody);
     again.facts.restarted = Some(RestartStarted { due: at(NIGHT - 10), pod: PodUid(6) });
-    for verdict in [Verification::Pending { until: at(NIGHT + 9) }, Verification::Failed] {
-        let again = Observation { verdict, ..again.clone() };
-        assert_eq!(step(&settled_goal(), &again, NIGHT), delete(false));
+    for verification in [Verification::Pending { until: at(NIGHT + 9) }, Verification::Failed] {
+        let again = Observation { verification, ..again.clone() };
+        assert_eq!(step(&stable_goal(), &again, NIGHT), delete(false));
     }
     let until = at(NIGHT + 1);
-    let in_time = seen(PodPhase::Starting { gives_up_at: until }, true, Players::Nobody);
-    assert_eq!(step(&settled_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
+    let in_time = observation(PodPhase::Starting { deadline: until }, true, Players::Nobody);
+    assert_eq!(step(&stable_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
     // A template that a user wrote is reverted first.
-    let mut edited = seen(PodPhase::Down, true, Players::Nobody);
-    edited.set = Some(StatefulSetView { template: NEW, ..SET });
-    assert!(matches!(step(&settled_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
+    let mut edited = observation(PodPhase::Down, true, Players::Nobody);
+    edited.stateful_set = Some(StatefulSetView { template: NEW, ..STATEFUL_SET });
+    assert!(matches!(step(&stable_goal(), &edited, NIGHT), Step::Restore { revision: OLD, .. }));
 }
 
 #[test]
 fn missing_files_block_restart_for_one_night_only() {
     let unstaged = Observation { staged: false, ..lobby() };
-    let of = |gives_way_until: i64| RestartDue { gives_way_until: at(gives_way_until), ..restart() };
+    let of = |yields_until: i64| RestartDue { yields_until: at(yields_until), ..restart() };
     let step = |restart: RestartDue| {
-        next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, opening_now(), at(NIGHT + 1))
+        next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, open_gate(), at(NIGHT + 1))
     };
     assert_eq!(step(of(NIGHT + 360)), Step::Stage);
     // The instant before was already left out.
-    assert!(matches!(step(of(NIGHT)), Step::Announce { act: Disruption::Restart { .. }, .. }));
+    assert!(matches!(step(of(NIGHT)), Step::Announce { disruption: Disruption::Restart { .. }, .. }));
     // A restart that waits for players does not delay the staging.
     assert_eq!(step(RestartDue { only_empty: true, ..of(NIGHT) }), Step::Stage);
     let deadline = SignedDuration::from_hours(3);
@@ -277,6 +293,6 @@ fn missing_files_block_restart_for_one_night_only() {
 }
 
 /// A window that is open in that night.
-fn opening_now() -> Gate {
+fn open_gate() -> Gate {
     Gate::Open { opened_at: at(NIGHT - 10), until: at(NIGHT + 120) }
 }

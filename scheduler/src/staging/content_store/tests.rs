@@ -38,7 +38,7 @@ fn receive(store: &ContentStore, file: &File, content: &[u8]) -> Result<(), Erro
     for piece in content.chunks(7) {
         incoming.write(piece)?;
     }
-    incoming.keep()
+    incoming.commit()
 }
 
 fn everything(store: &ContentStore) -> Vec<String> {
@@ -98,7 +98,7 @@ fn truncated_file_is_detected_and_requested_again() {
     receive(&store, &set.server, &content).unwrap();
     store.mark_staged(&set).unwrap();
     assert_eq!(store.staged(None).unwrap(), std::slice::from_ref(&set.lock));
-    let stored = store.volume.stored(&Hash::parse(&set.server.hash).unwrap());
+    let stored = store.volume.stored_path(&Hash::parse(&set.server.hash).unwrap());
     fs::write(&stored, &content[..10]).unwrap();
     assert_eq!(store.staged(None).unwrap(), Vec::<String>::new());
     assert_eq!(store.missing(&set, &mut HashCache::default()).unwrap(), std::slice::from_ref(&set.server));
@@ -119,7 +119,7 @@ fn stored_file_is_not_fetched() {
 #[test]
 fn store_never_fills_the_volume() {
     let (_directory, store) = store();
-    let free = store.free().unwrap();
+    let free = store.free_bytes().unwrap();
     let huge = File { size: Some(free), ..set('a', b"").server };
     assert!(matches!(store.check_space(std::slice::from_ref(&huge)), Err(Error::Full { .. })));
     assert!(matches!(store.check_space(&[File { size: Some(u64::MAX), ..huge.clone() }]), Err(Error::Full { .. })));
@@ -175,16 +175,16 @@ fn run_all(store: &ContentStore, locks: &str) -> Vec<FileSet> {
         }
         store.mark_staged(&set).unwrap();
         swap(&store.volume, &set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap();
-        store.note_run().unwrap();
+        store.record_run().unwrap();
         store.prune().unwrap();
         sets.push(set);
     }
     sets
 }
 
-fn whole(store: &ContentStore, sets: &[FileSet]) -> String {
-    let lies_here = |set: &&FileSet| store.missing(set, &mut HashCache::default()).unwrap().is_empty();
-    sets.iter().filter(lies_here).map(|set| set.lock.chars().next().unwrap()).collect()
+fn complete_sets(store: &ContentStore, sets: &[FileSet]) -> String {
+    let is_complete = |set: &&FileSet| store.missing(set, &mut HashCache::default()).unwrap().is_empty();
+    sets.iter().filter(is_complete).map(|set| set.lock.chars().next().unwrap()).collect()
 }
 
 #[test]
@@ -192,15 +192,15 @@ fn files_of_last_five_locks_survive_next_staging() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcdefg1");
     // `a` and `b` ran too long ago. A file is linked back into the store only for the current lock.
-    assert_eq!(whole(&store, &sets), "cdefg1");
+    assert_eq!(complete_sets(&store, &sets), "cdefg1");
     store.mark_staged(&sets[2]).unwrap();
     let lately = [sets[7].lock.clone(), sets[6].lock.clone()];
     assert_eq!(store.staged(None).unwrap(), lately, "those that may be needed");
-    let and_asked = [&sets[7], &sets[2], &sets[6]].map(|set| set.lock.clone());
-    assert_eq!(store.staged(Some(&sets[2].lock)).unwrap(), and_asked, "a person asked for `c`");
+    let with_requested = [&sets[7], &sets[2], &sets[6]].map(|set| set.lock.clone());
+    assert_eq!(store.staged(Some(&sets[2].lock)).unwrap(), with_requested, "a person asked for `c`");
     let again = run_all(&store, "d");
-    assert_eq!(whole(&store, &again), "d");
-    assert_eq!(whole(&store, &sets), "cdefg1", "one that runs again takes no second place");
+    assert_eq!(complete_sets(&store, &again), "d");
+    assert_eq!(complete_sets(&store, &sets), "cdefg1", "one that runs again takes no second place");
 }
 
 #[test]
@@ -212,18 +212,18 @@ fn cleanup_for_space_removes_oldest_but_never_rollback_lock() {
     let two = jar_of(&sets[0]) + 1;
     assert_eq!(store.oldest(two, None).unwrap().unwrap(), [sets[0].lock.clone(), sets[1].lock.clone()]);
     assert_eq!(store.oldest(u64::MAX, None).unwrap(), None);
-    let coming = store.oldest(two, Some(&sets[0])).unwrap().unwrap();
-    assert_eq!(coming, [sets[1].lock.clone(), sets[2].lock.clone()], "never the one that is on its way");
+    let incoming = store.oldest(two, Some(&sets[0])).unwrap().unwrap();
+    assert_eq!(incoming, [sets[1].lock.clone(), sets[2].lock.clone()], "never the one that is on its way");
 
     let huge = File { size: Some(u64::MAX), ..sets[5].server.clone() };
-    assert!(matches!(store.make_room(&sets[5], &[huge]), Err(Error::Full { .. })));
-    assert_eq!(whole(&store, &sets), "abcdef", "nothing goes for what cannot come anyway");
+    assert!(matches!(store.free_space_for(&sets[5], &[huge]), Err(Error::Full { .. })));
+    assert_eq!(complete_sets(&store, &sets), "abcdef", "nothing goes for what cannot come anyway");
 
-    assert_eq!(store.thin_out_to(two).unwrap().len(), 2);
-    assert_eq!(whole(&store, &sets), "cdef");
-    assert_eq!(store.thin_out_to(u64::MAX).unwrap().len(), 2);
-    assert_eq!(whole(&store, &sets), "ef", "what runs, and what ran before it");
-    assert_eq!(store.thin_out_to(u64::MAX).unwrap(), Vec::<String>::new());
+    assert_eq!(store.prune_to_free(two).unwrap().len(), 2);
+    assert_eq!(complete_sets(&store, &sets), "cdef");
+    assert_eq!(store.prune_to_free(u64::MAX).unwrap().len(), 2);
+    assert_eq!(complete_sets(&store, &sets), "ef", "what runs, and what ran before it");
+    assert_eq!(store.prune_to_free(u64::MAX).unwrap(), Vec::<String>::new());
 }
 
 #[test]
@@ -232,13 +232,13 @@ fn cleanup_for_space_keeps_files_of_lock_being_staged() {
     let sets = run_all(&store, "abcd");
     let content = jar(&[("n", "new")]);
     let old = File { path: "cache/old.jar".into(), ..sets[0].server.clone() };
-    let coming = FileSet { support: vec![old], ..set('9', &content) };
-    receive(&store, &coming.server, &content).unwrap();
-    let going = store.oldest(1, Some(&coming)).unwrap().unwrap();
-    assert_eq!(going, [sets[0].lock.clone(), sets[1].lock.clone()], "the JAR of `a` is needed, so that of `b` goes");
-    store.forget(&going, Some(&coming)).unwrap();
-    assert_eq!(store.missing(&coming, &mut HashCache::default()).unwrap(), vec![], "it has no record yet");
-    assert_eq!(whole(&store, &sets), "acd");
+    let incoming = FileSet { support: vec![old], ..set('9', &content) };
+    receive(&store, &incoming.server, &content).unwrap();
+    let removed = store.oldest(1, Some(&incoming)).unwrap().unwrap();
+    assert_eq!(removed, [sets[0].lock.clone(), sets[1].lock.clone()], "the JAR of `a` is needed, so that of `b` goes");
+    store.remove_sets(&removed, Some(&incoming)).unwrap();
+    assert_eq!(store.missing(&incoming, &mut HashCache::default()).unwrap(), vec![], "it has no record yet");
+    assert_eq!(complete_sets(&store, &sets), "acd");
     assert!(!store.staged(Some(&sets[1].lock)).unwrap().contains(&sets[1].lock), "nobody believes that `b` is kept");
     let runs_and_before = [sets[2].lock.clone(), sets[3].lock.clone()];
     assert_eq!(store.staged(None).unwrap(), runs_and_before);
@@ -260,7 +260,7 @@ fn failed_write_names_the_file_and_second_try_succeeds() {
     let mut incoming = store.receive(&file).unwrap();
     incoming.write(content).unwrap();
     fs::remove_dir_all(&beginning).unwrap();
-    let refused = incoming.keep().unwrap_err().to_string();
+    let refused = incoming.commit().unwrap_err().to_string();
     assert_eq!(refused, format!("could not keep `{}` in the store on the volume", file.path));
     assert_eq!(everything(&store), [""; 0]);
 

@@ -14,9 +14,9 @@ use super::FsHook;
 
 /// Allows `left` operations, refuses the next one, and allows all others.
 pub(crate) struct FaultyFs {
-    left: Option<usize>,
-    with: Errno,
-    refused: InjectedFault,
+    remaining: Option<usize>,
+    errno: Errno,
+    fault: InjectedFault,
 }
 
 /// The refused operation, if any.
@@ -25,21 +25,21 @@ pub(crate) struct InjectedFault(Rc<RefCell<Option<(&'static str, PathBuf)>>>);
 
 impl FaultyFs {
     /// A disk that returns `with` once, and the record of it.
-    pub(crate) fn after(left: usize, with: Errno) -> (Self, InjectedFault) {
+    pub(crate) fn fail_after(left: usize, with: Errno) -> (Self, InjectedFault) {
         let refused = InjectedFault::default();
-        (Self { left: Some(left), with, refused: refused.clone() }, refused)
+        (Self { remaining: Some(left), errno: with, fault: refused.clone() }, refused)
     }
 }
 
 impl FsHook for FaultyFs {
-    fn before(&mut self, what: &'static str, path: &Path) -> io::Result<()> {
-        let Some(left) = self.left else { return Ok(()) };
-        self.left = left.checked_sub(1);
-        if self.left.is_some() {
+    fn before_operation(&mut self, operation: &'static str, path: &Path) -> io::Result<()> {
+        let Some(left) = self.remaining else { return Ok(()) };
+        self.remaining = left.checked_sub(1);
+        if self.remaining.is_some() {
             return Ok(());
         }
-        *self.refused.0.borrow_mut() = Some((what, path.to_owned()));
-        Err(self.with.into())
+        *self.fault.0.borrow_mut() = Some((operation, path.to_owned()));
+        Err(self.errno.into())
     }
 }
 
@@ -50,19 +50,26 @@ impl InjectedFault {
     }
 
     /// The refused operation, for messages.
-    pub(crate) fn what(&self) -> String {
-        self.0.borrow().as_ref().map_or_else(String::new, |(what, path)| format!("{what} `{}`", path.display()))
+    pub(crate) fn operation(&self) -> String {
+        self.0
+            .borrow()
+            .as_ref()
+            .map_or_else(String::new, |(operation, path)| format!("{operation} `{}`", path.display()))
     }
 
     /// Asserts that this text names the file and the error of the disk.
-    pub(crate) fn assert_told(&self, told: &str, with: Errno) {
+    pub(crate) fn assert_reported(&self, text: &str, with: Errno) {
         let path = self.0.borrow().as_ref().map(|(_, path)| path.display().to_string()).unwrap();
-        assert!(told.contains(&path) && told.contains(&io::Error::from(with).to_string()), "{}: {told}", self.what());
+        assert!(
+            text.contains(&path) && text.contains(&io::Error::from(with).to_string()),
+            "{}: {text}",
+            self.operation()
+        );
     }
 }
 
 /// An error with all its causes, as it is logged.
-pub(crate) fn told(error: &(dyn Error + 'static)) -> String {
+pub(crate) fn error_text(error: &(dyn Error + 'static)) -> String {
     let causes = std::iter::successors(Some(error), |error| (*error).source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -14,8 +14,8 @@ use super::*;
 use crate::protocol::File;
 
 mod failing;
-mod foreign;
-mod power;
+mod power_loss;
+mod unmanaged_jars;
 
 /// Allows `left` operations and then fails all others, as a crash would.
 struct Crash {
@@ -23,7 +23,7 @@ struct Crash {
 }
 
 impl FsHook for Crash {
-    fn before(&mut self, _what: &'static str, _path: &Path) -> io::Result<()> {
+    fn before_operation(&mut self, _operation: &'static str, _path: &Path) -> io::Result<()> {
         match self.left.checked_sub(1) {
             Some(left) => self.left = left,
             None => return Err(io::Error::other("the power went")),
@@ -62,14 +62,14 @@ impl Server {
             .collect()
     }
 
-    fn replaced(&self) -> BTreeMap<String, Vec<u8>> {
-        let entries = fs::read_dir(self.volume.replaced_dir()).into_iter().flatten().map(Result::unwrap);
+    fn displaced(&self) -> BTreeMap<String, Vec<u8>> {
+        let entries = fs::read_dir(self.volume.displaced_jars_dir()).into_iter().flatten().map(Result::unwrap);
         entries.map(|entry| (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap())).collect()
     }
 
     /// The displaced JARs in the agent's report: file and new path.
-    fn told(&self) -> Vec<(String, String)> {
-        displaced_jars::replaced(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
+    fn reported(&self) -> Vec<(String, String)> {
+        displaced_jars::displaced_jars(&self.volume).into_iter().map(|jar| (jar.file, jar.place)).collect()
     }
 
     fn swap(&self, set: &FileSet) -> SwapReport {
@@ -78,10 +78,10 @@ impl Server {
 
     fn store(&self, set: &FileSet, contents: &[&[u8]]) {
         // Does not use `receive`, which syncs to disk, because these tests do this some thousand times.
-        for (file, content) in all(set).zip(contents) {
+        for (file, content) in all_files(set).zip(contents) {
             let hash = Hash::parse(&file.hash).unwrap();
-            fs::create_dir_all(self.volume.store_of(&hash)).unwrap();
-            fs::write(self.volume.stored(&hash), content).unwrap();
+            fs::create_dir_all(self.volume.store_subdir(&hash)).unwrap();
+            fs::write(self.volume.stored_path(&hash), content).unwrap();
         }
         assert_eq!(ContentStore::new(self.volume.clone()).missing(set, &mut HashCache::default()).unwrap(), vec![]);
     }
@@ -132,7 +132,7 @@ impl Set {
     }
 
     fn by_path(&self) -> BTreeMap<String, Vec<u8>> {
-        all(&self.files).map(|file| file.path.clone()).zip(self.contents.clone()).collect()
+        all_files(&self.files).map(|file| file.path.clone()).zip(self.contents.clone()).collect()
     }
 }
 
@@ -165,7 +165,7 @@ fn new() -> Set {
 
 /// Unmanaged files: a JAR unrelated to the lock, one at a path of the new version set, one that declares a name in it, and files that are no
 /// JARs.
-fn foreign() -> BTreeMap<String, Vec<u8>> {
+fn unmanaged() -> BTreeMap<String, Vec<u8>> {
     [
         ("plugins/ShopGUIPlus.jar", plugin_jar("ShopGUIPlus", "9")),
         ("plugins/broken.jar", b"no zip".to_vec()),
@@ -176,7 +176,7 @@ fn foreign() -> BTreeMap<String, Vec<u8>> {
     .into()
 }
 
-fn with(set: &Set, more: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
+fn merged(set: &Set, more: &BTreeMap<String, Vec<u8>>) -> BTreeMap<String, Vec<u8>> {
     set.by_path().into_iter().chain(more.clone()).collect()
 }
 
@@ -184,7 +184,7 @@ fn prepared() -> (Server, Set, Set) {
     let (server, old, new) = (Server::new(), old(), new());
     old.store_on(&server);
     new.store_on(&server);
-    for (path, content) in foreign() {
+    for (path, content) in unmanaged() {
         server.put(&path, &content);
     }
     (server, old, new)
@@ -195,27 +195,27 @@ fn swap_makes_directory_match_lock_and_keeps_unmanaged_files() {
     let (server, old, new) = prepared();
     let first = server.swap(&old.files);
     assert_eq!(first.placed.len(), 4);
-    assert_eq!(server.files(), with(&old, &foreign()));
+    assert_eq!(server.files(), merged(&old, &unmanaged()));
     let second = server.swap(&new.files);
     assert_eq!(
         second.removed,
         [".nightshift/server/paper-1.21.10-129.jar", "plugins/Claims-1.jar", "plugins/Leaves.jar"]
     );
-    assert_eq!(server.files(), with(&new, &foreign()));
+    assert_eq!(server.files(), merged(&new, &unmanaged()));
     let manifest = server.volume.manifest().unwrap().unwrap();
-    assert!(manifest.goes_back_to(&"a".repeat(64)));
+    assert!(manifest.is_rollback_to(&"a".repeat(64)));
     assert_eq!((manifest.lock, manifest.previous), ("b".repeat(64), Some("a".repeat(64))));
     server.swap(&old.files);
-    assert_eq!(server.files(), with(&old, &foreign()));
+    assert_eq!(server.files(), merged(&old, &unmanaged()));
     let manifest = server.volume.manifest().unwrap().unwrap();
     assert_eq!((manifest.previous.as_deref(), manifest.went_back), (Some("b".repeat(64).as_str()), true));
-    assert!(!manifest.goes_back_to(&"b".repeat(64)), "what was gone back from is tried again");
+    assert!(!manifest.is_rollback_to(&"b".repeat(64)), "what was gone back from is tried again");
     server.swap(&old.files);
     assert_eq!(server.volume.manifest().unwrap(), Some(manifest), "a second start of it changes nothing");
     server.swap(&new.files);
-    assert!(server.volume.manifest().unwrap().unwrap().goes_back_to(&"a".repeat(64)), "and gone back from once more");
+    assert!(server.volume.manifest().unwrap().unwrap().is_rollback_to(&"a".repeat(64)), "and gone back from once more");
     server.swap(&old.files);
-    assert_eq!(server.files(), with(&old, &foreign()));
+    assert_eq!(server.files(), merged(&old, &unmanaged()));
     assert!(!server.volume.journal_path().exists());
 }
 
@@ -231,25 +231,25 @@ fn swap_does_not_write_to_equal_directory() {
 }
 
 /// Each file belongs to one version set or the other. Without a journal all of them belong to the same one.
-fn assert_old_or_new(server: &Server, old: &Set, new: &Set, story: &str) {
-    let (before, after) = (with(old, &foreign()), with(new, &foreign()));
+fn assert_old_or_new(server: &Server, old: &Set, new: &Set, context: &str) {
+    let (before, after) = (merged(old, &unmanaged()), merged(new, &unmanaged()));
     for (path, content) in server.files().into_iter().filter(|(path, _)| !path.ends_with(".nightshift")) {
-        let known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
-        assert!(known, "{story} `{path}` is neither old nor new");
+        let is_known = before.get(&path) == Some(&content) || after.get(&path) == Some(&content);
+        assert!(is_known, "{context} `{path}` is neither old nor new");
     }
-    for (path, content) in foreign() {
-        assert_eq!(server.files().get(&path), Some(&content), "{story}");
+    for (path, content) in unmanaged() {
+        assert_eq!(server.files().get(&path), Some(&content), "{context}");
     }
-    assert!(server.files().contains_key("plugins/Warps.jar"), "old or new, but never absent, {story}");
+    assert!(server.files().contains_key("plugins/Warps.jar"), "old or new, but never absent, {context}");
     if server.volume.journal().unwrap().is_none() {
         let manifest = server.volume.manifest().unwrap().unwrap();
         let expected = if manifest.lock == old.files.lock { &before } else { &after };
-        assert_eq!(&server.files(), expected, "without a journal the directory is whole, {story}");
+        assert_eq!(&server.files(), expected, "without a journal the directory is whole, {context}");
     }
 }
 
 /// For each n, stops after n operations, checks the files, and continues to either version set.
-fn interrupt_everywhere(goes_back: bool, links: bool) {
+fn interrupt_everywhere(is_rollback: bool, links: bool) {
     for left in 0.. {
         let (server, old, new) = prepared();
         server.swap(&old.files);
@@ -259,12 +259,12 @@ fn interrupt_everywhere(goes_back: bool, links: bool) {
 
         assert_old_or_new(&server, &old, &new, &format!("after {left} operations"));
 
-        let goal = if goes_back { &old } else { &new };
+        let goal = if is_rollback { &old } else { &new };
         server.swap(&goal.files);
-        assert_eq!(server.files(), with(goal, &foreign()), "going on after {left} operations");
+        assert_eq!(server.files(), merged(goal, &unmanaged()), "going on after {left} operations");
         assert_eq!(server.volume.manifest().unwrap().unwrap().lock, goal.files.lock);
         assert!(!server.volume.journal_path().exists());
-        assert_eq!(server.replaced(), BTreeMap::new(), "nothing of ours is taken for somebody else's, {left}");
+        assert_eq!(server.displaced(), BTreeMap::new(), "nothing of ours is taken for somebody else's, {left}");
         if ended {
             assert!(left > 20, "only {left} operations: the test does not see them all");
             return;
@@ -300,7 +300,7 @@ fn swap_crashes_toward_two_goals_lose_no_file() {
             let _ =
                 swap(&server.volume, &third.files, &mut HashCache::default(), &mut Disk::new(Crash { left: second }));
             server.swap(&third.files);
-            assert_eq!(server.files(), with(&third, &foreign()), "{first} {second}");
+            assert_eq!(server.files(), merged(&third, &unmanaged()), "{first} {second}");
         }
     }
 }
@@ -325,12 +325,12 @@ fn swap_does_not_begin_with_incomplete_store() {
     let (server, old, new) = prepared();
     server.swap(&old.files);
     let claims = Hash::parse(&new.files.plugins[1].hash).unwrap();
-    let stored = server.volume.stored(&claims);
+    let stored = server.volume.stored_path(&claims);
     let whole = fs::read(&stored).unwrap();
     fs::write(&stored, &whole[..whole.len() - 1]).unwrap();
     let error = swap(&server.volume, &new.files, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap_err();
     assert!(matches!(&error, Error::NotStored { path } if *path == new.files.plugins[1].path), "{error:?}");
-    assert_eq!(server.files(), with(&old, &foreign()));
+    assert_eq!(server.files(), merged(&old, &unmanaged()));
 }
 
 #[test]
@@ -347,13 +347,13 @@ fn lock_with_path_outside_directory_or_inside_records_is_refused() {
         "plugins/a\nb.jar",
         "plugins/",
     ] {
-        assert!(server.volume.place(path).is_err(), "{path:?}");
+        assert!(server.volume.resolve_path(path).is_err(), "{path:?}");
     }
-    assert!(server.volume.place(".nightshift/server/paper.jar").is_ok());
+    assert!(server.volume.resolve_path(".nightshift/server/paper.jar").is_ok());
     let mut set = old().files;
     set.plugins[1].path = set.plugins[0].path.clone();
     let error = swap(&server.volume, &set, &mut HashCache::default(), &mut Disk::new(RealFs)).unwrap_err();
-    assert!(matches!(error, Error::Record(RecordError::Twice { .. })), "{error:?}");
+    assert!(matches!(error, Error::Record(RecordError::Duplicate { .. })), "{error:?}");
 }
 
 #[test]
@@ -366,8 +366,8 @@ fn modified_jar_is_requested_again_and_then_set_aside() {
     assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
     old.store_on(&server);
     server.swap(&old.files);
-    assert_eq!(server.files(), with(&old, &foreign()));
-    assert_eq!(server.replaced(), BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "mine"))]));
+    assert_eq!(server.files(), merged(&old, &unmanaged()));
+    assert_eq!(server.displaced(), BTreeMap::from([("Warps.jar".into(), plugin_jar("Warps", "mine"))]));
 }
 
 proptest! {
@@ -375,14 +375,14 @@ proptest! {
     /// Any sequence of version sets of a few plugins, with crashes in between, ends with the last one and all unmanaged files.
     #[test]
     fn any_swap_sequence_with_crashes_ends_with_last_lock(
-        walk in prop::collection::vec((prop::collection::btree_map(0_u8..4, 0_u8..3, 0..4), 0_usize..80), 1..6)
+        steps in prop::collection::vec((prop::collection::btree_map(0_u8..4, 0_u8..3, 0..4), 0_usize..80), 1..6)
     ) {
         let server = Server::new();
-        for (path, content) in foreign() {
+        for (path, content) in unmanaged() {
             server.put(&path, &content);
         }
         let mut last = None;
-        for (plugins, left) in walk {
+        for (plugins, left) in steps {
             let mut files = vec![(".nightshift/server/paper.jar".to_owned(), None, jar(&[("v", &format!("{plugins:?}"))]))];
             for (plugin, version) in &plugins {
                 let name = format!("P{plugin}");
@@ -399,7 +399,7 @@ proptest! {
         }
         let last = last.unwrap();
         server.swap(&last.files);
-        prop_assert_eq!(server.files(), with(&last, &foreign()));
-        prop_assert_eq!(server.replaced(), BTreeMap::new());
+        prop_assert_eq!(server.files(), merged(&last, &unmanaged()));
+        prop_assert_eq!(server.displaced(), BTreeMap::new());
     }
 }

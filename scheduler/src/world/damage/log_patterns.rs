@@ -6,10 +6,10 @@
 //! `Couldn't load chunk`) are not included, because a later read may succeed.
 
 /// How many characters of a line are kept.
-const LONGEST: usize = 200;
+const MAX_SHOWN_CHARS: usize = 200;
 
 /// The start of a message, and the text that follows the name of a file or chunk.
-const TELLING: [(&str, &str); 18] = [
+const DAMAGE_PATTERNS: [(&str, &str); 18] = [
     // `net.minecraft.world.level.chunk.storage.RegionFile`.
     ("Region file ", " has truncated header: "),
     ("Region file ", " has invalid sector at index: "),
@@ -42,17 +42,17 @@ const TELLING: [(&str, &str); 18] = [
 ];
 
 /// The message of a line of `logs/latest.log`, if it reports damage: `[12:00:07] [IO-Worker-3/WARN]: Region file …`.
-pub(super) fn telling(line: &str) -> Option<&str> {
+pub(super) fn damage_message(line: &str) -> Option<&str> {
     let (head, message) = line.split_once("]: ")?;
     let (_, level) = head.rsplit_once('/')?;
-    let tells =
+    let reports_damage =
         |(begins, behind): &(&str, &str)| message.strip_prefix(begins).is_some_and(|rest| rest.contains(behind));
-    (matches!(level, "WARN" | "ERROR") && TELLING.iter().any(tells)).then(|| message.trim_end())
+    (matches!(level, "WARN" | "ERROR") && DAMAGE_PATTERNS.iter().any(reports_damage)).then(|| message.trim_end())
 }
 
 /// The part of a message that can be displayed: its paths contain names that users chose.
-pub(super) fn shown(message: &str) -> String {
-    message.chars().filter(|c| !is_hidden(*c)).take(LONGEST).collect()
+pub(super) fn printable(message: &str) -> String {
+    message.chars().filter(|c| !is_hidden(*c)).take(MAX_SHOWN_CHARS).collect()
 }
 
 /// Whether the character moves the cursor or changes the text direction.
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     /// Lines as servers write them.
-    const REAL: [&str; 19] = [
+    const REAL_LINES: [&str; 19] = [
         "[13:45:36] [Paper RegionFile IO Thread/WARN]: Region file ./world/region/r.-1.0.mca has an invalid sector at index: 428; size has to be > 0",
         "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/entities/r.0.-3.mca has an invalid sector at index: 608; sector 45 is out of bounds",
         "[01:43:06] [IO-Worker-1/WARN]: Region file ./world/region/r.0.0.mca has invalid sector at index: 3; sector 1 overlaps with header",
@@ -89,11 +89,11 @@ mod tests {
 
     #[test]
     fn damage_lines_of_real_servers_are_recognized() {
-        for line in REAL {
-            assert_eq!(telling(line), Some(line.split_once("]: ").unwrap().1), "{line}");
+        for line in REAL_LINES {
+            assert_eq!(damage_message(line), Some(line.split_once("]: ").unwrap().1), "{line}");
         }
         assert_eq!(
-            telling("[1:1:1] [a/ERROR]: Chunk file at [3, 4] is missing level data, skipping\r"),
+            damage_message("[1:1:1] [a/ERROR]: Chunk file at [3, 4] is missing level data, skipping\r"),
             Some("Chunk file at [3, 4] is missing level data, skipping")
         );
     }
@@ -113,13 +113,13 @@ mod tests {
             "Chunk file at [3, 4] is missing level data, skipping",
             "",
         ] {
-            assert_eq!(telling(line), None, "{line}");
+            assert_eq!(damage_message(line), None, "{line}");
         }
     }
 
     #[test]
     fn damage_message_is_bounded_without_control_characters() {
-        assert_eq!(shown("Region file ./\u{1b}[2J\u{202e}w\n has"), "Region file ./[2Jw has");
-        assert_eq!(shown(&"é".repeat(LONGEST + 1)), "é".repeat(LONGEST));
+        assert_eq!(printable("Region file ./\u{1b}[2J\u{202e}w\n has"), "Region file ./[2Jw has");
+        assert_eq!(printable(&"é".repeat(MAX_SHOWN_CHARS + 1)), "é".repeat(MAX_SHOWN_CHARS));
     }
 }

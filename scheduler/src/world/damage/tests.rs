@@ -31,25 +31,25 @@ impl Server {
         Volume::new(self.directory.path())
     }
 
-    fn writes(&self, text: &str) {
+    fn append_log(&self, text: &str) {
         let path = self.directory.path().join("logs/latest.log");
         let mut log = fs::OpenOptions::new().create(true).append(true).open(path).unwrap();
         log.write_all(text.as_bytes()).unwrap();
     }
 
     /// Rotates the log, as at a start and at midnight. Some file systems give the next log the same inode.
-    fn begins_a_new_log(&self, first: &str) {
+    fn rotate_log(&self, first: &str) {
         fs::remove_file(self.directory.path().join("logs/latest.log")).unwrap();
-        self.writes(first);
+        self.append_log(first);
     }
 
     /// Sets the log's last write to this many hours after the first instant.
-    fn was_last_written_at(&self, hours: u64) {
+    fn set_log_age(&self, hours: u64) {
         let log = fs::File::options().write(true).open(self.directory.path().join("logs/latest.log")).unwrap();
         log.set_modified(UNIX_EPOCH + Duration::from_secs(1_000_000_000 + hours * 3600)).unwrap();
     }
 
-    fn agent(&self) -> DamageLog {
+    fn damage_log(&self) -> DamageLog {
         DamageLog::new(self.volume())
     }
 
@@ -61,75 +61,75 @@ impl Server {
 #[test]
 fn damage_record_is_written_from_first_damage_line_on() {
     let server = Server::new();
-    let mut agent = server.agent();
-    assert_eq!(agent.look(at(0)).unwrap(), None, "there is no log");
-    server.writes(START);
-    server.writes(CHAT);
-    assert_eq!(agent.look(at(1)).unwrap(), None);
+    let mut agent = server.damage_log();
+    assert_eq!(agent.scan(at(0)).unwrap(), None, "there is no log");
+    server.append_log(START);
+    server.append_log(CHAT);
+    assert_eq!(agent.scan(at(1)).unwrap(), None);
     assert!(!server.has_record());
-    server.writes(DAMAGE);
-    server.writes("java.lang.Throwable: null\n");
-    let told = agent.look(at(2)).unwrap().unwrap();
+    server.append_log(DAMAGE);
+    server.append_log("java.lang.Throwable: null\n");
+    let reported = agent.scan(at(2)).unwrap().unwrap();
     let first = "Chunk [1, 2] header is truncated: expected 4096 but read 0".to_owned();
-    assert_eq!(told, DamageTold { since: at(2), last: at(2), lines: 1, first });
-    server.writes("[12:09:00] [Server thread/ERROR]: Chunk [3, 4] header is truncated: expected 4096 but read 0\n");
-    let more = agent.look(at(3)).unwrap().unwrap();
-    assert_eq!(more, DamageTold { last: at(3), lines: 2, ..told });
-    assert_eq!(agent.look(at(4)).unwrap(), Some(more), "no line twice");
+    assert_eq!(reported, DamageReport { since: at(2), last: at(2), lines: 1, first });
+    server.append_log("[12:09:00] [Server thread/ERROR]: Chunk [3, 4] header is truncated: expected 4096 but read 0\n");
+    let more = agent.scan(at(3)).unwrap().unwrap();
+    assert_eq!(more, DamageReport { last: at(3), lines: 2, ..reported });
+    assert_eq!(agent.scan(at(4)).unwrap(), Some(more), "no line twice");
 }
 
 #[test]
 fn restarted_agent_counts_each_damage_line_once() {
     let server = Server::new();
     for text in [START, DAMAGE, CHAT] {
-        server.writes(text);
+        server.append_log(text);
     }
-    let told = server.agent().look(at(0)).unwrap().unwrap();
-    assert_eq!(server.agent().look(at(1)).unwrap(), Some(told.clone()));
-    server.writes(DAMAGE);
-    let expected = DamageTold { last: at(2), lines: 2, ..told };
-    assert_eq!(server.agent().look(at(2)).unwrap(), Some(expected));
+    let reported = server.damage_log().scan(at(0)).unwrap().unwrap();
+    assert_eq!(server.damage_log().scan(at(1)).unwrap(), Some(reported.clone()));
+    server.append_log(DAMAGE);
+    let expected = DamageReport { last: at(2), lines: 2, ..reported };
+    assert_eq!(server.damage_log().scan(at(2)).unwrap(), Some(expected));
 }
 
 #[test]
 fn new_log_longer_than_old_is_read_from_start() {
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    let mut agent = server.agent();
-    assert_eq!(agent.look(at(0)).unwrap().unwrap().lines, 1);
-    server.begins_a_new_log("[00:00:00] [Server thread/INFO]: Bob joined the game\n");
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    let mut agent = server.damage_log();
+    assert_eq!(agent.scan(at(0)).unwrap().unwrap().lines, 1);
+    server.rotate_log("[00:00:00] [Server thread/INFO]: Bob joined the game\n");
     for text in [DAMAGE, CHAT, CHAT, CHAT] {
-        server.writes(text);
+        server.append_log(text);
     }
-    assert_eq!(agent.look(at(1)).unwrap().unwrap().lines, 2);
-    assert_eq!(server.agent().look(at(2)).unwrap().unwrap().lines, 2, "nor does another agent lose its place");
+    assert_eq!(agent.scan(at(1)).unwrap().unwrap().lines, 2);
+    assert_eq!(server.damage_log().scan(at(2)).unwrap().unwrap().lines, 2, "nor does another agent lose its place");
 }
 
 #[test]
 fn log_line_counts_only_once_complete() {
     let server = Server::new();
-    let mut agent = server.agent();
-    server.writes(START.trim_end());
-    assert_eq!(agent.look(at(0)).unwrap(), None);
-    server.writes("\n");
+    let mut agent = server.damage_log();
+    server.append_log(START.trim_end());
+    assert_eq!(agent.scan(at(0)).unwrap(), None);
+    server.append_log("\n");
     let (half, rest) = DAMAGE.split_at(60);
-    server.writes(half);
-    assert_eq!(agent.look(at(1)).unwrap(), None);
-    server.writes(rest);
-    assert_eq!(agent.look(at(2)).unwrap().unwrap().lines, 1);
+    server.append_log(half);
+    assert_eq!(agent.scan(at(1)).unwrap(), None);
+    server.append_log(rest);
+    assert_eq!(agent.scan(at(2)).unwrap().unwrap().lines, 1);
 }
 
 #[test]
 fn endless_line_does_not_block_lines_behind_it() {
     let server = Server::new();
-    server.writes(START);
-    let mut agent = server.agent();
-    server.writes(&"x".repeat(usize::try_from(3 * LONGEST_LINE / 2).unwrap()));
-    assert_eq!(agent.look(at(0)).unwrap(), None);
-    server.writes("\n");
-    server.writes(DAMAGE);
-    assert_eq!(agent.look(at(1)).unwrap().map(|told| told.lines), Some(1));
+    server.append_log(START);
+    let mut agent = server.damage_log();
+    server.append_log(&"x".repeat(usize::try_from(3 * MAX_LINE_BYTES / 2).unwrap()));
+    assert_eq!(agent.scan(at(0)).unwrap(), None);
+    server.append_log("\n");
+    server.append_log(DAMAGE);
+    assert_eq!(agent.scan(at(1)).unwrap().map(|reported| reported.lines), Some(1));
 }
 
 #[test]
@@ -138,85 +138,85 @@ fn log_that_is_no_regular_file_is_not_awaited() {
     let logs = server.directory.path().join("logs");
     fs::create_dir_all(&logs).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(logs.join("latest.log")).status().unwrap().success());
-    assert_eq!(server.agent().look(at(0)).unwrap(), None);
+    assert_eq!(server.damage_log().scan(at(0)).unwrap(), None);
 }
 
 #[test]
 fn corrupt_damage_record_keeps_reporting_and_is_rewritten() {
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    server.agent().look(at(0)).unwrap().unwrap();
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    server.damage_log().scan(at(0)).unwrap().unwrap();
     fs::write(server.volume().damage_path(), b"cut").unwrap();
-    server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
-    let told = server.agent().look(at(1)).unwrap().unwrap();
-    assert_eq!((told.lines, told.last), (0, at(1)), "the log of now tells of nothing");
-    assert_eq!(server.agent().look(at(2)).unwrap(), Some(told), "it is remembered again");
+    server.rotate_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
+    let reported = server.damage_log().scan(at(1)).unwrap().unwrap();
+    assert_eq!((reported.lines, reported.last), (0, at(1)), "the log of now tells of nothing");
+    assert_eq!(server.damage_log().scan(at(2)).unwrap(), Some(reported), "it is remembered again");
 }
 
 #[test]
 fn restored_worlds_ignore_damage_logged_before() {
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    server.agent().look(at(0)).unwrap().unwrap();
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    server.damage_log().scan(at(0)).unwrap().unwrap();
     // Written by a server whose agent did not read it any more.
-    server.writes(DAMAGE);
-    forget(&server.volume(), &mut Disk::new(RealFs)).unwrap();
-    let mut agent = server.agent();
-    assert_eq!(agent.look(at(1)).unwrap(), None);
-    server.begins_a_new_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
-    assert_eq!(agent.look(at(2)).unwrap(), None);
-    server.writes(DAMAGE);
-    assert_eq!(agent.look(at(3)).unwrap().unwrap().since, at(3));
+    server.append_log(DAMAGE);
+    reset(&server.volume(), &mut Disk::new(RealFs)).unwrap();
+    let mut agent = server.damage_log();
+    assert_eq!(agent.scan(at(1)).unwrap(), None);
+    server.rotate_log("[13:00:00] [ServerMain/INFO]: [bootstrap] Running Java 21\n");
+    assert_eq!(agent.scan(at(2)).unwrap(), None);
+    server.append_log(DAMAGE);
+    assert_eq!(agent.scan(at(3)).unwrap().unwrap().since, at(3));
 }
 
 #[test]
 fn damage_logged_before_exit_is_dated_by_last_write() {
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    server.was_last_written_at(2);
-    let told = server.agent().look(at(5)).unwrap().unwrap();
-    assert_eq!((told.since, told.last), (at(2), at(2)));
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    server.set_log_age(2);
+    let reported = server.damage_log().scan(at(5)).unwrap().unwrap();
+    assert_eq!((reported.since, reported.last), (at(2), at(2)));
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    server.was_last_written_at(2);
-    assert_eq!(server.agent().look(at(2 + 30 * 24)).unwrap(), None, "a month ago");
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    server.set_log_age(2);
+    assert_eq!(server.damage_log().scan(at(2 + 30 * 24)).unwrap(), None, "a month ago");
 }
 
 #[test]
 fn damage_is_forgotten_a_month_after_its_last_line() {
     let server = Server::new();
-    server.writes(START);
-    server.writes(DAMAGE);
-    let mut agent = server.agent();
-    agent.look(at(0)).unwrap().unwrap();
-    server.writes(DAMAGE);
+    server.append_log(START);
+    server.append_log(DAMAGE);
+    let mut agent = server.damage_log();
+    agent.scan(at(0)).unwrap().unwrap();
+    server.append_log(DAMAGE);
     let month = 30 * 24;
-    let told = agent.look(at(month - 1)).unwrap().unwrap();
-    assert_eq!((told.since, told.last, told.lines), (at(0), at(month - 1), 2));
-    assert_eq!(agent.look(at(2 * month - 2)).unwrap(), Some(told));
-    assert_eq!(agent.look(at(2 * month - 1)).unwrap(), None);
-    assert_eq!(server.agent().look(at(2 * month)).unwrap(), None, "and for another agent too");
-    server.writes(DAMAGE);
-    let anew = agent.look(at(2 * month)).unwrap().unwrap();
+    let reported = agent.scan(at(month - 1)).unwrap().unwrap();
+    assert_eq!((reported.since, reported.last, reported.lines), (at(0), at(month - 1), 2));
+    assert_eq!(agent.scan(at(2 * month - 2)).unwrap(), Some(reported));
+    assert_eq!(agent.scan(at(2 * month - 1)).unwrap(), None);
+    assert_eq!(server.damage_log().scan(at(2 * month)).unwrap(), None, "and for another agent too");
+    server.append_log(DAMAGE);
+    let anew = agent.scan(at(2 * month)).unwrap().unwrap();
     assert_eq!((anew.since, anew.lines), (at(2 * month), 1));
 }
 
 #[test]
 fn damage_is_reported_despite_failed_write_and_written_later() {
     let server = Server::new();
-    server.writes(START);
-    let mut agent = server.agent();
-    assert_eq!(agent.look(at(0)).unwrap(), None);
-    server.writes(DAMAGE);
-    let ours = server.directory.path().join(crate::protocol::OUR_DIR);
-    fs::write(&ours, b"in the way").unwrap();
-    assert!(matches!(agent.look(at(1)), Err(Error::Disk(_))));
-    assert_eq!(agent.told().map(|told| told.lines), Some(1));
-    fs::remove_file(&ours).unwrap();
-    assert_eq!(agent.look(at(2)).unwrap().map(|told| told.lines), Some(1), "once");
+    server.append_log(START);
+    let mut agent = server.damage_log();
+    assert_eq!(agent.scan(at(0)).unwrap(), None);
+    server.append_log(DAMAGE);
+    let nightshift_dir = server.directory.path().join(crate::protocol::NIGHTSHIFT_DIR);
+    fs::write(&nightshift_dir, b"in the way").unwrap();
+    assert!(matches!(agent.scan(at(1)), Err(Error::Disk(_))));
+    assert_eq!(agent.reported().map(|reported| reported.lines), Some(1));
+    fs::remove_file(&nightshift_dir).unwrap();
+    assert_eq!(agent.scan(at(2)).unwrap().map(|reported| reported.lines), Some(1), "once");
     assert!(server.has_record());
 }

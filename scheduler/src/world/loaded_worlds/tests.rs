@@ -27,7 +27,7 @@ fn plain() -> Vec<u8> {
 
 fn read(data: &Path) -> BTreeMap<String, OpenEvidence> {
     let folders = Worlds::read(data).unwrap();
-    worlds(&level_folder(data, &folders).unwrap(), &folders).unwrap()
+    open_evidence(&level_folder(data, &folders).unwrap(), &folders).unwrap()
 }
 
 fn names(data: &Path) -> Vec<String> {
@@ -111,12 +111,12 @@ fn folder_role_is_level_opened_or_unused() {
     for folder in ["Creative World", "event", "lobby", "lobby_nether"] {
         put(data.path(), &format!("{folder}/level.dat"), &plain());
     }
-    assert_eq!(roles(), [Role::Lies, Role::Lies, Role::Level, Role::Lies], "no start has told");
+    assert_eq!(roles(), [Role::Unused, Role::Unused, Role::Level, Role::Unused], "no start has told");
     let opened = br#"{"start": "x", "worlds": {"opened": ["creative_world", "overworld", "the_nether"], "rows": {}}}"#;
     put(data.path(), ".nightshift/opened.json", opened);
-    assert_eq!(roles(), [Role::Opened, Role::Lies, Role::Level, Role::Opened]);
+    assert_eq!(roles(), [Role::Opened, Role::Unused, Role::Level, Role::Opened]);
     put(data.path(), ".nightshift/opened.json", b"rubbish");
-    assert_eq!(roles(), [Role::Lies, Role::Lies, Role::Level, Role::Lies]);
+    assert_eq!(roles(), [Role::Unused, Role::Unused, Role::Level, Role::Unused]);
 }
 
 #[test]
@@ -127,20 +127,20 @@ fn duplicate_world_beside_container_hides_no_session_lock() {
     for folder in &folders {
         put(folder, "level.dat", &plain());
     }
-    let [of_the_world, of_the_copy] = folders.map(|folder| folder.join("session.lock"));
-    assert_eq!(read(data.path())["creative"], OpenEvidence::Locks(vec![of_the_world, of_the_copy]));
+    let [original, duplicate] = folders.map(|folder| folder.join("session.lock"));
+    assert_eq!(read(data.path())["creative"], OpenEvidence::Locks(vec![original, duplicate]));
 }
 
 #[test]
 fn datapacks_are_those_installed_by_users_and_enabled() {
     let data = tempfile::tempdir().unwrap();
     let level = data.path();
-    assert_eq!(datapacks_there(level).unwrap(), BTreeSet::new(), "no folder");
+    assert_eq!(datapacks_present(level).unwrap(), BTreeSet::new(), "no folder");
     for file in ["terrain.zip", "skylands/pack.mcmeta", "bukkit/pack.mcmeta", "notes.txt", "empty/readme"] {
         put(level, &format!("datapacks/{file}"), b"");
     }
-    let there = datapacks_there(level).unwrap();
-    assert_eq!(there.iter().collect::<Vec<_>>(), ["file/skylands", "file/terrain.zip"]);
+    let present = datapacks_present(level).unwrap();
+    assert_eq!(present.iter().collect::<Vec<_>>(), ["file/skylands", "file/terrain.zip"]);
 
     let enabled = ["vanilla", "file/bukkit", "paper", "file/terrain.zip", "myplugin/terrain"];
     let enabled = enabled.map(|name| Value::String(name.to_owned())).to_vec();

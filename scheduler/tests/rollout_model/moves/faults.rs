@@ -5,30 +5,30 @@
 use super::{Kind, Moves};
 use scheduler::observation::ImagesOnNode;
 
-use crate::world::{L, P, Rev, Rule, State};
+use crate::state::{L, P, Rev, Rule, State};
 
 impl Moves<'_> {
     pub(super) fn faults(&mut self, w: &State) {
         let less = State { faults: w.faults - 1, ..*w };
-        if let Some(p) = w.busy() {
+        if let Some(p) = w.active_pod() {
             let becomes = |pod| State { pod: Some(pod), ..less };
-            self.to(Kind::Fault, "somebody deletes the pod", becomes(p.stopping()));
-            self.to(Kind::Fault, "the node is lost", becomes(P { life: L::Lost, late: false, ..p }));
-            if p.life == L::Up {
-                self.to(Kind::Fault, "the server crashes", becomes(P { life: L::Down, ..p }));
+            self.add(Kind::Fault, "somebody deletes the pod", becomes(p.stopping()));
+            self.add(Kind::Fault, "the node is lost", becomes(P { phase: L::Lost, late: false, ..p }));
+            if p.phase == L::Up {
+                self.add(Kind::Fault, "the server crashes", becomes(P { phase: L::Down, ..p }));
             }
-            if p.life == L::Migrating {
-                self.to(Kind::Fault, "crashes while it moves the world", becomes(P { life: L::Starting, ..p }));
+            if p.phase == L::Migrating {
+                self.add(Kind::Fault, "crashes while it moves the world", becomes(P { phase: L::Starting, ..p }));
             }
         }
         if w.pod.is_some() {
             let mut to = less;
-            to.pod_gone();
-            self.to(Kind::Fault, "the pod is force-deleted", to);
+            to.remove_pod();
+            self.add(Kind::Fault, "the pod is force-deleted", to);
         }
-        if self.s.pulls && w.images == ImagesOnNode::Here {
-            let to = State { images: ImagesOnNode::OnTheirWay, ..less };
-            self.to(Kind::Fault, "whether the images are there is not known any more", to);
+        if self.s.pulls && w.images == ImagesOnNode::Present {
+            let to = State { images: ImagesOnNode::Pulling, ..less };
+            self.add(Kind::Fault, "whether the images are there is not known any more", to);
         }
         if w.exists {
             self.third_parties(w, less);
@@ -36,13 +36,13 @@ impl Moves<'_> {
     }
 
     fn third_parties(&mut self, w: &State, less: State) {
-        let mut by_somebody = |name, mut to: State| {
+        let mut third_party = |name, mut to: State| {
             to.third_party();
-            to.set_written();
-            self.to(Kind::Fault, name, to);
+            to.bump_resource_version();
+            self.add(Kind::Fault, name, to);
         };
-        if !w.asleep {
-            by_somebody("somebody scales to 0", State { asleep: true, ..less });
+        if !w.scaled_to_zero {
+            third_party("somebody scales to 0", State { scaled_to_zero: true, ..less });
         }
         if w.current != w.template {
             let mut to = State {
@@ -50,34 +50,34 @@ impl Moves<'_> {
                 current: w.template,
                 announced: None,
                 saved: None,
-                again: None,
+                recreated: None,
                 draining: None,
                 ..less
             };
             to.tampered |= w.template != w.expect || w.pod.is_some_and(|p| p.rev != w.template);
-            by_somebody("the StatefulSet is re-created", to);
+            third_party("the StatefulSet is re-created", to);
         }
-        let pod = w.pod.map(|p| if w.busy().is_some() { p.stopping() } else { p });
-        let gone = State {
+        let pod = w.pod.map(|p| if w.active_pod().is_some() { p.stopping() } else { p });
+        let deleted = State {
             exists: false,
             announced: None,
             saved: None,
-            again: None,
+            recreated: None,
             draining: None,
             pod,
-            asleep: false,
+            scaled_to_zero: false,
             ..less
         };
-        by_somebody("the StatefulSet is deleted", gone);
+        third_party("the StatefulSet is deleted", deleted);
         if w.template != Rev::M {
             let expect = if w.open { Rev::M } else { w.expect };
-            by_somebody("somebody edits the template", State { template: Rev::M, expect, ..less });
+            third_party("somebody edits the template", State { template: Rev::M, expect, ..less });
         }
         if self.s.without == Some(Rule::TemplateIsReplaced) && !w.foreign {
             let mut to = State { foreign: true, ..less };
             to.third_party();
-            to.set_written();
-            self.to(Kind::Fault, "somebody adds a field of their own", to);
+            to.bump_resource_version();
+            self.add(Kind::Fault, "somebody adds a field of their own", to);
         }
     }
 }

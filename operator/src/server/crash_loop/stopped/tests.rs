@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server as server_of_spec;
-use crate::server::online_backup::tests::seen as seen_of;
+use crate::server::online_backup::tests::observed as seen_of;
 
 /// A server of this generation, with these annotations.
 fn server(generation: i64, annotations: &[(&str, &str)]) -> PaperMCServer {
@@ -25,19 +25,19 @@ fn stopped_with(requests: &[&str]) -> PaperMCServerStatus {
 }
 
 /// A server with this number of replicas and this state of its container. `None` if it has no pod.
-fn seen(replicas: usize, state: Option<&Value>) -> Observed {
-    let mut seen = seen_of(false, &json!({}));
+fn observed(replicas: usize, state: Option<&Value>) -> Observed {
+    let mut observed = seen_of(false, &json!({}));
     let revision = Revision(1);
     let (template, current, update) = (revision, revision, revision);
-    seen.shape = Some(StatefulSetView {
+    observed.stateful_set_view = Some(StatefulSetView {
         template,
         current,
         update,
         observed: true,
-        door: Partition::Closed,
-        asleep: replicas == 0,
+        partition: Partition::Closed,
+        scaled_to_zero: replicas == 0,
     });
-    seen.pod = state.map(|state| {
+    observed.pod = state.map(|state| {
         serde_json::from_value(json!({
             "metadata": {"name": "lobby-0", "uid": "a"},
             "status": {"containerStatuses": [{
@@ -47,7 +47,7 @@ fn seen(replicas: usize, state: Option<&Value>) -> Observed {
         }))
         .unwrap()
     });
-    seen
+    observed
 }
 
 fn running() -> Value {
@@ -60,67 +60,67 @@ fn ended(code: i32) -> Value {
 
 #[test]
 fn stopped_server_keeps_zero_replicas() {
-    let replicas = |before: &PaperMCServerStatus, seen: &Observed| {
-        as_it_stands(check(&server(3, &[])).unwrap(), before, seen).replicas
+    let replicas = |before: &PaperMCServerStatus, observed: &Observed| {
+        scaled_down_if_stopped(check(&server(3, &[])).unwrap(), before, observed).replicas
     };
     let stopped = stopped_with(&[]);
     let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
-    let stays_down = |seen: &Observed| {
-        assert_eq!(replicas(&stopped, seen), 0);
-        assert_eq!(still_stopped(&stopped, seen), stopped.crashes, "and the count stays as it was");
+    let stays_down = |observed: &Observed| {
+        assert_eq!(replicas(&stopped, observed), 0);
+        assert_eq!(active_stop(&stopped, observed), stopped.crashes, "and the count stays as it was");
     };
     for (scaled_to, state) in
         [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None)]
     {
-        stays_down(&seen(scaled_to, state));
+        stays_down(&observed(scaled_to, state));
     }
-    stays_down(&Observed { shape: None, ..seen(0, None) });
-    let orphan = Observed { shape: None, ..seen(1, Some(&running())) };
-    assert_eq!(still_stopped(&stopped, &orphan), None, "its StatefulSet was deleted without it");
-    let mut another = seen(1, Some(&waiting));
+    stays_down(&Observed { stateful_set_view: None, ..observed(0, None) });
+    let orphan = Observed { stateful_set_view: None, ..observed(1, Some(&running())) };
+    assert_eq!(active_stop(&stopped, &orphan), None, "its StatefulSet was deleted without it");
+    let mut another = observed(1, Some(&waiting));
     another.pod.as_mut().unwrap().metadata.uid = Some("b".to_owned());
     let later = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-11-24T12:00:00Z"}});
-    let counts_on = |seen: &Observed, why: &str| {
-        assert_eq!((replicas(&stopped, seen), still_stopped(&stopped, seen)), (1, None), "{why}");
+    let counts_on = |observed: &Observed, why: &str| {
+        assert_eq!((replicas(&stopped, observed), active_stop(&stopped, observed)), (1, None), "{why}");
     };
-    counts_on(&seen(1, Some(&running())), "somebody may be on");
-    counts_on(&seen(1, Some(&later)), "it was well for two days");
-    counts_on(&seen(1, None), "its node was lost before it was stopped");
+    counts_on(&observed(1, Some(&running())), "somebody may be on");
+    counts_on(&observed(1, Some(&later)), "it was well for two days");
+    counts_on(&observed(1, None), "its node was lost before it was stopped");
     counts_on(&another, "the pod that comes instead");
     let counted: PaperMCServerStatus =
         serde_json::from_value(json!({"crashes": {"pod": "a", "at": ["2026-11-22T12:00:00Z"]}})).unwrap();
     for before in [counted, PaperMCServerStatus::default()] {
-        assert_eq!(replicas(&before, &seen(0, None)), 1);
+        assert_eq!(replicas(&before, &observed(0, None)), 1);
     }
 }
 
 #[test]
 fn stopped_server_starts_on_new_spec_or_request() {
-    let (now, sets) = ("1795348800", "nightshift.dev/apply-now=1795348800");
-    let starts = |server: &PaperMCServer, requests: &[&str]| starts_again(server, &stopped_with(requests));
+    let (now, annotation) = ("1795348800", "nightshift.dev/apply-now=1795348800");
+    let starts = |server: &PaperMCServer, requests: &[&str]| is_restart_requested(server, &stopped_with(requests));
     assert!(!starts(&server(3, &[]), &[]), "an operator that has just started knows no more");
     assert!(starts(&server(4, &[]), &[]));
     for name in ["apply-now", "apply", "rollback-to", "restore-from"] {
         let (name, request) = (format!("nightshift.dev/{name}"), format!("nightshift.dev/{name}=previous"));
-        let asks = server(3, &[(name.as_str(), "previous")]);
-        assert!(starts(&asks, &[sets]), "{name}");
-        assert!(!starts(&asks, &[sets, request.as_str()]), "{name} stood there");
+        let requesting = server(3, &[(name.as_str(), "previous")]);
+        assert!(starts(&requesting, &[annotation]), "{name}");
+        assert!(!starts(&requesting, &[annotation, request.as_str()]), "{name} stood there");
     }
-    assert!(starts(&server(3, &[(APPLY_NOW, "1795348801")]), &[sets]), "once more");
-    assert!(!starts(&server(3, &[]), &[sets]), "one that is taken away asks for nothing");
+    assert!(starts(&server(3, &[(APPLY_NOW, "1795348801")]), &[annotation]), "once more");
+    assert!(!starts(&server(3, &[]), &[annotation]), "one that is taken away asks for nothing");
     assert!(!starts(&server(3, &[(APPLY, " ")]), &[]));
     for other in ["nightshift.dev/approve", "nightshift.dev/backup-now", "example.com/look"] {
         assert!(!starts(&server(3, &[(other, now)]), &[]), "{other}");
     }
-    assert!(!starts_again(&server(4, &[]), &PaperMCServerStatus::default()), "it is not stopped");
+    assert!(!is_restart_requested(&server(4, &[]), &PaperMCServerStatus::default()), "it is not stopped");
 }
 
 #[test]
 fn players_are_absent_after_failed_process_without_restart() {
     let waits = |change: &dyn Fn(&mut Value)| {
-        let mut pod = serde_json::to_value(seen(1, Some(&ended(1))).pod.unwrap()).unwrap();
+        let mut pod = serde_json::to_value(observed(1, Some(&ended(1))).pod.unwrap()).unwrap();
         change(&mut pod);
-        waits_after(&serde_json::from_value(pod).unwrap()).map(|ended| ended.exit_code)
+        unrestarted_crash(&serde_json::from_value(pod).unwrap()).map(|ended| ended.exit_code)
     };
     let state = |state: Value, last: Value| {
         waits(&|pod| {

@@ -25,7 +25,7 @@ fn windows(crons: &[&str]) -> Value {
 }
 
 fn request() -> Request {
-    let wish = |object: &str| {
+    let plugin_request = |object: &str| {
         json!({
             "object": object, "key": {"source": "modrinth", "project": object}, "version": {"strategy": "auto"},
             "delay": "PT0S", "channel": "release",
@@ -33,7 +33,7 @@ fn request() -> Request {
     };
     serde_json::from_value(json!({
         "server": "games/lobby", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE",
-        "plugins": [wish("geyser"), wish("warps"), wish("claims")],
+        "plugins": [plugin_request("geyser"), plugin_request("warps"), plugin_request("claims")],
     }))
     .unwrap()
 }
@@ -41,14 +41,14 @@ fn request() -> Request {
 /// The candidates at this instant on a server with this spec.
 fn candidates(spec: Value, plugins: &[Arc<Plugin>], has_to_wait: bool, now: &str) -> UrgentCandidates {
     let server = check(&server(spec)).unwrap();
-    UrgentCandidates::of(&server, &request(), plugins, has_to_wait, |_| true, at(now))
+    UrgentCandidates::new(&server, &request(), plugins, has_to_wait, |_| true, at(now))
 }
 
 fn sundays() -> Value {
     json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}}})
 }
 
-fn urgent_beside(spec: Value, has_to_wait: bool) -> Option<String> {
+fn urgent_scope(spec: Value, has_to_wait: bool) -> Option<String> {
     let plugins = [
         plugin("geyser", &json!({"urgent": true})),
         plugin("warps", &json!({})),
@@ -60,12 +60,12 @@ fn urgent_beside(spec: Value, has_to_wait: bool) -> Option<String> {
 #[test]
 fn urgent_plugin_needs_no_window_and_joins_open_one() {
     let window = |window: Value| json!({"updateSchedule": {"maintenanceWindow": window}});
-    assert_eq!(urgent_beside(sundays(), false).as_deref(), Some("plugin/geyser"));
+    assert_eq!(urgent_scope(sundays(), false).as_deref(), Some("plugin/geyser"));
     let open = || window(json!({"cron": "30 11 * * *", "duration": "1h"}));
-    assert_eq!(urgent_beside(open(), false), None);
-    assert_eq!(urgent_beside(open(), true).as_deref(), Some("plugin/geyser"), "the rest does not come in it");
+    assert_eq!(urgent_scope(open(), false), None);
+    assert_eq!(urgent_scope(open(), true).as_deref(), Some("plugin/geyser"), "the rest does not come in it");
     let ending = json!({"cron": "30 11 * * *", "duration": "1h", "latestStart": "45m"});
-    assert_eq!(urgent_beside(window(ending), false), None, "what has begun there is brought to its end");
+    assert_eq!(urgent_scope(window(ending), false), None, "what has begun there is brought to its end");
 }
 
 #[test]
@@ -79,25 +79,33 @@ fn early_update_is_not_planned_for_suspended_server() {
 }
 
 /// The Plugins in their own windows, as `plugin/warps 12:00-13:00`, or as `plugin/warps 13:00` before they open.
-fn own(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
+fn own_windows(spec: Value, plugins: &[Arc<Plugin>], now: &str) -> Vec<String> {
     let clock = |at: Timestamp| at.strftime("%a %H:%M").to_string();
-    let in_words = |own: PluginWindow| match own.gate {
-        Gate::Open { opened_at, until } => format!("{} {}-{}", own.scope, clock(opened_at), clock(until)),
-        Gate::NoNewStarts { until, .. } => format!("{} ends {}", own.scope, clock(until)),
-        Gate::Shut { opens } => format!("{} {}", own.scope, opens.map(clock).unwrap_or_default()),
+    let format_window = |own_window: PluginWindow| match own_window.gate {
+        Gate::Open { opened_at, until } => format!("{} {}-{}", own_window.scope, clock(opened_at), clock(until)),
+        Gate::NoNewStarts { until, .. } => format!("{} ends {}", own_window.scope, clock(until)),
+        Gate::Shut { opens } => format!("{} {}", own_window.scope, opens.map(clock).unwrap_or_default()),
     };
-    candidates(spec, plugins, false, now).own.into_iter().map(in_words).collect()
+    candidates(spec, plugins, false, now).own_windows.into_iter().map(format_window).collect()
 }
 
 #[test]
 fn plugin_window_opens_for_that_plugin_alone() {
     let warps = |cron: &str| [plugin("warps", &windows(&[cron])), plugin("claims", &json!({}))];
-    assert_eq!(own(sundays(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:30"]);
-    assert_eq!(own(sundays(), &warps("0 13 * * *"), NOON), ["plugin/warps Sun 13:00"]);
+    assert_eq!(own_windows(sundays(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:30"]);
+    assert_eq!(own_windows(sundays(), &warps("0 13 * * *"), NOON), ["plugin/warps Sun 13:00"]);
     let at_noon_too = json!({"updateSchedule": {"maintenanceWindow": {"cron": "15 12 * * *"}}});
-    assert_eq!(own(at_noon_too.clone(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:15"]);
-    assert_eq!(own(at_noon_too.clone(), &warps("15 12 * * *"), NOON), Vec::<String>::new(), "all comes together then");
-    assert_eq!(own(at_noon_too, &warps("30 11 * * *"), "2026-11-22T12:20:00Z"), Vec::<String>::new(), "and now");
+    assert_eq!(own_windows(at_noon_too.clone(), &warps("30 11 * * *"), NOON), ["plugin/warps Sun 11:30-Sun 12:15"]);
+    assert_eq!(
+        own_windows(at_noon_too.clone(), &warps("15 12 * * *"), NOON),
+        Vec::<String>::new(),
+        "all comes together then"
+    );
+    assert_eq!(
+        own_windows(at_noon_too, &warps("30 11 * * *"), "2026-11-22T12:20:00Z"),
+        Vec::<String>::new(),
+        "and now"
+    );
 }
 
 #[test]
@@ -107,18 +115,18 @@ fn plugins_with_open_windows_update_together() {
         plugin("geyser", &windows(&["0 14 * * *", "0 20 * * *"])),
         plugin("warps", &windows(&["30 11 * * *"])),
     ];
-    let now = own(sundays(), &plugins, NOON);
+    let now = own_windows(sundays(), &plugins, NOON);
     assert_eq!(now, ["plugin/claims,plugin/warps Sun 11:30-Sun 12:30", "plugin/geyser Sun 14:00"]);
-    let later = own(sundays(), &plugins, "2026-11-22T12:30:00Z");
+    let later = own_windows(sundays(), &plugins, "2026-11-22T12:30:00Z");
     assert_eq!(later, ["plugin/claims Sun 11:45-Sun 12:45", "plugin/geyser Sun 14:00", "plugin/warps Mon 11:30"]);
 }
 
 #[test]
 fn plugin_window_changes_when_another_opens() {
     let plugins = [plugin("claims", &windows(&["45 11 * * *"])), plugin("warps", &windows(&["15 12 * * *"]))];
-    let [open, ahead] = candidates(sundays(), &plugins, false, NOON).own.try_into().unwrap();
-    let (noon, early) = (at("2026-11-22T12:15:00Z"), UrgentUpdate::InOwnWindow(open));
-    assert_eq!((early.changes_at(), early.next_opening()), (Some(noon), Some(at("2026-11-23T11:45:00Z"))));
+    let [open, ahead] = candidates(sundays(), &plugins, false, NOON).own_windows.try_into().unwrap();
+    let (noon, own_update) = (at("2026-11-22T12:15:00Z"), UrgentUpdate::InOwnWindow(open));
+    assert_eq!((own_update.changes_at(), own_update.next_opening()), (Some(noon), Some(at("2026-11-23T11:45:00Z"))));
     assert_eq!(UrgentUpdate::InOwnWindow(ahead).next_opening(), Some(noon));
 }
 
@@ -126,8 +134,8 @@ fn plugin_window_changes_when_another_opens() {
 fn plugin_window_admits_no_start_after_latest_start() {
     let ending = json!({"windows": [{"name": "a", "cron": "30 11 * * *", "duration": "1h", "latestStart": "40m"}]});
     let ends = plugin("warps", &ending);
-    assert_eq!(own(sundays(), std::slice::from_ref(&ends), NOON), ["plugin/warps ends Sun 12:30"]);
-    let both = own(sundays(), &[ends, plugin("claims", &windows(&["0 12 * * *"]))], NOON);
+    assert_eq!(own_windows(sundays(), std::slice::from_ref(&ends), NOON), ["plugin/warps ends Sun 12:30"]);
+    let both = own_windows(sundays(), &[ends, plugin("claims", &windows(&["0 12 * * *"]))], NOON);
     assert_eq!(both, ["plugin/claims,plugin/warps Sun 11:30-Sun 12:30"]);
 }
 
@@ -136,10 +144,10 @@ fn plugin_window_yields_to_blackouts_and_uses_server_zone() {
     let mut spec = sundays();
     spec["updateSchedule"]["blackouts"] = json!([{"name": "event", "cron": "0 11 * * 0", "duration": "90m"}]);
     let warps = plugin("warps", &windows(&["45 11 * * *"]));
-    assert_eq!(own(spec, std::slice::from_ref(&warps), NOON), ["plugin/warps Sun 12:30"]);
+    assert_eq!(own_windows(spec, std::slice::from_ref(&warps), NOON), ["plugin/warps Sun 12:30"]);
     let mut spec = sundays();
     spec["timeZone"] = json!("Europe/Berlin");
-    assert_eq!(own(spec, &[warps], NOON), ["plugin/warps Mon 10:45"]);
+    assert_eq!(own_windows(spec, &[warps], NOON), ["plugin/warps Mon 10:45"]);
 }
 
 #[test]
@@ -149,18 +157,18 @@ fn urgent_plugin_ignores_its_own_window() {
     let plugins = [plugin("geyser", &urgent), plugin("warps", &windows(&["0 12 30 2 *", "0 13 * * *"]))];
     let all = candidates(sundays(), &plugins, false, NOON);
     assert_eq!(all.urgent.unwrap().to_string(), "plugin/geyser");
-    assert_eq!(own(sundays(), &plugins, NOON), ["plugin/warps Sun 13:00"]);
+    assert_eq!(own_windows(sundays(), &plugins, NOON), ["plugin/warps Sun 13:00"]);
     let server = check(&server(sundays())).unwrap();
-    assert_eq!(UrgentCandidates::of(&server, &request(), &plugins, false, |_| false, at(NOON)).own, []);
+    assert_eq!(UrgentCandidates::new(&server, &request(), &plugins, false, |_| false, at(NOON)).own_windows, []);
 }
 
 #[test]
 fn plugin_beside_urgent_one_keeps_its_own_window() {
     let window = server(sundays());
     let windows = check(&window).unwrap().windows;
-    let gate = |own: Gate| {
-        let own = PluginWindow { scope: Scope::default(), gate: own, next: None, changes_at: None };
-        UrgentUpdate::Both { urgent: Scope::default(), own }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))
+    let gate = |own_window: Gate| {
+        let own_window = PluginWindow { scope: Scope::default(), gate: own_window, next: None, changes_at: None };
+        UrgentUpdate::Both { urgent: Scope::default(), own_window }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))
     };
     let (opened_at, until) = (at("2026-11-22T11:30:00Z"), at("2026-11-22T12:30:00Z"));
     let open = Gate::Open { opened_at, until };

@@ -9,7 +9,10 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::{CheckedServer, Texts};
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, ENABLE_RCON, KEEP_PLUGIN_DATA, LOCK_DIR, ORDER_KEY, ORDERS_DIR, RESTORE_DIR, SHARED_DIR};
+use super::{
+    BACKUP_DIR, ENABLE_RCON, INIT_REQUESTS_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY,
+    SHARED_DIR,
+};
 use crate::Config;
 
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
@@ -17,15 +20,15 @@ use crate::Config;
 const STOP_MARGIN_SECONDS: i64 = 10;
 /// Minimum for the image's stop timeout. A server that stalls for a whole tick of its watchdog begins to save only after that. The grace
 /// period includes this time, even after a hook that has used all of its own.
-const LEAST_STOP_SECONDS: i64 = 60;
+const MIN_STOP_SECONDS: i64 = 60;
 
 /// Variables that Nightshift sets, or that would add a second writer to `plugins/`, stop a server unnoticed, or need the Internet at each
 /// start. `check` rejects them in a user's spec, with the reason.
-pub(super) const REFUSED: [(&str, &str); 30] = [
+pub(super) const RESERVED_VARIABLES: [(&str, &str); 30] = [
     ("EULA", "set `spec.eula: Accepted`"),
     ("TYPE", "Nightshift runs Paper"),
     ("VERSION", "set `spec.version`"),
-    ("PAPER_CUSTOM_JAR", "Nightshift brings the server's JAR"),
+    ("PAPER_CUSTOM_JAR", "Nightshift provides the server's JAR"),
     ("PAPER_BUILD", "set `spec.build`"),
     ("PAPER_CHANNEL", "set `spec.channel`"),
     ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
@@ -48,7 +51,7 @@ pub(super) const REFUSED: [(&str, &str); 30] = [
     ("GENERIC_PACK", "it would unpack over what Nightshift manages"),
     ("GENERIC_PACKS", "it would unpack over what Nightshift manages"),
     ("REMOVE_OLD_MODS", "it deletes every JAR at start"),
-    ("ENABLE_AUTOPAUSE", "a paused server answers nobody and cannot be saved"),
+    ("ENABLE_AUTOPAUSE", "a paused server answers no ping and cannot be saved"),
     ("ENABLE_AUTOSTOP", "a server that stops by itself looks crashed"),
     ("OPS", "names are looked up on the Internet at each start; the server does not start when that fails"),
     ("WHITELIST", "names are looked up on the Internet at each start; the server does not start when that fails"),
@@ -58,41 +61,41 @@ pub(super) const REFUSED: [(&str, &str); 30] = [
 const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
 
 /// The environment of the server's container.
-pub(super) fn server(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
-    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(LEAST_STOP_SECONDS);
+pub(super) fn server_env(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
+    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(MIN_STOP_SECONDS);
     let mut variables = vec![
-        plain("EULA", "TRUE"),
-        plain("TYPE", "PAPER"),
-        plain("VERSION", &files.minecraft),
-        plain("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
-        plain("SKIP_DOWNLOAD_DEFAULTS", "true"),
-        plain(ENABLE_RCON, if server.rcon.enabled { "true" } else { "false" }),
-        plain("RCON_PORT", &server.rcon.port.to_string()),
+        plain_env("EULA", "TRUE"),
+        plain_env("TYPE", "PAPER"),
+        plain_env("VERSION", &files.minecraft),
+        plain_env("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
+        plain_env("SKIP_DOWNLOAD_DEFAULTS", "true"),
+        plain_env(ENABLE_RCON, if server.rcon.enabled { "true" } else { "false" }),
+        plain_env("RCON_PORT", &server.rcon.port.to_string()),
         rcon_password("RCON_PASSWORD", server),
-        plain("STOP_DURATION", &stop.to_string()),
+        plain_env("STOP_DURATION", &stop.to_string()),
         // The image rewrites server.properties from its environment after Nightshift's init container wrote it. Required lines are
         // therefore set in both places.
-        plain(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
-        plain("TZ", &server.zone),
+        plain_env(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
+        plain_env("TZ", &server.zone),
     ];
     if let Some(mib) = heap_mib {
-        variables.push(plain("MEMORY", ""));
-        variables.push(plain("JVM_OPTS", &format!("-Xms{mib}M -Xmx{mib}M")));
+        variables.push(plain_env("MEMORY", ""));
+        variables.push(plain_env("JVM_OPTS", &format!("-Xms{mib}M -Xmx{mib}M")));
     }
     if !lock.jvm_flags.is_empty() {
-        variables.push(plain("JVM_XX_OPTS", &lock.jvm_flags.join(" ")));
+        variables.push(plain_env("JVM_XX_OPTS", &lock.jvm_flags.join(" ")));
     }
     variables
 }
 
 /// Nightshift's variables and the user's. The user's value wins for every variable that `check` allows. Lines for server.properties are
 /// joined, with Nightshift's last, because both apply. The API server would reject the object if a name occurred twice.
-pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
-    let mut merged: Vec<EnvVar> = Vec::with_capacity(ours.len() + users.len());
-    for mut variable in ours {
-        match users.iter().find(|theirs| theirs.name == variable.name) {
-            Some(theirs) if variable.name == SERVER_PROPERTIES => {
-                let lines = [theirs.value.as_deref(), variable.value.as_deref()];
+pub(super) fn merge_env(managed: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
+    let mut merged: Vec<EnvVar> = Vec::with_capacity(managed.len() + users.len());
+    for mut variable in managed {
+        match users.iter().find(|user_variable| user_variable.name == variable.name) {
+            Some(user_variable) if variable.name == SERVER_PROPERTIES => {
+                let lines = [user_variable.value.as_deref(), variable.value.as_deref()];
                 variable.value = Some(lines.into_iter().flatten().collect::<Vec<_>>().join("\n"));
                 merged.push(variable);
             }
@@ -100,77 +103,77 @@ pub(super) fn merge(ours: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar> {
             None => merged.push(variable),
         }
     }
-    merged.extend(users.into_iter().filter(|theirs| theirs.name != SERVER_PROPERTIES));
+    merged.extend(users.into_iter().filter(|user_variable| user_variable.name != SERVER_PROPERTIES));
     merged
 }
 
 /// The updates before which the init container takes backups. A server without backups keeps its existing template.
-pub(super) fn copies(server: &CheckedServer) -> Option<EnvVar> {
-    server.backup.as_ref().map(|backup| plain("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
+pub(super) fn backup_env(server: &CheckedServer) -> Option<EnvVar> {
+    server.backup.as_ref().map(|backup| plain_env("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
 }
 
 /// The plugin data that the init container saves, and the path of the restore request. A server without saved data and backups keeps its
 /// existing template.
-pub(super) fn way_back(server: &CheckedServer) -> Vec<EnvVar> {
+pub(super) fn rollback_env(server: &CheckedServer) -> Vec<EnvVar> {
     let mut variables = Vec::new();
-    if server.may_be_ordered_back() {
-        variables.push(plain("NIGHTSHIFT_RESTORE_ORDER", &format!("{ORDERS_DIR}/{ORDER_KEY}")));
+    if server.accepts_restore_requests() {
+        variables.push(plain_env("NIGHTSHIFT_RESTORE_ORDER", &format!("{INIT_REQUESTS_DIR}/{ROLLBACK_REQUEST_KEY}")));
     }
     if server.keep_plugin_data > 0 {
-        variables.push(plain(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
+        variables.push(plain_env(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
     }
-    variables.extend(server.mounts_apart().map(|_| plain("NIGHTSHIFT_RESTORE_SHELVES", RESTORE_DIR)));
+    variables.extend(server.extra_restore_claim().map(|_| plain_env("NIGHTSHIFT_RESTORE_REPOSITORIES", RESTORE_DIR)));
     variables
 }
 
 /// The environment of both agent containers.
-pub(super) fn agent(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
+pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
     let mut variables = vec![
-        plain("NIGHTSHIFT_DATA", "/data"),
-        plain("NIGHTSHIFT_SHARED", SHARED_DIR),
-        plain("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_config_map::FILES_KEY)),
-        plain("NIGHTSHIFT_STORE_URL", &config.store_url),
-        secret("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
+        plain_env("NIGHTSHIFT_DATA", "/data"),
+        plain_env("NIGHTSHIFT_SHARED", SHARED_DIR),
+        plain_env("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_config_map::FILES_KEY)),
+        plain_env("NIGHTSHIFT_STORE_URL", &config.store_url),
+        secret_env("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
         rcon_password("NIGHTSHIFT_RCON_PASSWORD", server),
-        plain("NIGHTSHIFT_RCON_PORT", &server.rcon.port.to_string()),
-        plain("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
-        field("NIGHTSHIFT_POD_UID", "metadata.uid"),
-        field("NIGHTSHIFT_POD_IP", "status.podIP"),
-        plain("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
+        plain_env("NIGHTSHIFT_RCON_PORT", &server.rcon.port.to_string()),
+        plain_env("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
+        field_env("NIGHTSHIFT_POD_UID", "metadata.uid"),
+        field_env("NIGHTSHIFT_POD_IP", "status.podIP"),
+        plain_env("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
     ];
     if !server.rcon.enabled {
         // Set only if RCON is off: an additional variable would change the template of every server.
-        variables.push(plain("NIGHTSHIFT_RCON_ENABLED", "false"));
+        variables.push(plain_env("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
     if let Some(backup) = &server.backup {
         // Each server has its own directory, because several servers may share a claim.
-        variables.push(plain("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
+        variables.push(plain_env("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
         // The init container and the sidecar both take backups, and each prunes after its own.
-        variables.push(plain("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
-        variables.extend(backup.max_age.map(|age| plain("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
+        variables.push(plain_env("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
+        variables.extend(backup.max_age.map(|age| plain_env("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
     }
     // Set only if configured: a new default must not change the template of every server. The kubelet expands `$(NAME)` as a variable, and
     // `$$` as a dollar sign.
-    let Texts { kick, stop, called_off } = &server.texts;
+    let Texts { kick, stop, cancelled } = &server.texts;
     let texts =
-        [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", called_off)];
+        [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", cancelled)];
     variables
-        .extend(texts.into_iter().filter_map(|(name, text)| Some(plain(name, &text.as_ref()?.replace('$', "$$")))));
+        .extend(texts.into_iter().filter_map(|(name, text)| Some(plain_env(name, &text.as_ref()?.replace('$', "$$")))));
     variables
 }
 
 fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {
     match &server.rcon.secret {
-        Some((of, key)) => secret(name, of, key),
-        None => secret(name, &secret_name(&server.name), RCON_PASSWORD),
+        Some((of, key)) => secret_env(name, of, key),
+        None => secret_env(name, &secret_name(&server.name), RCON_PASSWORD),
     }
 }
 
-fn plain(name: &str, value: &str) -> EnvVar {
+fn plain_env(name: &str, value: &str) -> EnvVar {
     EnvVar { name: name.to_owned(), value: Some(value.to_owned()), ..EnvVar::default() }
 }
 
-fn secret(name: &str, of: &str, key: &str) -> EnvVar {
+fn secret_env(name: &str, of: &str, key: &str) -> EnvVar {
     EnvVar {
         name: name.to_owned(),
         value_from: Some(EnvVarSource {
@@ -185,7 +188,7 @@ fn secret(name: &str, of: &str, key: &str) -> EnvVar {
     }
 }
 
-fn field(name: &str, path: &str) -> EnvVar {
+fn field_env(name: &str, path: &str) -> EnvVar {
     EnvVar {
         name: name.to_owned(),
         value_from: Some(EnvVarSource {

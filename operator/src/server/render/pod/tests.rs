@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::online_backup::tests::{at_rest, seen};
+use crate::server::online_backup::tests::{at_rest, observed};
 use crate::template_revision::revision_of;
 
 fn lock() -> Lock {
@@ -74,7 +74,7 @@ fn variable<'a>(container: &'a Container, name: &str) -> Option<&'a str> {
 #[test]
 fn pod_template_changes_only_for_settings_that_need_restart() {
     let revision = |spec: Value| revision_of(&template(spec));
-    let settled = revision(json!({}));
+    let stable = revision(json!({}));
     for at_once in [
         json!({"service": {"type": "LoadBalancer", "annotations": {"example.com/pool": "games"}}}),
         json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 5 * * *"}}, "suspend": true}),
@@ -82,12 +82,12 @@ fn pod_template_changes_only_for_settings_that_need_restart() {
         json!({"players": {"policy": "WaitForEmpty", "notice": "9s", "text": "Soon: {in}"}}),
         json!({"restart": {"cron": "0 6 * * *"}, "eviction": "OnUpgrade", "updateDelay": "7d"}),
     ] {
-        assert_eq!(revision(at_once.clone()), settled, "{at_once} would restart the server");
+        assert_eq!(revision(at_once.clone()), stable, "{at_once} would restart the server");
     }
     for with_a_restart in
         [json!({"gracefulShutdown": {"timeout": "9m"}}), json!({"players": {"kickText": "Back soon"}})]
     {
-        assert_ne!(revision(with_a_restart.clone()), settled, "{with_a_restart} would never come");
+        assert_ne!(revision(with_a_restart.clone()), stable, "{with_a_restart} would never come");
     }
 }
 
@@ -99,18 +99,24 @@ fn pod_template_of_newer_operator_waits_for_window() {
         revision_of(&build_template(&checked, &lock(), &files(), &config))
     };
     let (older, newer) = (by("example.com/nightshift:1"), by("example.com/nightshift:2"));
-    let (goal, seen, _) = at_rest();
+    let (goal, observation, _) = at_rest();
     let world = goal.world;
-    let set = seen.set.map(|set| StatefulSetView { template: older, current: older, update: older, ..set });
-    let pod = seen.pod.map(|pod| scheduler::observation::PodView { revision: older, ..pod });
-    let facts = RecordedFacts { settled: Some(StableSet { revision: older, world }), ..seen.facts.clone() };
-    let (goal, seen) = (Goal { revision: newer, ..goal }, Observation { set, pod, facts, ..seen });
+    let stateful_set = observation.stateful_set.map(|stateful_set| StatefulSetView {
+        template: older,
+        current: older,
+        update: older,
+        ..stateful_set
+    });
+    let pod = observation.pod.map(|pod| scheduler::observation::PodView { revision: older, ..pod });
+    let facts = RecordedFacts { settled: Some(StableSet { revision: older, world }), ..observation.facts.clone() };
+    let (goal, observation) =
+        (Goal { revision: newer, ..goal }, Observation { stateful_set, pod, facts, ..observation });
     let at = |minute: i64| Timestamp::from_second(60 * minute).unwrap();
     let opens = Some(at(60));
-    let step = next_step(&goal, &seen, Gate::Shut { opens }, at(0));
+    let step = next_step(&goal, &observation, Gate::Shut { opens }, at(0));
     assert_eq!(step, Step::Wait(WaitingOn::Window { opens }));
     let open = Gate::Open { opened_at: at(60), until: at(120) };
-    assert!(matches!(next_step(&goal, &seen, open, at(60)), Step::Announce { .. }), "and comes in it");
+    assert!(matches!(next_step(&goal, &observation, open, at(60)), Step::Announce { .. }), "and comes in it");
 }
 
 #[test]
@@ -134,18 +140,22 @@ fn rcon_setting_reaches_image_and_agent() {
     let on = template(json!({}));
     for (template, in_image, in_agent) in [(&off, "false", Some("false")), (&on, "true", None)] {
         assert_eq!(variable(game(template), ENABLE_RCON), Some(in_image));
-        let ours = template.spec.as_ref().unwrap().init_containers.as_deref().unwrap();
+        let init_containers = template.spec.as_ref().unwrap().init_containers.as_deref().unwrap();
         assert!(
-            ours.len() == 2 && ours.iter().all(|of| variable(of, "NIGHTSHIFT_RCON_ENABLED") == in_agent),
+            init_containers.len() == 2
+                && init_containers.iter().all(|of| variable(of, "NIGHTSHIFT_RCON_ENABLED") == in_agent),
             "{in_image}"
         );
-        let mut seen = seen(true, &json!({}));
-        seen.pod.as_mut().unwrap().spec = template.spec.clone();
-        assert_eq!(seen.runs_without_rcon(), in_image == "false");
+        let mut observed = observed(true, &json!({}));
+        observed.pod.as_mut().unwrap().spec = template.spec.clone();
+        assert_eq!(observed.runs_without_rcon(), in_image == "false");
     }
     let nightly = json!({"restart": {"cron": "0 5 * * *"}});
-    let asked = check(&server(nightly)).unwrap().asking_nobody();
-    assert_eq!((asked.policy, asked.restart.unwrap().policy), (PlayerPolicy::Ignore, PlayerPolicy::Ignore));
+    let without_rcon = check(&server(nightly)).unwrap().without_rcon();
+    assert_eq!(
+        (without_rcon.policy, without_rcon.restart.unwrap().policy),
+        (PlayerPolicy::Ignore, PlayerPolicy::Ignore)
+    );
 }
 
 #[test]
@@ -182,12 +192,12 @@ fn stop_hook_and_probes_are_on_server_container() {
 
 #[test]
 fn stop_hook_waits_for_spec_timeout() {
-    for (timeout, said, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
+    for (timeout, variable, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let hook = game(&template).lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
-        let told: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
-        let expected: Vec<&str> = said.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
-        assert_eq!(told, expected, "{timeout}");
+        let arguments: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
+        let expected: Vec<&str> = variable.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
+        assert_eq!(arguments, expected, "{timeout}");
         // The sidecar may be unreachable for 2 s before, and a server that SIGTERM has to stop needs a minute.
         let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
         assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
@@ -196,11 +206,11 @@ fn stop_hook_waits_for_spec_timeout() {
 
 #[test]
 fn player_texts_reach_agent_unchanged() {
-    let text = |variable_of_it: &str, players: Value| {
+    let text = |name: &str, players: Value| {
         let template = template(json!({ "players": players }));
         let containers = template.spec.unwrap().init_containers.unwrap();
         let agent = containers.into_iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
-        variable(&agent, variable_of_it).map(str::to_owned)
+        variable(&agent, name).map(str::to_owned)
     };
     for (variable, field) in [
         ("NIGHTSHIFT_KICK_TEXT", "kickText"),
@@ -267,15 +277,18 @@ fn backup_settings_appear_in_template_only_when_enabled() {
         mounts.filter(|mount| mount.name == BACKUP_VOLUME).map(|mount| mount.read_only).next()
     };
     assert_eq!(mounted(game(&with)), None, "no server and no plugin gets at them");
-    let ours = spec.init_containers.as_ref().unwrap();
-    assert_eq!(ours.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
-    let said: Vec<_> =
+    let init_containers = spec.init_containers.as_ref().unwrap();
+    assert_eq!(init_containers.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
+    let values: Vec<_> =
         ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"]
-            .map(|name| variable(&ours[0], name))
+            .map(|name| variable(&init_containers[0], name))
             .into();
-    assert_eq!(said, [Some("/backups/lobby"), Some("Always"), Some("3"), Some("86400")]);
-    let beside = ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"];
-    assert_eq!(beside.map(|name| variable(&ours[1], name)), [Some("/backups/lobby"), Some("3"), Some("86400")]);
+    assert_eq!(values, [Some("/backups/lobby"), Some("Always"), Some("3"), Some("86400")]);
+    let variables = ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"];
+    assert_eq!(
+        variables.map(|name| variable(&init_containers[1], name)),
+        [Some("/backups/lobby"), Some("3"), Some("86400")]
+    );
     let retention = json!({"maxCount": 3, "maxAge": "1d"});
     let schedule = json!({"cron": "@hourly", "contents": "Worlds"});
     let scheduled = json!({"backup": {"beforeUpdate": "Always", "retention": retention, "schedule": schedule}});
@@ -287,46 +300,62 @@ fn backup_settings_appear_in_template_only_when_enabled() {
 
 #[test]
 fn plugin_data_support_is_rendered_unless_disabled() {
-    let orders = |template: &PodTemplateSpec| {
+    let request_mount = |template: &PodTemplateSpec| {
         let spec = template.spec.as_ref().unwrap();
-        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
-        let mounted = prepare.volume_mounts.iter().flatten().any(|mount| mount.name == ORDERS_VOLUME);
-        let volume = spec.volumes.iter().flatten().any(|volume| volume.name == ORDERS_VOLUME);
-        let said = ["NIGHTSHIFT_KEEP_PLUGIN_DATA", "NIGHTSHIFT_RESTORE_ORDER"].map(|name| variable(prepare, name));
-        (mounted && volume, said.map(|said| said.map(str::to_owned)))
+        let prepare = spec
+            .init_containers
+            .as_ref()
+            .unwrap()
+            .iter()
+            .find(|container| container.name == PREPARE_CONTAINER)
+            .unwrap();
+        let mounted = prepare.volume_mounts.iter().flatten().any(|mount| mount.name == INIT_REQUESTS_VOLUME);
+        let volume = spec.volumes.iter().flatten().any(|volume| volume.name == INIT_REQUESTS_VOLUME);
+        let value = ["NIGHTSHIFT_KEEP_PLUGIN_DATA", "NIGHTSHIFT_RESTORE_ORDER"].map(|name| variable(prepare, name));
+        (mounted && volume, value.map(|value| value.map(str::to_owned)))
     };
     let file = Some("/etc/nightshift-init-requests/restore.json".to_owned());
-    assert_eq!(orders(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
+    assert_eq!(request_mount(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
     let large = json!({"keepPluginData": {"maxSize": "2Gi"}});
-    assert_eq!(orders(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));
+    assert_eq!(request_mount(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));
     let none = json!({"keepPluginData": {"maxSize": "0"}});
-    assert_eq!(orders(&template(none.clone())), (false, [None, None]));
-    let copies = json!({"keepPluginData": {"maxSize": "0"}, "backup": {}});
-    assert_eq!(orders(&template(copies)), (true, [None, file]));
-    let kept = |spec| crate::server::observe::keeps_data(&template(spec));
-    assert!(kept(json!({})) && !kept(none));
+    assert_eq!(request_mount(&template(none.clone())), (false, [None, None]));
+    let backups_only = json!({"keepPluginData": {"maxSize": "0"}, "backup": {}});
+    assert_eq!(request_mount(&template(backups_only)), (true, [None, file]));
+    let saves_data = |spec| crate::server::observe::saves_plugin_data(&template(spec));
+    assert!(saves_data(json!({})) && !saves_data(none));
 }
 
 #[test]
 fn first_start_mounts_foreign_backup_claim_read_only() {
     let mounted = |template: &PodTemplateSpec| {
         let spec = template.spec.as_ref().unwrap();
-        let prepare = spec.init_containers.as_ref().unwrap().iter().find(|it| it.name == PREPARE_CONTAINER).unwrap();
+        let prepare = spec
+            .init_containers
+            .as_ref()
+            .unwrap()
+            .iter()
+            .find(|container| container.name == PREPARE_CONTAINER)
+            .unwrap();
         let mount = prepare.volume_mounts.iter().flatten().find(|mount| mount.name == RESTORE_VOLUME);
         let volume = spec.volumes.iter().flatten().find(|volume| volume.name == RESTORE_VOLUME);
         let claim = volume.map(|volume| volume.persistent_volume_claim.as_ref().unwrap().claim_name.clone());
         (
             mount.and_then(|mount| mount.read_only),
             claim,
-            variable(prepare, "NIGHTSHIFT_RESTORE_SHELVES").map(str::to_owned),
+            variable(prepare, "NIGHTSHIFT_RESTORE_REPOSITORIES").map(str::to_owned),
         )
     };
     let other = json!({"backup": {}, "restoreFrom": {"server": "survival"}});
     let expected = (Some(true), Some("backup-survival-0".to_owned()), Some("/restore".to_owned()));
     assert_eq!(mounted(&template(other.clone())), expected);
-    let settled = check(&server(other)).unwrap().past_its_first_start();
-    let settled = build_template(&settled, &lock(), &files(), &Config::parse_from(["operator"]));
-    assert_eq!(settled, template(json!({"backup": {}})), "who has settled mounts nothing that may be deleted some day");
+    let stable_server = check(&server(other)).unwrap().after_first_start();
+    let stable_server = build_template(&stable_server, &lock(), &files(), &Config::parse_from(["operator"]));
+    assert_eq!(
+        stable_server,
+        template(json!({"backup": {}})),
+        "who has settled mounts nothing that may be deleted some day"
+    );
     assert_eq!(
         template(json!({"backup": {}, "restoreFrom": {}})),
         template(json!({"backup": {}})),
@@ -336,12 +365,13 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
 
 #[test]
 fn new_volume_request_stays_while_spec_has_it() {
-    let order = |spec: Value| super::super::init_orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
-    let data = order(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
-    let order_in = |text: &String| serde_json::from_str::<Value>(text).unwrap();
+    let new_volume_map =
+        |spec: Value| super::super::init_orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
+    let data = new_volume_map(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
+    let parse_request = |text: &String| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(
-        order_in(&data["new-volume.json"]),
+        parse_request(&data["new-volume.json"]),
         json!({"server": "lobby", "copy": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
     );
-    assert_eq!(order(json!({"backup": {}})), None);
+    assert_eq!(new_volume_map(json!({"backup": {}})), None);
 }

@@ -1,22 +1,22 @@
 //! Pure. Reports why `prepare` does not let the server start while it retries. No agent is reachable then.
 
 use super::super::PassReport;
-use super::refusal;
+use super::refusal_message;
 
 /// The last error of `prepare`, as a suffix. Empty once it has succeeded. Its current activity is only in its log.
-pub(super) fn awaited(report: &PassReport<'_>) -> String {
-    refusal(report)
-        .map_or_else(String::new, |why| format!("; `prepare` has told of this, and is at it again since: {why}"))
+pub(super) fn error_suffix(report: &PassReport<'_>) -> String {
+    refusal_message(report)
+        .map_or_else(String::new, |why| format!(" `prepare` failed and is retrying. Its last error: {why}"))
 }
 
 /// Why the stable set does not start.
-pub(super) fn why_down(report: &PassReport<'_>) -> String {
-    let since = if report.plan.seen.is_restarted() { " since its restart" } else { "" };
-    let why = refusal(report).map_or_else(
-        || "; see the server's log".to_owned(),
-        |why| format!(": `prepare` has told of this, and tries again by itself: {why}"),
+pub(super) fn down_reason(report: &PassReport<'_>) -> String {
+    let since = if report.plan.observation.is_restarted() { " since its restart" } else { "" };
+    let why = refusal_message(report).map_or_else(
+        || ". See the server's log.".to_owned(),
+        |why| format!(". `prepare` retries automatically. Its last error: {why}"),
     );
-    format!("the settled set does not come up{since}{why}")
+    format!("The stable version set does not start{since}{why}")
 }
 
 #[cfg(test)]
@@ -34,12 +34,12 @@ mod tests {
     fn starting(state: &Value, last_state: &Value) -> Pass {
         let mut pass = Pass::new();
         let until = Timestamp::UNIX_EPOCH;
-        pass.plan.seen.pod =
-            pass.plan.seen.pod.map(|pod| PodView { life: PodPhase::Starting { gives_up_at: until }, ..pod });
+        pass.plan.observation.pod =
+            pass.plan.observation.pod.map(|pod| PodView { phase: PodPhase::Starting { deadline: until }, ..pod });
         let pod = json!({"metadata": {"name": "lobby-0"}, "status": {"initContainerStatuses": [{
             "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 1, "state": state, "lastState": last_state,
         }]}});
-        pass.seen.pod = Some(serde_json::from_value(pod).unwrap());
+        pass.observed.pod = Some(serde_json::from_value(pod).unwrap());
         pass
     }
 
@@ -49,28 +49,28 @@ mod tests {
 
     #[test]
     fn init_container_failure_is_reported_until_start_succeeds() {
-        let told = json!({"terminated": {"exitCode": 1, "message": WHY}});
-        let mut pass = starting(&json!({"running": {}}), &told);
+        let terminated = json!({"terminated": {"exitCode": 1, "message": WHY}});
+        let mut pass = starting(&json!({"running": {}}), &terminated);
         assert_eq!(
             message(&pass, "Ready"),
-            format!("the server is starting; `prepare` has told of this, and is at it again since: {WHY}")
+            format!("The server is starting. `prepare` failed and is retrying. Its last error: {WHY}")
         );
         pass.step = Step::Wait(WaitingOn::Start { until: Timestamp::UNIX_EPOCH });
         assert!(
             message(&pass, "Updating")
-                .ends_with(&format!("to start; `prepare` has told of this, and is at it again since: {WHY}"))
+                .ends_with(&format!("to start. `prepare` failed and is retrying. Its last error: {WHY}"))
         );
         pass.step = Step::Wait(WaitingOn::ServerDown);
         let down = message(&pass, "Updating");
         assert!(
-            down.starts_with("the settled set does not come up: `prepare` has told of this, and tries again")
+            down.starts_with("The stable version set does not start. `prepare` retries automatically.")
                 && down.ends_with(WHY),
             "{down}"
         );
 
-        let mut over = starting(&json!({"terminated": {"exitCode": 0}}), &told);
-        assert_eq!(message(&over, "Ready"), "the server is starting");
+        let mut over = starting(&json!({"terminated": {"exitCode": 0}}), &terminated);
+        assert_eq!(message(&over, "Ready"), "The server is starting.");
         over.step = Step::Wait(WaitingOn::ServerDown);
-        assert_eq!(message(&over, "Updating"), "the settled set does not come up; see the server's log");
+        assert_eq!(message(&over, "Updating"), "The stable version set does not start. See the server's log.");
     }
 }

@@ -13,19 +13,19 @@ fn held() -> PinnedSet {
 fn held_server_is_reported_until_released() {
     let mut pass = Pass::new();
     assert_ne!(pass.status().next_window.as_deref(), Some("held"));
-    assert!(pass.said("PinnedToSet").is_empty() && pass.said("Resumed").is_empty());
-    pass.plan.undo = Some(held());
+    assert!(pass.event_texts("PinnedToSet").is_empty() && pass.event_texts("Resumed").is_empty());
+    pass.plan.pinned_set = Some(held());
     let status = pass.status();
     let condition = status.conditions.iter().find(|condition| condition.type_ == "PinnedToSet").unwrap();
     assert_eq!((condition.status.as_str(), condition.reason.as_str()), ("True", "Held"));
     assert!(condition.message.contains("`spec.hold`"), "{}", condition.message);
     assert_eq!(status.next_window.as_deref(), Some("held"));
-    assert_eq!(pass.said("PinnedToSet").len(), 1);
+    assert_eq!(pass.event_texts("PinnedToSet").len(), 1);
 
     let mut pass = pass.next();
-    assert!(pass.said("Resumed").is_empty(), "it is held still");
-    pass.plan.undo = None;
-    assert_eq!(pass.said("Resumed").len(), 1);
+    assert!(pass.event_texts("Resumed").is_empty(), "it is held still");
+    pass.plan.pinned_set = None;
+    assert_eq!(pass.event_texts("Resumed").len(), 1);
     assert!(!pass.status().conditions.iter().any(|condition| condition.type_ == "PinnedToSet"));
 }
 
@@ -33,11 +33,11 @@ fn held_server_is_reported_until_released() {
 fn held_server_pod_settings_wait_for_window() {
     let mut pass = Pass::new();
     pass.plan.goal.revision = Revision(3);
-    pass.plan.undo = Some(held());
-    let planned = pass.said("UpdatePlanned").pop().unwrap();
-    assert!(!planned.starts_with("asked for") && planned.contains("settings of the pod"), "{planned}");
+    pass.plan.pinned_set = Some(held());
+    let planned = pass.event_texts("UpdatePlanned").pop().unwrap();
+    assert!(!planned.starts_with("Requested") && planned.contains("settings of the pod"), "{planned}");
     assert_ne!(pass.status().next_window.as_deref(), Some("held"), "they come all the same");
-    let back = PinnedSet::To { digest: record(130).files.lock.clone(), since: pass.report().now };
-    pass.plan.undo = Some(back);
-    assert!(pass.said("UpdatePlanned").pop().unwrap().starts_with("asked for: "));
+    let pinned_set = PinnedSet::RollbackTo { digest: record(130).files.lock.clone(), since: pass.report().now };
+    pass.plan.pinned_set = Some(pinned_set);
+    assert!(pass.event_texts("UpdatePlanned").pop().unwrap().starts_with("Requested: "));
 }

@@ -7,75 +7,75 @@ use scheduler::protocol;
 
 use crate::error_chain::cut;
 use crate::server::act::{MarkedStable, StepOutcome};
-use crate::server::changes::in_words;
+use crate::server::changes::format_changes;
 use crate::server::records::LockRecord;
 use crate::server::report::PassReport;
-use crate::server::report::events::{downtime, interrupted, stopped_at};
-use crate::server::report::failure::why_it_failed;
+use crate::server::report::events::{disconnected_players, downtime, stopped_at};
+use crate::server::report::failure::failure_reason;
 
 /// The last update after this pass.
 pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
-    let agent = report.seen.report.as_deref();
-    let settled = report.seen.settled_lock.as_deref().map(version);
-    let on_trial = report.seen.pod_lock.as_deref().map(version);
+    let agent = report.observed.report.as_deref();
+    let stable = report.observed.stable_lock.as_deref().map(version);
+    let candidate = report.observed.pod_lock.as_deref().map(version);
     match report.done {
         // The failure and its reason remain readable.
-        StepOutcome::Closed(MarkedStable::First | MarkedStable::Before) => before.last_update.clone().map(|last| {
-            let down_seconds = if last.going_back { down_in_all(&last, agent) } else { last.down_seconds };
+        StepOutcome::MarkedStable(MarkedStable::First | MarkedStable::Previous) => before.last_update.clone().map(|last| {
+            let down_seconds = if last.going_back { total_downtime(&last, agent) } else { last.down_seconds };
             LastUpdate { down_seconds, going_back: false, ..last }
         }),
-        StepOutcome::Closed(MarkedStable::Update) => Some(LastUpdate {
+        StepOutcome::MarkedStable(MarkedStable::Update) => Some(LastUpdate {
             applied_at: report.now,
-            previous_version: settled,
-            version: on_trial.unwrap_or_default(),
+            previous_version: stable,
+            version: candidate.unwrap_or_default(),
             successful: true,
-            unproven: report.plan.proof.unproven().is_some(),
+            unproven: report.plan.verification.unverified_reason().is_some(),
             going_back: false,
-            message: applied(report, before),
+            message: applied_message(report, before),
             down_seconds: downtime(agent).and_then(seconds),
-            players: interrupted(agent),
+            players: disconnected_players(agent),
         }),
         // The roll-back may wait for a user for days. Until then the status must not show the successful update before it.
         StepOutcome::MarkedFailed => Some(LastUpdate {
             applied_at: report.now,
-            previous_version: settled,
-            version: on_trial.unwrap_or_default(),
+            previous_version: stable,
+            version: candidate.unwrap_or_default(),
             successful: false,
             unproven: false,
             going_back: false,
-            message: cut(&why_it_failed(report), 1_024),
+            message: cut(&failure_reason(report), 1_024),
             // Unknown while the server does not start.
             down_seconds: downtime(agent).and_then(seconds),
-            players: interrupted(agent),
+            players: disconnected_players(agent),
         }),
         StepOutcome::RolledBack { .. } => Some(LastUpdate {
             applied_at: report.now,
-            previous_version: on_trial,
-            version: settled.unwrap_or_default(),
+            previous_version: candidate,
+            version: stable.unwrap_or_default(),
             successful: false,
             unproven: false,
             going_back: true,
-            message: cut(&why_it_failed(report), 1_024),
-            down_seconds: down_so_far(agent, report.now),
-            players: interrupted(agent),
+            message: cut(&failure_reason(report), 1_024),
+            down_seconds: downtime_so_far(agent, report.now),
+            players: disconnected_players(agent),
         }),
         StepOutcome::Created
-        | StepOutcome::StagingAsked
+        | StepOutcome::StagingRequested
         | StepOutcome::Announced { .. }
-        | StepOutcome::ToldAgain { .. }
+        | StepOutcome::Reannounced { .. }
         | StepOutcome::Saved { .. }
         | StepOutcome::TemplateWritten
         | StepOutcome::Committed { .. }
         | StepOutcome::Restored
         | StepOutcome::RestoreScheduled
-        | StepOutcome::DataOrdered
+        | StepOutcome::PluginDataRestoreRequested
         // A restart is no update.
         | StepOutcome::Restarting { .. }
         | StepOutcome::Restarted
         // A drain is no update.
         | StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
-        | StepOutcome::CalledOff
+        | StepOutcome::AnnouncementCancelled
         | StepOutcome::Nothing => before.last_update.clone(),
     }
 }
@@ -90,12 +90,12 @@ fn seconds(span: SignedDuration) -> Option<u32> {
 }
 
 /// Downtime caused by a failed set right before its roll-back: until that set was up, or until now.
-fn down_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
+fn downtime_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
     downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
 }
 
 /// The same once the earlier set is up again.
-fn down_in_all(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> Option<u32> {
+fn total_downtime(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> Option<u32> {
     let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
     Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
 }
@@ -106,10 +106,11 @@ pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&prot
 }
 
 /// The changes of an update that was kept, after the reason why it is not verified.
-fn applied(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
-    let what = before.update.clone().unwrap_or_else(|| in_words(&report.plan.changes));
-    let doubt = report.plan.proof.unproven().map(|problem| format!("not proven: {}; ", cut(problem, 512)));
-    cut(&format!("{}{what}", doubt.unwrap_or_default()), 1_024)
+fn applied_message(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
+    let changes = before.update.clone().unwrap_or_else(|| format_changes(&report.plan.changes));
+    let prefix =
+        report.plan.verification.unverified_reason().map(|problem| format!("not verified: {}. ", cut(problem, 512)));
+    cut(&format!("{}{changes}", prefix.unwrap_or_default()), 1_024)
 }
 
 #[cfg(test)]
@@ -119,7 +120,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::report::counted_stop;
+    use crate::server::report::stop_reason;
     use crate::server::report::tests::{Pass, record};
     use crate::server::verify::VerificationResult;
 
@@ -133,8 +134,8 @@ mod tests {
             "message": "Paper 128 -> 129",
         });
         pass.before = serde_json::from_value(json!({"lastUpdate": earlier})).unwrap();
-        pass.seen.settled_lock = Some(record(129));
-        pass.plan.proof = VerificationResult { verdict: Verification::Failed, problem: WHY.to_owned() };
+        pass.observed.stable_lock = Some(record(129));
+        pass.plan.verification = VerificationResult { result: Verification::Failed, problem: WHY.to_owned() };
         (pass.step, pass.done) = (Step::MarkFailed { revision: Revision(2) }, StepOutcome::MarkedFailed);
         pass
     }
@@ -154,10 +155,10 @@ mod tests {
     #[test]
     fn failed_update_stop_is_counted_at_rollback() {
         let pass = marked_failed();
-        assert_eq!(counted_stop(&pass.report(), &pass.before), None);
+        assert_eq!(stop_reason(&pass.report(), &pass.before), None);
         let mut pass = pass.next();
-        pass.done = StepOutcome::RolledBack { unasked: false };
-        assert_eq!(counted_stop(&pass.report(), &pass.before), Some("update"));
+        pass.done = StepOutcome::RolledBack { agent_unreachable: false };
+        assert_eq!(stop_reason(&pass.report(), &pass.before), Some("update"));
         let last = pass.status().last_update.unwrap();
         assert_eq!((last.version.as_str(), last.previous_version.as_deref()), ("1.21.10-129", Some("1.21.10-130")));
         assert_eq!((last.successful, last.going_back, last.message.as_str()), (false, true, WHY));
@@ -166,11 +167,11 @@ mod tests {
     #[test]
     fn first_start_after_failed_one_is_no_rollback() {
         let mut pass = Pass::new();
-        (pass.seen.facts.settled, pass.seen.settled_lock) = (None, None);
-        pass.done = StepOutcome::RolledBack { unasked: false };
+        (pass.observed.facts.settled, pass.observed.stable_lock) = (None, None);
+        pass.done = StepOutcome::RolledBack { agent_unreachable: false };
         let mut pass = pass.next();
         assert!(pass.before.last_update.as_ref().unwrap().going_back);
-        pass.done = StepOutcome::Closed(MarkedStable::First);
+        pass.done = StepOutcome::MarkedStable(MarkedStable::First);
         assert!(!pass.status().last_update.unwrap().going_back);
     }
 }

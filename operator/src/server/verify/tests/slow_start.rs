@@ -2,58 +2,58 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::crash_loop::process_of;
-use crate::server::in_game_stop::proof_began;
+use crate::server::crash_loop::process_state;
+use crate::server::in_game_stop::verification_began;
 
 #[test]
 fn verification_fails_crashing_server_without_agent() {
-    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
+    let (files, earlier_baseline) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let settle = SignedDuration::from_secs(60);
     let stays = VerificationTarget {
         files: &files,
         before: None,
-        baseline: &known,
+        baseline: &earlier_baseline,
         settle,
         began: at(90),
-        asked_from: at(90),
-        process: ProcessExit::Stays,
+        reachable_from: at(90),
+        process: ProcessExit::Running,
         other_image: None,
     };
-    let ends = VerificationTarget { process: ProcessExit::Ends { times: 3 }, ..stays };
-    let over = at(90) + ENDS_WITHIN;
-    assert_eq!(prove(None, &stays, over).verdict, Verification::Unproven);
-    assert_eq!(prove(None, &ends, over).verdict, Verification::Failed);
+    let ends = VerificationTarget { process: ProcessExit::Exited { times: 3 }, ..stays };
+    let over = at(90) + VERIFICATION_TIMEOUT;
+    assert_eq!(verify(None, &stays, over).result, Verification::Inconclusive);
+    assert_eq!(verify(None, &ends, over).result, Verification::Failed);
     let until = over + settle;
-    let again = VerificationTarget { process: ProcessExit::Unsettled { until }, ..stays };
-    assert_eq!(prove(None, &again, over).verdict, Verification::Pending { until }, "it was started again");
-    let before = prove(None, &ends, over - SignedDuration::from_secs(1));
-    assert_eq!(before.verdict, Verification::Pending { until: over }, "it may get well, and the agent may speak");
+    let again = VerificationTarget { process: ProcessExit::Restarting { until }, ..stays };
+    assert_eq!(verify(None, &again, over).result, Verification::Pending { until }, "it was started again");
+    let before = verify(None, &ends, over - SignedDuration::from_secs(1));
+    assert_eq!(before.result, Verification::Pending { until: over }, "it may get well, and the agent may speak");
 }
 
 #[test]
 fn verification_fails_after_five_exits_except_first_start() {
-    let (files, known) = (files(&["ViaVersion"]), baseline(&[], &[]));
+    let (files, earlier_baseline) = (files(&["ViaVersion"]), baseline(&[], &[]));
     let after = |times, before| VerificationTarget {
         files: &files,
         before,
-        baseline: &known,
+        baseline: &earlier_baseline,
         settle: SignedDuration::from_secs(60),
         began: at(90),
-        asked_from: at(90),
-        process: ProcessExit::Ends { times },
+        reachable_from: at(90),
+        process: ProcessExit::Exited { times },
         other_image: None,
     };
     let absent = AgentReport { server: Server::Absent, ..report(&[]) };
-    for said in [Some(&absent), None] {
-        let waits = Verification::Pending { until: at(90) + ENDS_WITHIN };
-        let (soonest, before) = (at(90) + ENDS_SOONEST, Some(&files));
-        assert_eq!(prove(said, &after(4, before), soonest).verdict, waits);
-        assert_eq!(prove(said, &after(5, before), soonest - SignedDuration::from_secs(1)).verdict, waits);
-        assert_eq!(prove(said, &after(5, None), soonest).verdict, waits, "there is nothing to go back to");
-        let failed = prove(said, &after(5, before), soonest);
+    for report in [Some(&absent), None] {
+        let waits = Verification::Pending { until: at(90) + VERIFICATION_TIMEOUT };
+        let (soonest, before) = (at(90) + MIN_TIME_BEFORE_FAILURE, Some(&files));
+        assert_eq!(verify(report, &after(4, before), soonest).result, waits);
+        assert_eq!(verify(report, &after(5, before), soonest - SignedDuration::from_secs(1)).result, waits);
+        assert_eq!(verify(report, &after(5, None), soonest).result, waits, "there is nothing to go back to");
+        let failed = verify(report, &after(5, before), soonest);
         assert_eq!(
-            (failed.verdict, failed.problem.as_str()),
-            (Verification::Failed, "the server's process has ended 5 times")
+            (failed.result, failed.problem.as_str()),
+            (Verification::Failed, "the server's process exited 5 times")
         );
     }
 }
@@ -106,29 +106,29 @@ fn crashed(restarts: u32, began: i64) -> Value {
     server(restarts, false, &json!({"waiting": {"reason": "CrashLoopBackOff"}}), &last)
 }
 
-fn proof(pod: &Pod, report: Option<&AgentReport>, before: bool, now: i64) -> VerificationResult {
-    let (files, known) = (files(&["ViaVersion"]), baseline(&["ViaVersion"], &[]));
+fn result(pod: &Pod, report: Option<&AgentReport>, before: bool, now: i64) -> VerificationResult {
+    let (files, earlier_baseline) = (files(&["ViaVersion"]), baseline(&["ViaVersion"], &[]));
     let expected = VerificationTarget {
         files: &files,
         before: before.then_some(&files),
-        baseline: &known,
+        baseline: &earlier_baseline,
         settle: SETTLE,
-        began: proof_began(pod).unwrap(),
-        asked_from: asked_from(pod).unwrap(),
-        process: process_of(pod, SETTLE, minute(now)),
+        began: verification_began(pod).unwrap(),
+        reachable_from: reachable_from(pod).unwrap(),
+        process: process_state(pod, SETTLE, minute(now)),
         other_image: None,
     };
-    prove(report, &expected, minute(now))
+    verify(report, &expected, minute(now))
 }
 
 /// The result while the agent is unreachable.
-fn unheard(pod: &Pod, now: i64) -> Verification {
-    proof(pod, None, true, now).verdict
+fn without_agent(pod: &Pod, now: i64) -> Verification {
+    result(pod, None, true, now).result
 }
 
 /// The result while the agent reports no process.
-fn absent(pod: &Pod, now: i64) -> Verification {
-    proof(pod, Some(&AgentReport { server: Server::Absent, ..report(&[]) }), true, now).verdict
+fn without_process(pod: &Pod, now: i64) -> Verification {
+    result(pod, Some(&AgentReport { server: Server::Absent, ..report(&[]) }), true, now).result
 }
 
 fn until(of: i64) -> Verification {
@@ -138,55 +138,72 @@ fn until(of: i64) -> Verification {
 #[test]
 fn verification_waits_for_lost_report_after_long_backup() {
     let slow = pod(16, &up(16));
-    assert_eq!([unheard(&slow, 17), unheard(&slow, 30)], [until(31); 2]);
-    assert_eq!(unheard(&slow, 31), Verification::Unproven, "and that ends");
+    assert_eq!([without_agent(&slow, 17), without_agent(&slow, 30)], [until(31); 2]);
+    assert_eq!(without_agent(&slow, 31), Verification::Inconclusive, "and that ends");
 }
 
 #[test]
 fn verification_waits_for_lost_report_after_long_migration() {
     let moved = answered(16, &up(16), 600);
-    assert_eq!([unheard(&moved, 601), unheard(&moved, 615)], [until(615), Verification::Unproven]);
+    assert_eq!([without_agent(&moved, 601), without_agent(&moved, 615)], [until(615), Verification::Inconclusive]);
 }
 
 #[test]
 fn verification_forgives_one_crash_after_long_backup() {
     let (fast, slow) = (pod(0, &crashed(1, 1)), pod(16, &crashed(1, 17)));
-    assert_eq!([absent(&fast, 2), absent(&fast, 14), absent(&fast, 15)], [until(15), until(15), Verification::Failed]);
-    assert_eq!([absent(&slow, 18), absent(&slow, 30), absent(&slow, 31)], [until(31), until(31), Verification::Failed]);
+    assert_eq!(
+        [without_process(&fast, 2), without_process(&fast, 14), without_process(&fast, 15)],
+        [until(15), until(15), Verification::Failed]
+    );
+    assert_eq!(
+        [without_process(&slow, 18), without_process(&slow, 30), without_process(&slow, 31)],
+        [until(31), until(31), Verification::Failed]
+    );
 }
 
 #[test]
 fn verification_forgives_one_crash_after_long_migration() {
     let moved = pod(16, &crashed(1, 600));
-    assert_eq!([absent(&moved, 601), absent(&moved, 615)], [until(615), Verification::Failed]);
+    assert_eq!([without_process(&moved, 601), without_process(&moved, 615)], [until(615), Verification::Failed]);
 }
 
 #[test]
 fn verification_ends_for_crashing_server_after_late_answer() {
     for restarts in 1..4 {
-        assert_eq!(absent(&pod(16, &crashed(restarts, 600)), 601), until(615), "{restarts}");
+        assert_eq!(without_process(&pod(16, &crashed(restarts, 600)), 601), until(615), "{restarts}");
     }
     for restarts in 4..9 {
         let ended = pod(16, &crashed(restarts, 600));
-        assert_eq!([absent(&ended, 601), unheard(&ended, 601)], [Verification::Failed; 2], "{restarts}");
+        assert_eq!([without_process(&ended, 601), without_agent(&ended, 601)], [Verification::Failed; 2], "{restarts}");
     }
     // A first start has no roll-back, and is not waited for either.
-    let gone = AgentReport { server: Server::Absent, ..report(&[]) };
-    assert_eq!(proof(&pod(16, &crashed(4, 600)), Some(&gone), false, 601).problem, "the server does not stay up");
+    let deleted = AgentReport { server: Server::Absent, ..report(&[]) };
+    assert_eq!(
+        result(&pod(16, &crashed(4, 600)), Some(&deleted), false, 601).problem,
+        "the server does not keep \
+    running"
+    );
 }
 
 #[test]
 fn verification_allows_same_crash_time_after_long_backup() {
     let (fast, slow) = (pod(0, &crashed(4, 3)), pod(16, &crashed(4, 19)));
-    assert_eq!([absent(&fast, 4), absent(&fast, 5)], [until(15), Verification::Failed]);
-    assert_eq!([absent(&slow, 20), absent(&slow, 21)], [until(31), Verification::Failed]);
+    assert_eq!([without_process(&fast, 4), without_process(&fast, 5)], [until(15), Verification::Failed]);
+    assert_eq!([without_process(&slow, 20), without_process(&slow, 21)], [until(31), Verification::Failed]);
 }
 
 #[test]
 fn verification_deadline_of_fast_start_ignores_restarts() {
-    assert_eq!([unheard(&pod(0, &up(0)), 14), unheard(&pod(0, &up(0)), 15)], [until(15), Verification::Unproven]);
+    assert_eq!(
+        [without_agent(&pod(0, &up(0)), 14), without_agent(&pod(0, &up(0)), 15)],
+        [until(15), Verification::Inconclusive]
+    );
     for restarts in 1..4 {
         let ended = pod(0, &crashed(restarts, 13));
-        assert_eq!([absent(&ended, 14), absent(&ended, 15)], [until(15), Verification::Failed], "{restarts}");
+        assert_eq!(
+            [without_process(&ended, 14), without_process(&ended, 15)],
+            [until(15), Verification::Failed],
+            "{restarts}"
+        );
     }
 }

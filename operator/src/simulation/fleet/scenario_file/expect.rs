@@ -17,7 +17,7 @@ pub(super) enum Expect {
     Times(usize, String),
     /// A condition: type, status, reason, a part of its message.
     Condition {
-        of: String,
+        name: String,
         status: String,
         reason: Option<String>,
         message: Option<String>,
@@ -54,8 +54,8 @@ impl Expect {
             let times = times.parse().map_err(|_| format!("`{times}` is no number"))?;
             return Ok(Self::Times(times, one_text(rest)?));
         }
-        if let Some(of) = text.strip_prefix("no condition ") {
-            return Ok(Self::NoCondition(of.to_owned()));
+        if let Some(name) = text.strip_prefix("no condition ") {
+            return Ok(Self::NoCondition(name.to_owned()));
         }
         if let Some(rest) = text.strip_prefix("condition ") {
             return Self::parse_condition(rest);
@@ -92,13 +92,13 @@ impl Expect {
             Some((condition, reason)) => (condition, Some(reason.to_owned())),
             None => (head, None),
         };
-        let (of, status) =
+        let (name, status) =
             condition.split_once('=').ok_or("write `condition Ready=True REASON \"part of its message\"`")?;
-        Ok(Self::Condition { of: of.to_owned(), status: status.to_owned(), reason, message })
+        Ok(Self::Condition { name: name.to_owned(), status: status.to_owned(), reason, message })
     }
 
     /// The difference from the expectation. `None` if there is none.
-    pub(super) fn held_against(&self, world: &SimCluster, lines: &[String]) -> Option<String> {
+    pub(super) fn mismatch(&self, cluster: &SimCluster, lines: &[String]) -> Option<String> {
         let has = |text: &str| lines.iter().any(|line| line.contains(text));
         match self {
             Self::Line(text) => (!has(text)).then(|| format!("no line has {text:?}")),
@@ -106,62 +106,68 @@ impl Expect {
                 let line = lines.iter().find(|line| line.contains(text.as_str()))?;
                 Some(format!("there is the line {line:?}"))
             }
-            Self::Order(texts) => out_of_order(texts, lines),
+            Self::Order(texts) => order_mismatch(texts, lines),
             Self::Times(times, text) => {
                 let found = lines.iter().filter(|line| line.contains(text.as_str())).count();
                 (found != *times).then(|| format!("{found} lines have {text:?}"))
             }
-            Self::Condition { of, status, reason, message } => {
-                let Some(condition) = condition(world, of) else { return Some(format!("there is no condition {of}")) };
+            Self::Condition { name, status, reason, message } => {
+                let Some(condition) = condition(cluster, name) else {
+                    return Some(format!("there is no condition {name}"));
+                };
                 let is_right = condition["status"] == status.as_str()
                     && reason.as_ref().is_none_or(|reason| condition["reason"] == reason.as_str())
                     && message
                         .as_ref()
                         .is_none_or(|part| condition["message"].as_str().unwrap_or_default().contains(part));
-                (!is_right)
-                    .then(|| format!("{of}={} {}: {}", condition["status"], condition["reason"], condition["message"]))
+                (!is_right).then(|| {
+                    format!("{name}={} {}: {}", condition["status"], condition["reason"], condition["message"])
+                })
             }
-            Self::NoCondition(of) => {
-                condition(world, of).map(|condition| format!("there is one: {}", condition["message"]))
+            Self::NoCondition(name) => {
+                condition(cluster, name).map(|condition| format!("there is one: {}", condition["message"]))
             }
             Self::Runs(parts) => {
-                let Some(pod) = &world.pod else { return Some("there is no pod".to_owned()) };
+                let Some(pod) = &cluster.pod else { return Some("there is no pod".to_owned()) };
                 let files = pod.files.plugins.iter().map(|file| file.path.trim_start_matches("plugins/").to_owned());
                 let all: Vec<String> =
                     [format!("Minecraft {}", pod.files.minecraft)].into_iter().chain(files).collect();
-                let is_there =
-                    |part: &String| all.iter().any(|of| of == part || of.starts_with(&format!("{part}.jar")));
-                (!parts.iter().all(is_there)).then(|| format!("it runs {}", all.join(", ")))
+                let is_running = |part: &String| {
+                    all.iter().any(|running| running == part || running.starts_with(&format!("{part}.jar")))
+                };
+                (!parts.iter().all(is_running)).then(|| format!("it runs {}", all.join(", ")))
             }
-            Self::NoPod => world.pod.as_ref().map(|pod| format!("there is a pod, which is {:?}", pod.phase)),
-            Self::File(path) => (!world.disks.data().join(path).exists()).then(|| "there is none".to_owned()),
-            Self::NoFile(path) => world.disks.data().join(path).exists().then(|| "it is there".to_owned()),
+            Self::NoPod => cluster.pod.as_ref().map(|pod| format!("there is a pod, which is {:?}", pod.phase)),
+            Self::File(path) => (!cluster.disks.data().join(path).exists()).then(|| "there is none".to_owned()),
+            Self::NoFile(path) => cluster.disks.data().join(path).exists().then(|| "it is there".to_owned()),
             Self::Status(field, value) => {
-                let server = world.objects.get(&world.key_of_server()).ok()?;
-                other_than(value, server["status"].pointer(field))
+                let server = cluster.objects.get(&cluster.server_key()).ok()?;
+                value_mismatch(value, server["status"].pointer(field))
             }
             Self::Service(field, value) => {
-                let service = world.objects.get(&Key::new("services", world.scenario.seat.name));
-                service
-                    .map_or_else(|_| Some("there is no Service".to_owned()), |it| other_than(value, it.pointer(field)))
+                let service = cluster.objects.get(&Key::new("services", cluster.scenario.server_index.name));
+                service.map_or_else(
+                    |_| Some("there is no Service".to_owned()),
+                    |service| value_mismatch(value, service.pointer(field)),
+                )
             }
         }
     }
 }
 
 /// The value of a field, in words. `None` if it is this value.
-fn other_than(value: &str, found: Option<&Value>) -> Option<String> {
+fn value_mismatch(value: &str, found: Option<&Value>) -> Option<String> {
     let found = found.cloned().unwrap_or_default();
     let found = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
     (found != value).then(|| format!("it is {found}"))
 }
 
-fn condition<'w>(world: &'w SimCluster, of: &str) -> Option<&'w Value> {
-    let server = world.objects.get(&world.key_of_server()).ok()?;
-    server["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == of)
+fn condition<'w>(cluster: &'w SimCluster, name: &str) -> Option<&'w Value> {
+    let server = cluster.objects.get(&cluster.server_key()).ok()?;
+    server["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == name)
 }
 
-fn out_of_order(texts: &[String], lines: &[String]) -> Option<String> {
+fn order_mismatch(texts: &[String], lines: &[String]) -> Option<String> {
     let mut from = 0;
     for text in texts {
         let Some(at) = lines[from..].iter().position(|line| line.contains(text.as_str())) else {

@@ -11,7 +11,7 @@ use super::expect::Expect;
 use crate::simulation::scenario::{Ping, SetBehaviour};
 
 /// The start of every scenario: a Sunday, later than all files on the disk of any machine that plays it.
-pub(super) const BEGINS: &str = "2030-01-06T00:00:00Z";
+pub(super) const START_TIME: &str = "2030-01-06T00:00:00Z";
 
 /// A parsed scenario file.
 #[derive(Debug)]
@@ -22,15 +22,15 @@ pub(super) struct Script {
     /// The spec of each Plugin, by its project.
     pub(super) plugins: BTreeMap<String, Value>,
     /// The behaviour of every version set except the first.
-    pub(super) fate: SetBehaviour,
+    pub(super) behaviour: SetBehaviour,
     /// The behaviour of version sets with this JAR or this Minecraft. All others work.
-    pub(super) fates: Vec<(String, SetBehaviour)>,
+    pub(super) behaviours: Vec<(String, SetBehaviour)>,
     /// Flags of the operator: `--start-seconds=600`.
     pub(super) flags: Vec<String>,
-    pub(super) updates_at_once: u16,
-    pub(super) updates_at_once_on_a_node: u16,
+    pub(super) max_updates: u16,
+    pub(super) max_updates_per_node: u16,
     /// Whether the invariants of the random runs are checked here too. They support the default windows only.
-    pub(super) has_rules: bool,
+    pub(super) checks_invariants: bool,
     pub(super) steps: Vec<Step>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct ServerScript {
     pub(super) node: u32,
     pub(super) ping: Ping,
     /// The behaviour of version sets on this server, if it differs from the head.
-    pub(super) fates: Vec<(String, SetBehaviour)>,
+    pub(super) behaviours: Vec<(String, SetBehaviour)>,
 }
 
 /// One line of the timeline.
@@ -56,13 +56,13 @@ pub(super) struct Step {
     /// The index of its server, or 0 if the line names none.
     pub(super) server: usize,
     /// If set, the step waits for a new line of the transcript with this text, and happens once.
-    pub(super) when: Option<String>,
-    pub(super) what: What,
+    pub(super) trigger: Option<String>,
+    pub(super) action: ScriptAction,
 }
 
 /// An action.
 #[derive(Debug)]
-pub(super) enum What {
+pub(super) enum ScriptAction {
     /// From now on upstreams list the releases of this day.
     Upstream(String),
     Join(u32),
@@ -75,7 +75,7 @@ pub(super) enum What {
     DeletePlugin(String),
     DeleteServer,
     /// The cause of failures is fixed, and the template changes.
-    Mend,
+    FixCause,
     /// A file on the volume: a JAR may need another plugin. Any other file may have a text.
     PutFile {
         path: String,
@@ -90,16 +90,16 @@ pub(super) enum What {
     NoImage(bool),
     DeletePod,
     ForceDeletePod,
-    DeleteSet,
+    DeleteStatefulSet,
     Drain,
     Uncordon,
-    OperatorDies,
+    OperatorCrashes,
     AnotherOperator,
-    AgentDies,
+    AgentCrashes,
     AgentUnreachable(SignedDuration),
     AgentHangs(SignedDuration),
     Crash,
-    CrashOn(SignedDuration),
+    CrashLoop(SignedDuration),
     Hang(SignedDuration),
     RefuseCommands(SignedDuration),
     NodeLost,
@@ -130,31 +130,32 @@ impl Script {
         let head = text.lines().take(head_lines).collect::<Vec<_>>().join("\n");
         let mut script = Self::parse_head(&head)?;
         let names: Vec<String> = script.servers.iter().map(|server| server.name.clone()).collect();
-        let mut at: Timestamp = BEGINS.parse().map_err(|error| format!("{error}"))?;
+        let mut at: Timestamp = START_TIME.parse().map_err(|error| format!("{error}"))?;
         for (number, line) in text.lines().enumerate().skip(head_lines) {
             let content = line.split(" # ").next().unwrap_or_default().trim();
             if content.is_empty() || content.starts_with('#') {
                 continue;
             }
-            let wrong = |why: String| format!("line {}: `{content}`: {why}", number + 1);
+            let line_error = |error: String| format!("line {}: `{content}`: {error}", number + 1);
             let rest = if is_time(&line) {
                 let (time, rest) = content.split_once(' ').unwrap_or((content, ""));
-                at = next_time(at, time).map_err(wrong)?;
+                at = next_time(at, time).map_err(line_error)?;
                 rest.trim()
             } else {
                 content
             };
-            let addressed =
-                rest.split_once(": ").and_then(|(name, rest)| Some((names.iter().position(|of| of == name)?, rest)));
+            let addressed = rest
+                .split_once(": ")
+                .and_then(|(name, rest)| Some((names.iter().position(|server_name| server_name == name)?, rest)));
             let (server, text) = addressed.unwrap_or((0, rest));
-            let (when, text) = match text.strip_prefix("when \"").and_then(|rest| rest.split_once("\": ")) {
-                Some((when, text)) => (Some(when.to_owned()), text),
+            let (trigger, text) = match text.strip_prefix("when \"").and_then(|rest| rest.split_once("\": ")) {
+                Some((trigger, text)) => (Some(trigger.to_owned()), text),
                 None => (None, text),
             };
-            let what = What::parse(text).map_err(wrong)?;
-            script.steps.push(Step { line: number + 1, at, text: text.to_owned(), server, when, what });
+            let action = ScriptAction::parse(text).map_err(line_error)?;
+            script.steps.push(Step { line: number + 1, at, text: text.to_owned(), server, trigger, action });
         }
-        if !script.steps.last().is_some_and(|step| matches!(step.what, What::End)) {
+        if !script.steps.last().is_some_and(|step| matches!(step.action, ScriptAction::End)) {
             return Err(
                 "the timeline has no `end`: write the time at which the scenario is over, as `05:00 end`".to_owned()
             );
@@ -169,16 +170,16 @@ impl Script {
             upstream: String::new(),
             servers: Vec::new(),
             plugins: BTreeMap::new(),
-            fate: SetBehaviour::Good,
-            fates: Vec::new(),
+            behaviour: SetBehaviour::Good,
+            behaviours: Vec::new(),
             flags: Vec::new(),
-            updates_at_once: 0,
-            updates_at_once_on_a_node: 0,
-            has_rules: true,
+            max_updates: 0,
+            max_updates_per_node: 0,
+            checks_invariants: true,
             steps: Vec::new(),
         };
         for (field, value) in fields {
-            script.take_field(&field, value).map_err(|why| format!("head: `{field}`: {why}"))?;
+            script.set_field(&field, value).map_err(|error| format!("head: `{field}`: {error}"))?;
         }
         if script.servers.is_empty() {
             return Err("the head has no server: write `server lobby: {}`".to_owned());
@@ -189,20 +190,22 @@ impl Script {
         Ok(script)
     }
 
-    fn take_field(&mut self, field: &str, value: Value) -> Result<(), String> {
+    fn set_field(&mut self, field: &str, value: Value) -> Result<(), String> {
         let text = || value.as_str().map(str::to_owned).ok_or("is no text");
         let number = || value.as_u64().and_then(|number| u16::try_from(number).ok()).ok_or("is no small number");
         match field.split_once(' ') {
             Some(("server", name)) => self.servers.push(ServerScript::new(name, value)?),
-            Some(("update", part)) => self.fates.push((part.trim_start_matches("to ").to_owned(), fate(&text()?)?)),
+            Some(("update", part)) => {
+                self.behaviours.push((part.trim_start_matches("to ").to_owned(), parse_behaviour(&text()?)?));
+            }
             Some(("operator", "flags")) => self.flags = text()?.split_whitespace().map(str::to_owned).collect(),
             Some(("plugin", project)) => drop(self.plugins.insert(project.to_owned(), or_empty(value))),
             _ => match field {
                 "upstream" => self.upstream = text()?,
-                "update" => self.fate = fate(&text()?)?,
-                "rules" => self.has_rules = value != json!(false) && value != "off",
-                "updates at once" => self.updates_at_once = number()?,
-                "updates at once on a node" => self.updates_at_once_on_a_node = number()?,
+                "update" => self.behaviour = parse_behaviour(&text()?)?,
+                "rules" => self.checks_invariants = value != json!(false) && value != "off",
+                "updates at once" => self.max_updates = number()?,
+                "updates at once on a node" => self.max_updates_per_node = number()?,
                 _ => {
                     return Err(
                         "is no field of the head: server NAME, plugin PROJECT, upstream, update, update to PART, \
@@ -222,26 +225,26 @@ impl ServerScript {
         let fields = spec.as_object_mut().ok_or("is no mapping of spec fields")?;
         let node = fields.remove("on node").and_then(|node| node.as_u64()).unwrap_or(0);
         let ping = match fields.remove("ping").as_ref().and_then(Value::as_str) {
-            None | Some("counts players") => Ping::Counts,
-            Some("hides players") => Ping::Hides,
-            Some("says nobody") => Ping::SaysNobody,
+            None | Some("counts players") => Ping::ReportsCount,
+            Some("hides players") => Ping::HidesCount,
+            Some("says nobody") => Ping::ReportsZero,
             Some(other) => {
                 return Err(format!("`ping: {other}` is not one of: counts players, hides players, says nobody"));
             }
         };
         // The two replacements of a lost node have the numbers between.
         let node = u32::try_from(node).map_err(|_| "`on node` is no small number")? * 10;
-        let mut fates = Vec::new();
-        for field in fields_of_updates(&spec) {
+        let mut behaviours = Vec::new();
+        for field in update_fields(&spec) {
             let value = spec.as_object_mut().and_then(|fields| fields.remove(&field)).unwrap_or_default();
             let part = field.trim_start_matches("update to ").to_owned();
-            fates.push((part, fate(value.as_str().unwrap_or_default())?));
+            behaviours.push((part, parse_behaviour(value.as_str().unwrap_or_default())?));
         }
-        Ok(Self { name: name.to_owned(), spec, node, ping, fates })
+        Ok(Self { name: name.to_owned(), spec, node, ping, behaviours })
     }
 }
 
-fn fields_of_updates(spec: &Value) -> Vec<String> {
+fn update_fields(spec: &Value) -> Vec<String> {
     let fields = spec.as_object().into_iter().flatten().map(|(field, _)| field.clone());
     fields.filter(|field| field.starts_with("update to ")).collect()
 }
@@ -250,20 +253,20 @@ fn or_empty(value: Value) -> Value {
     if value.is_null() { json!({}) } else { value }
 }
 
-fn fate(text: &str) -> Result<SetBehaviour, String> {
+fn parse_behaviour(text: &str) -> Result<SetBehaviour, String> {
     Ok(match text {
         "works" => SetBehaviour::Good,
-        "crashes while it starts" => SetBehaviour::Crashes,
-        "never finishes its start" => SetBehaviour::NeverUp,
-        "does not enable ViaVersion" => SetBehaviour::Red,
-        "crashes after minutes" => SetBehaviour::DiesLater,
+        "crashes while it starts" => SetBehaviour::CrashesAtStart,
+        "never finishes its start" => SetBehaviour::NeverReady,
+        "does not enable ViaVersion" => SetBehaviour::PluginDisabled,
+        "crashes after minutes" => SetBehaviour::CrashesLater,
         "does not open world creative and datapack file/skylands" => SetBehaviour::LosesWorld,
         _ => {
-            let lasts = text.strip_prefix("moves the worlds for ").ok_or(
+            let duration = text.strip_prefix("moves the worlds for ").ok_or(
                 "is not one of: works, crashes while it starts, never finishes its start, does not enable ViaVersion, \
                  crashes after minutes, moves the worlds for 2h, does not open world creative and datapack file/skylands",
             )?;
-            SetBehaviour::MovesFor(length(lasts)?)
+            SetBehaviour::MigratesFor(parse_duration(duration)?)
         }
     })
 }
@@ -284,23 +287,23 @@ fn next_time(after: Timestamp, text: &str) -> Result<Timestamp, String> {
     Timestamp::from_second(second).map_err(|error| error.to_string())
 }
 
-fn length(text: &str) -> Result<SignedDuration, String> {
+fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.trim().parse().map_err(|_| format!("`{text}` is no length of time as 90s, 10m or 2h"))
 }
 
-fn yaml(text: &str) -> Result<Value, String> {
+fn parse_yaml(text: &str) -> Result<Value, String> {
     serde_saphyr::from_str(text).map_err(|error| format!("`{text}` is no YAML: {error}"))
 }
 
-impl What {
+impl ScriptAction {
     /// Whether it is the same for all servers.
-    pub(super) const fn is_of_no_server(&self) -> bool {
+    pub(super) const fn is_global(&self) -> bool {
         matches!(
             self,
             Self::Upstream(_)
                 | Self::Plugin(..)
                 | Self::DeletePlugin(_)
-                | Self::OperatorDies
+                | Self::OperatorCrashes
                 | Self::AnotherOperator
                 | Self::NoImage(_)
                 | Self::End
@@ -318,29 +321,29 @@ impl What {
             return Self::parse_admin(rest);
         }
         if let Some(players) = text.strip_suffix(" join").or_else(|| text.strip_suffix(" joins")) {
-            return number_of_players(players).map(Self::Join);
+            return parse_player_count(players).map(Self::Join);
         }
         if let Some(players) = text.strip_suffix(" leave").or_else(|| text.strip_suffix(" leaves")) {
-            return Ok(Self::Leave(if players == "all players" { None } else { Some(number_of_players(players)?) }));
+            return Ok(Self::Leave(if players == "all players" { None } else { Some(parse_player_count(players)?) }));
         }
         let lasting = [
             ("agent is unreachable for ", Self::AgentUnreachable as fn(SignedDuration) -> Self),
             ("agent does not answer for ", Self::AgentHangs),
-            ("server crashes again and again for ", Self::CrashOn),
+            ("server crashes again and again for ", Self::CrashLoop),
             ("server hangs for ", Self::Hang),
             ("server refuses commands for ", Self::RefuseCommands),
             ("server answers no ping for ", Self::NoPing),
             ("node's clock is ahead by ", Self::NodeClock),
         ];
-        for (prefix, what) in lasting {
+        for (prefix, action) in lasting {
             if let Some(rest) = text.strip_prefix(prefix) {
-                return length(rest).map(what);
+                return parse_duration(rest).map(action);
             }
         }
-        if let Some((lives, lasts)) =
+        if let Some((lifetime, duration)) =
             text.strip_prefix("server crashes ").and_then(|rest| rest.split_once(" after each start, for "))
         {
-            return Ok(Self::CrashAfter(length(lives)?, length(lasts)?));
+            return Ok(Self::CrashAfter(parse_duration(lifetime)?, parse_duration(duration)?));
         }
         if let Some(line) = text.strip_prefix("server logs: ") {
             return Ok(Self::Damage(line.to_owned()));
@@ -352,9 +355,9 @@ impl What {
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
             "a player runs /stop" => Self::StopInGame,
-            "operator is killed" => Self::OperatorDies,
+            "operator is killed" => Self::OperatorCrashes,
             "another operator takes the lead" => Self::AnotherOperator,
-            "agent is killed" => Self::AgentDies,
+            "agent is killed" => Self::AgentCrashes,
             "server crashes" => Self::Crash,
             "node is lost" => Self::NodeLost,
             "node returns" => Self::NodeReturns,
@@ -370,13 +373,13 @@ impl What {
     fn parse_admin(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix("sets Plugin ") {
             let (project, spec) = rest.split_once(' ').ok_or("write `sets Plugin PROJECT {…}`")?;
-            return Ok(Self::Plugin(project.to_owned(), yaml(spec)?));
+            return Ok(Self::Plugin(project.to_owned(), parse_yaml(spec)?));
         }
         if let Some(project) = text.strip_prefix("deletes Plugin ") {
             return Ok(Self::DeletePlugin(project.to_owned()));
         }
         if let Some(spec) = text.strip_prefix("sets ") {
-            return yaml(spec).map(Self::Spec);
+            return parse_yaml(spec).map(Self::Spec);
         }
         if let Some(annotation) = text.strip_prefix("annotates ") {
             if let Some(name) = annotation.strip_suffix('-') {
@@ -405,10 +408,10 @@ impl What {
         Ok(match text {
             "adds world creative and datapack file/skylands" => Self::OpenWorld,
             "deletes the server" => Self::DeleteServer,
-            "fixes the cause" => Self::Mend,
+            "fixes the cause" => Self::FixCause,
             "deletes the pod" => Self::DeletePod,
             "force-deletes the pod" => Self::ForceDeletePod,
-            "deletes the StatefulSet" => Self::DeleteSet,
+            "deletes the StatefulSet" => Self::DeleteStatefulSet,
             "drains the node" => Self::Drain,
             "uncordons the node" => Self::Uncordon,
             _ => {
@@ -421,7 +424,7 @@ impl What {
     }
 }
 
-fn number_of_players(text: &str) -> Result<u32, String> {
+fn parse_player_count(text: &str) -> Result<u32, String> {
     let (number, _) = text.split_once(' ').unwrap_or((text, ""));
     number.parse().map_err(|_| format!("`{text}` is no number of players as `3 players`"))
 }

@@ -12,45 +12,45 @@ use crate::simulation::cluster::SimCluster;
 
 impl SimCluster {
     /// An object was created. Events are the ones that users read.
-    pub(in crate::simulation) fn relate_created(&mut self, plural: &str, made: &Value) {
+    pub(in crate::simulation) fn trace_created(&mut self, plural: &str, made: &Value) {
         if plural == "pods" {
-            self.note_pull(made);
+            self.record_pull(made);
         }
         if plural == "events" {
             let text = |field: &str| made[field].as_str().unwrap_or_default().replace('\n', " / ");
-            self.relate(format!("Event: {} {}: {}", text("type"), text("reason"), text("note")));
+            self.trace_if_scripted(format!("Event: {} {}: {}", text("type"), text("reason"), text("note")));
         }
     }
 
     /// Adds the conditions whose status or reason has changed.
-    pub(in crate::simulation) fn relate_conditions(&mut self, before: Option<&Value>) {
-        let Ok(server) = self.objects.get(&self.key_of_server()) else { return };
+    pub(in crate::simulation) fn trace_conditions(&mut self, before: Option<&Value>) {
+        let Ok(server) = self.objects.get(&self.server_key()) else { return };
         let (old, new) = (before.map(conditions).unwrap_or_default(), conditions(server));
         let mut lines = Vec::new();
-        for (of, condition) in &new {
-            let is_as_before = old
-                .get(of)
+        for (name, condition) in &new {
+            let is_unchanged = old
+                .get(name)
                 .is_some_and(|old| (&old["status"], &old["reason"]) == (&condition["status"], &condition["reason"]));
             let text = |field: &str| condition[field].as_str().unwrap_or_default().replace('\n', " / ");
-            if !is_as_before && condition["reason"] != "StepExecuted" {
-                lines.push(format!("condition: {of}={} {}: {}", text("status"), text("reason"), text("message")));
+            if !is_unchanged && condition["reason"] != "StepExecuted" {
+                lines.push(format!("condition: {name}={} {}: {}", text("status"), text("reason"), text("message")));
             }
         }
-        let gone = old.keys().filter(|of| !new.contains_key(*of));
-        lines.extend(gone.map(|of| format!("condition: {of} is removed")));
+        let removed = old.keys().filter(|name| !new.contains_key(*name));
+        lines.extend(removed.map(|name| format!("condition: {name} is removed")));
         for line in lines {
-            self.relate(line);
+            self.trace_if_scripted(line);
         }
     }
 
     /// Adds whether the pod may be evicted, if that has changed.
-    pub(in crate::simulation) fn relate_budget(&mut self, before: Option<&Value>) {
+    pub(in crate::simulation) fn trace_budget(&mut self, before: Option<&Value>) {
         let allows = |budget: &Value| budget["spec"]["maxUnavailable"] == 1;
-        let Ok(budget) = self.objects.get(&self.key_of_budget()) else { return };
+        let Ok(budget) = self.objects.get(&self.budget_key()) else { return };
         let is_allowed = allows(budget);
         if before.is_some_and(|before| allows(before) != is_allowed) {
-            let says = if is_allowed { "allows" } else { "forbids" };
-            self.relate(format!("operator: {says} the eviction of the pod"));
+            let verb = if is_allowed { "allows" } else { "forbids" };
+            self.trace_if_scripted(format!("operator: {verb} the eviction of the pod"));
         }
     }
 }
@@ -63,7 +63,7 @@ fn conditions(server: &Value) -> BTreeMap<String, Value> {
 /// Names values that differ between runs, or after a change of a template: `revision A`, `lock 1`, `backup 1`.
 #[derive(Debug)]
 pub(super) struct Names {
-    known: BTreeMap<String, String>,
+    by_value: BTreeMap<String, String>,
     revisions: usize,
     locks: usize,
     backups: usize,
@@ -84,20 +84,20 @@ impl Names {
             r"\.nightshift/(kept|set-aside)/20[0-9]{6}T[0-9]{6}Z",
         ]
         .map(|pattern| Regex::new(pattern).expect("a pattern"));
-        Self { known: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns }
+        Self { by_value: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns }
     }
 
     /// The text with these names.
-    pub(super) fn put_into(&mut self, text: &str, world: &SimCluster) -> String {
+    pub(super) fn replace_names(&mut self, text: &str, cluster: &SimCluster) -> String {
         let mut text = text.to_owned();
         // The controller names its entries differently from the operator's revisions.
-        for (entry, revision) in &world.revisions {
+        for (entry, revision) in &cluster.revisions {
             text = text.replace(&format!("revision {entry}"), &format!("revision {revision}"));
         }
         let patterns = self.patterns.clone();
         let text = patterns[5].replace_all(&text, "${1}Z").into_owned();
         let text = patterns[6].replace_all(&text, "<a real time>").into_owned();
-        let text = patterns[7].replace_all(&text, |found: &Captures<'_>| of_scenario(&found[0])).into_owned();
+        let text = patterns[7].replace_all(&text, |found: &Captures<'_>| scenario_date_text(&found[0])).into_owned();
         let text = patterns[0].replace_all(&text, "<uid>").into_owned();
         let text = patterns[4].replace_all(&text, "<volume>").into_owned();
         // These folders have the names of real seconds, which may be those of the backup beside them or one second later.
@@ -120,9 +120,9 @@ impl Names {
             return text.to_owned();
         }
         let key = format!("revision {}", &revision[..8]);
-        if !self.known.contains_key(&key) {
+        if !self.by_value.contains_key(&key) {
             let letter = char::from(b'A' + u8::try_from(self.revisions).unwrap_or(25).min(25));
-            self.known.insert(key.clone(), letter.to_string());
+            self.by_value.insert(key.clone(), letter.to_string());
             self.revisions += 1;
         }
         let kind = match kind {
@@ -130,29 +130,29 @@ impl Names {
             "roll-back/" => "the roll-back from ",
             _ => "",
         };
-        format!("{kind}revision {}", self.known[&key])
+        format!("{kind}revision {}", self.by_value[&key])
     }
 
     fn lock(&mut self, text: &str) -> String {
         let key = format!("lock {}", &text[..8]);
-        if !self.known.contains_key(&key) {
+        if !self.by_value.contains_key(&key) {
             self.locks += 1;
-            self.known.insert(key.clone(), format!("#{}", self.locks));
+            self.by_value.insert(key.clone(), format!("#{}", self.locks));
         }
-        self.known[&key].clone()
+        self.by_value[&key].clone()
     }
 
     fn backup(&mut self, text: &str) -> String {
-        if !self.known.contains_key(text) {
+        if !self.by_value.contains_key(text) {
             self.backups += 1;
-            self.known.insert(text.to_owned(), format!("backup-{}", self.backups));
+            self.by_value.insert(text.to_owned(), format!("backup-{}", self.backups));
         }
-        self.known[text].clone()
+        self.by_value[text].clone()
     }
 }
 
 /// A date in words, if it belongs to the scenario.
-fn of_scenario(text: &str) -> String {
+fn scenario_date_text(text: &str) -> String {
     let is_one = jiff::fmt::strtime::parse("%a %d %b %H:%M %Y", format!("{text} 2030"))
         .and_then(|parsed| parsed.to_datetime())
         .is_ok_and(|date| date.weekday() == weekday(text) && date.month() <= 3);
@@ -167,7 +167,7 @@ fn weekday(text: &str) -> jiff::civil::Weekday {
 }
 
 /// A line of the transcript: `Sun 03:00:04  operator   deletes the pod`.
-pub(super) fn line(at: Timestamp, server: Option<&str>, text: &str) -> String {
+pub(super) fn format_line(at: Timestamp, server: Option<&str>, text: &str) -> String {
     let at = at.to_zoned(TimeZone::UTC).strftime("%a %H:%M:%S").to_string();
     let server = server.map(|server| format!("{server:<10} ")).unwrap_or_default();
     let is_actor = |actor: &str| actor.len() < 20 && !actor.contains('"');

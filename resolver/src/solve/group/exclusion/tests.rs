@@ -3,9 +3,9 @@
 use super::*;
 
 /// Whether no two of them conflict. Two numbers conflict if their product leaves this remainder.
-fn go_together(places: &[usize], odds: usize) -> bool {
+fn are_compatible(positions: &[usize], odds: usize) -> bool {
     let clash = |a: usize, b: usize| (a * b + a + b) % odds == 1;
-    places.iter().enumerate().all(|(at, &a)| places[..at].iter().all(|&b| !clash(a, b)))
+    positions.iter().enumerate().all(|(at, &a)| positions[..at].iter().all(|&b| !clash(a, b)))
 }
 
 #[test]
@@ -16,16 +16,16 @@ fn batch_exclusion_equals_one_by_one_exclusion() {
         let mut expected: Vec<usize> = Vec::new();
         for &at in &order {
             expected.push(at);
-            if !go_together(&expected, odds) {
+            if !are_compatible(&expected, odds) {
                 expected.pop();
             }
         }
         expected.sort_unstable();
-        let mut fits = |places: &[usize]| {
-            assert!(places.is_sorted(), "a party is in the order of the names: {places:?}");
-            Ok(go_together(places, odds))
+        let mut fits = |positions: &[usize]| {
+            assert!(positions.is_sorted(), "a party is in the order of the names: {positions:?}");
+            Ok(are_compatible(positions, odds))
         };
-        assert_eq!(taken(&order, &mut fits), Ok(expected.clone()), "{servers} servers, {odds}");
+        assert_eq!(compatible_servers(&order, &mut fits), Ok(expected.clone()), "{servers} servers, {odds}");
         refused += servers - expected.len();
     }
     assert!(refused > 1_000, "too few to prove anything: {refused}");

@@ -1,0 +1,42 @@
+//! Pure. Adds rare features to random problems: plugins with built-in constraints, holds of servers, and ignored
+//! unmanaged files. It uses its own random numbers, so that the rest of a problem does not change.
+
+use resolver::request::Hold;
+use resolver::unmanaged_jar::UnmanagedPlugins;
+
+use super::generate::Rng;
+use super::problem::Problem;
+
+/// Plugins with built-in constraints, dependents first, and versions on both sides of the known limits.
+const CONSTRAINED_PLUGINS: [(&[&str], &[&str]); 3] = [
+    (&["EssentialsXChat", "EssentialsX"], &["2.20.1", "2.21.0", "2.21.1", "2.21.2"]),
+    (&["WorldGuard", "WorldEdit"], &["7.0.8", "7.0.10", "7.0.11", "7.2.12", "7.2.14", "7.3.0", "7.3.4"]),
+    (
+        &["ViaRewind", "ViaBackwards", "ViaVersion"],
+        &["4.0.5", "4.0.9", "4.0.13", "4.8.0", "5.2.1", "5.4.0", "5.7.0", "5.7.1", "9.9.9"],
+    ),
+];
+
+/// Gives some of the projects names of known plugins.
+pub(crate) fn names(rng: &mut Rng, names: &mut [String]) {
+    let (known_names, _) = *rng.choose(&CONSTRAINED_PLUGINS);
+    if names.len() >= known_names.len() && rng.chance(8) {
+        for (name, known_names) in names.iter_mut().zip(known_names) {
+            (*known_names).clone_into(name);
+        }
+    }
+}
+
+/// The versions that a known project may have.
+pub(crate) fn versions(project: &str) -> Option<&'static [&'static str]> {
+    CONSTRAINED_PLUGINS.iter().find(|(names, _)| names.contains(&project)).map(|(_, versions)| *versions)
+}
+
+/// Moves some holds to the server, and lets some servers ignore their unmanaged files.
+pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
+    let holds = problem.request.plugins.iter_mut().filter_map(|plugin_request| plugin_request.hold.as_mut());
+    holds.filter(|_| rng.chance(40)).for_each(|hold| *hold = Hold::Server);
+    if rng.chance(15) {
+        problem.request.unmanaged_plugins = UnmanagedPlugins::Ignore;
+    }
+}

@@ -1,0 +1,227 @@
+//! Pure. Tests on random small pairs, by the rules of the page, that a reported shared version is the cause. Alone
+//! the server could have the release, and with the other server it cannot.
+
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use resolver::catalog::{BuildChannel, Release};
+use resolver::explain::{
+    ChosenPlugin, Conflict, Explanation, NewerPaper, OneVersion, Reason, ServerChoice, SolvedExplanation, WhyOlder,
+};
+use resolver::lock::Lock;
+use resolver::request::{ImagePolicy, PaperRequest, VersionRequest};
+use resolver::unmanaged_jar::UnmanagedPlugins;
+use resolver::unusable::Unusable;
+use resolver::version::Minecraft;
+use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
+
+use super::group::{self, Pair, is_jointly_solvable};
+use super::oracle::{self, Outcome};
+use super::problem::Problem;
+use super::rules::{Book, project_index};
+use super::side_facts::{check_conflicting_facts, check_fact};
+use super::why_older::{chosen, conflicts};
+
+/// Seeds of the property.
+const SEEDS: u64 = 2_500;
+/// Steps for an answer, with few for hints, because none is followed here.
+const STEPS: u64 = 1_000;
+
+/// Whether a server alone has a solution, on this Paper if one is given. `None` if that is unknown.
+fn is_solvable_alone(pair: &Pair, server_index: usize, paper: Option<&Minecraft>) -> Option<bool> {
+    let mut request = pair.requests[server_index].clone();
+    if let Some(version) = paper.cloned() {
+        request.paper = PaperRequest::Pin { version };
+    }
+    let book = Book::new(&pair.catalog, &request, pair.now).ok()?;
+    Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
+}
+
+/// Whether a server can use one of these releases on its Paper. `None` if that is unknown.
+fn accepts_any(pair: &Pair, server_index: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&str>) -> Option<bool> {
+    let book = Book::new(&pair.catalog, &pair.requests[server_index], pair.now).ok()?;
+    let paper = book.papers.iter().position(|other| Some(other.minecraft) == paper)?;
+    let suits = |at: usize, release: &Release| book.meets_pin(at, release) && book.is_listed(at, release, paper);
+    Some(book.members.iter().enumerate().any(|(at, member)| {
+        member.usable.iter().any(|release| ids.contains(release.id.as_str()) && suits(at, release))
+    }))
+}
+
+/// Checks that the server has a solution alone, and none together with the other.
+fn check_separation(pair: &Pair, server_index: usize, papers: [Option<&Minecraft>; 2]) -> Result<(), String> {
+    if is_solvable_alone(pair, server_index, papers[server_index]) == Some(false) {
+        return Err(format!("alone {} has nothing on {:?}", pair.requests[server_index].server, papers[server_index]));
+    }
+    if is_jointly_solvable(pair, papers, &BTreeMap::new()) == Some(true) {
+        return Err(format!("they go together on {papers:?}"));
+    }
+    Ok(())
+}
+
+/// The pair in which the server at `seat` shares only these plugins.
+fn share_only(pair: &Pair, server_index: usize, one_version: &OneVersion) -> Pair {
+    let mut changed = pair.clone();
+    for plugin_request in &mut changed.requests[server_index].plugins {
+        let index = project_index(&pair.catalog, &plugin_request.key).unwrap();
+        let name = &pair.catalog.projects[index].name;
+        if plugin_request.version == VersionRequest::Latest
+            && !one_version.plugins.iter().any(|shared| shared.plugin == *name)
+        {
+            plugin_request.version = VersionRequest::Auto;
+        }
+    }
+    changed
+}
+
+fn check_exclusion(pair: &Pair, server_index: usize, impossible: &Conflict) -> Result<u32, String> {
+    let mut count = 0;
+    for reason in &impossible.reasons {
+        let Reason::OneVersion { one_version } = reason else { continue };
+        count += 1;
+        check_separation(pair, server_index, [None, None])?;
+        check_separation(&share_only(pair, server_index, one_version), server_index, [None, None])
+            .map_err(|error| format!("of {:?} alone: {error}", one_version.plugins))?;
+    }
+    Ok(count)
+}
+
+/// Checks that exactly the plugins that conflict with a release on a server are reported.
+fn check_server_conflicts(
+    pair: &Pair,
+    server_index: usize,
+    lock: &Lock,
+    reported: &ServerChoice,
+    ids: &BTreeSet<&str>,
+) -> Result<(), String> {
+    let problem =
+        Problem { catalog: pair.catalog.clone(), request: pair.requests[server_index].clone(), now: pair.now };
+    let Ok(book) = Book::new(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
+    let found =
+        book.members.iter().enumerate().find_map(|(at, member)| {
+            Some((at, *member.usable.iter().find(|release| ids.contains(release.id.as_str()))?))
+        });
+    let Some((at, release)) = found else { return Err(format!("{ids:?} cannot be used on {}", reported.server)) };
+    let version_set = chosen(&book, lock);
+    let expected = conflicts(&book, &version_set, at, release);
+    let names = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
+    if reported.server != problem.request.server || [names(&reported.with), names(&reported.needs)] != expected {
+        return Err(format!("{reported:?} is told; what does not go with it, and what it lacks: {expected:?}"));
+    }
+    check_conflicting_facts(&book, &version_set, (at, release), &reported.facts)?;
+    reported.facts.iter().try_for_each(|fact| check_fact(&problem, &book, fact))
+}
+
+/// The pair without all reasons against a newer Paper of the server at `seat`, except the other server.
+fn without_other_reasons(pair: &Pair, server_index: usize, newer: &NewerPaper) -> Pair {
+    let mut then = pair.clone();
+    let request = &mut then.requests[server_index];
+    if newer.pinned.is_some() {
+        request.paper = PaperRequest::Auto;
+    }
+    match &newer.unusable {
+        Some(Unusable::HeldBack { ripe_at, .. }) => then.now = *ripe_at,
+        Some(Unusable::BuildChannel { best, .. }) => request.channel = *best,
+        Some(Unusable::Preview) => request.channel = BuildChannel::Alpha,
+        Some(Unusable::Unmanaged { .. } | Unusable::UnmanagedRefused { .. }) => {
+            request.unmanaged_plugins = UnmanagedPlugins::Ignore;
+        }
+        Some(Unusable::JavaTooOld { .. } | Unusable::ImageCarries { .. }) => request.image = None,
+        Some(Unusable::JavaHeld { .. }) => request.image_policy = ImagePolicy::Follow,
+        Some(other) => panic!("nothing makes this one usable: {other:?}"),
+        None => {}
+    }
+    let is_blocking = |name: &str| {
+        newer
+            .held_by
+            .iter()
+            .any(|blocker| blocker.name == name || blocker.needed_by.iter().any(|dependent| dependent == name))
+    };
+    request.plugins.retain(|plugin_request| {
+        !is_blocking(&pair.catalog.projects[project_index(&pair.catalog, &plugin_request.key).unwrap()].name)
+    });
+    request.unmanaged.retain(|jar| !is_blocking(&jar.file));
+    then
+}
+
+fn budget() -> Budget {
+    Budget { steps: STEPS, ..Budget::default() }
+}
+
+fn check_solved(
+    pair: &Pair,
+    server_index: usize,
+    locks: [Option<&Lock>; 2],
+    solved: &SolvedExplanation,
+) -> Result<[u32; 4], String> {
+    let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
+    let (mut releases, mut held, mut conflicts) = (0, [0, 0], 0);
+    for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
+        let WhyOlder::OneVersion { one_version } = &newer.because else { continue };
+        let index = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
+        let same = pair.catalog.projects[index].releases.iter().filter(|release| release.version == newer.version);
+        let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
+        let [reported] = one_version.servers.as_slice() else {
+            return Err(format!("nobody is named who keeps {} {} away: {one_version:?}", plugin.name, newer.version));
+        };
+        let Some(lock) = locks[1 - server_index].filter(|_| ids.len() == 1) else { continue };
+        if !reported.with.is_empty() || !reported.needs.is_empty() {
+            conflicts += 1;
+            check_server_conflicts(pair, 1 - server_index, lock, reported, &ids)?;
+            continue;
+        }
+        releases += 1;
+        if accepts_any(pair, 1 - server_index, papers[1 - server_index], &ids) == Some(true) {
+            return Err(format!(
+                "{} can have {} {}",
+                pair.requests[1 - server_index].server,
+                plugin.name,
+                newer.version
+            ));
+        }
+        if is_jointly_solvable(pair, papers, &BTreeMap::from([(index, ids)])) == Some(true) {
+            return Err(format!("both can have {} {}", plugin.name, newer.version));
+        }
+    }
+    for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
+        let is_behind = newer.pinned.is_some() || newer.unusable.is_some() || !newer.held_by.is_empty();
+        held[usize::from(is_behind)] += 1;
+        let then = if is_behind { without_other_reasons(pair, server_index, newer) } else { pair.clone() };
+        let results = resolve_fleet(&then.catalog, &then.requests, then.now, budget());
+        let first = results[0].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
+        // The Papers of the servers before it by name are fixed.
+        let mut target_papers = [first.filter(|_| server_index == 1), None];
+        target_papers[server_index] = Some(&newer.minecraft);
+        check_separation(&then, server_index, target_papers)?;
+    }
+    Ok([releases, held[0], held[1], conflicts])
+}
+
+#[test]
+fn shared_version_reason_is_true_for_two_servers() {
+    let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
+    group::for_all(25_000_000..25_000_000 + SEEDS, |pair| {
+        let results = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget());
+        let locks =
+            [0, 1].map(|server_index: usize| results[server_index].1.as_ref().ok().map(|resolution| &resolution.lock));
+        for (server_index, (_, result)) in results.iter().enumerate() {
+            match result {
+                Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
+                    for (count, more) in tried[1..].iter().zip(check_solved(pair, server_index, locks, solved)?) {
+                        count.set(count.get() + more);
+                    }
+                }
+                Err(Unsolvable::NoSolution(impossible)) => {
+                    tried[0].set(tried[0].get() + check_exclusion(pair, server_index, impossible)?);
+                }
+                Ok(_) | Err(_) => {}
+            }
+        }
+        Ok(())
+    });
+    let tried = tried.map(|count| count.get());
+    let [excluded, releases, held, behind, conflicts] = tried;
+    assert!(
+        excluded > 7 && releases > 2 && held > 0 && behind > 0 && conflicts > 2,
+        "servers set aside, releases, Papers, those behind something else, and sets that a release does not go with: {tried:?}"
+    );
+}

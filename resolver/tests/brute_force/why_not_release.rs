@@ -1,0 +1,180 @@
+//! Pure. Tests "why not this release?" on random small problems: the reported reason is true, and the answer for the
+//! pinned release is that of exhaustive search.
+
+use std::collections::BTreeMap;
+use std::slice;
+
+use resolver::catalog::{Project, Release};
+use resolver::explain::{OtherRelease, Pinned, ReleaseState, WhyNotRelease, WhyOlder};
+use resolver::lock::Lock;
+use resolver::request::{PluginRequest, VersionRequest};
+use resolver::{Budget, Fleet, Unsolvable};
+
+use super::blockers_complete::Asked;
+use super::oracle::{self, Outcome};
+use super::problem::Problem;
+use super::properties::{for_all, resolve_problem};
+use super::rules::{Book, age, is_running};
+use super::why_older::{Tried, check_why_older};
+
+/// The problem with every request for this project pinned to a version.
+fn with_pin(problem: &Problem, plugin_request: &PluginRequest, version: &str) -> Problem {
+    let mut pinned = problem.clone();
+    for other in pinned.request.plugins.iter_mut().filter(|other| other.key == plugin_request.key) {
+        other.version = VersionRequest::Pin { version: version.to_owned() };
+    }
+    pinned
+}
+
+fn read_fleet(problem: &Problem) -> Fleet<'_> {
+    Fleet::read(&problem.catalog, slice::from_ref(&problem.request), problem.now)
+}
+
+fn why_not(
+    problem: &Problem,
+    plugin_request: &PluginRequest,
+    version: &str,
+) -> Option<Result<WhyNotRelease, Unsolvable>> {
+    let with_pin = with_pin(problem, plugin_request, version);
+    let (fleet, with_pin) = (read_fleet(problem), read_fleet(&with_pin));
+    let with_pin = with_pin.decide(Budget::default());
+    fleet.decide(Budget::default()).why_not_release(
+        &problem.request.server,
+        (&plugin_request.object, version),
+        &with_pin,
+    )
+}
+
+fn check_state(
+    problem: &Problem,
+    (project, release): (&Project, &Release),
+    lock: Option<&Lock>,
+    why: &WhyNotRelease,
+    tried: &Tried,
+) -> Result<(), String> {
+    let chosen = lock.and_then(|lock| lock.plugins.iter().find(|plugin| plugin.project_id == project.id));
+    let version = chosen.map(|chosen| chosen.version.as_str());
+    if why.instead.as_deref() != version {
+        return Err(format!("{version:?} is chosen, and {:?} is told", why.instead));
+    }
+    let objects = [why.object.clone()];
+    let is_published =
+        release.published.is_none_or(|date| date <= problem.now) || is_running(&problem.request, release);
+    match (&why.state, lock) {
+        (ReleaseState::NoSuchRelease { .. }, _) if !is_published => tried.record("no such release"),
+        (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.record("chosen"),
+        (ReleaseState::NothingMeets, None) => tried.record("nothing meets"),
+        // Other properties test which of several reasons is reported without a version set.
+        (ReleaseState::KeptOut { because: WhyOlder::Unusable { .. } }, None) => tried.record("kept out of nothing"),
+        (ReleaseState::Older, Some(lock)) => {
+            let reported = (why.version.as_str(), why.published);
+            let Some(candidate) = Asked::find(problem, &project.name, reported, &lock.minecraft) else { return Ok(()) };
+            let newer =
+                project.releases.iter().find(|other| chosen.is_some_and(|chosen| other.id == chosen.release_id));
+            if candidate.is_allowed(problem) == Some(false)
+                || newer.is_some_and(|newer| age(newer) <= age(candidate.release))
+            {
+                return Err(format!("{} is not only older", why.version));
+            }
+            tried.record("older");
+        }
+        // If no release of the plugin is in the version set, there may be further reasons.
+        (ReleaseState::KeptOut { .. }, Some(_)) if chosen.is_none() => tried.record("left behind"),
+        (ReleaseState::KeptOut { because }, Some(lock)) => {
+            let reported = (project.name.as_str(), objects.as_slice(), (why.version.as_str(), why.published));
+            check_why_older(problem, lock, reported, because, tried)?;
+        }
+        (state, _) => return Err(format!("{} is {state:?}, and {version:?} is chosen", why.version)),
+    }
+    Ok(())
+}
+
+/// The versions of a version set, by project name.
+fn versions<'p>(problem: &'p Problem, ids: &[String]) -> BTreeMap<&'p str, &'p str> {
+    let of = |project: &'p Project| {
+        let release = project.releases.iter().find(|release| ids.contains(&release.id))?;
+        Some((project.name.as_str(), release.version.as_str()))
+    };
+    problem.catalog.projects.iter().filter_map(of).collect()
+}
+
+fn check_pin(problem: &Problem, with_pin: &Problem, why: &WhyNotRelease, tried: &Tried) -> Result<(), String> {
+    let best = |problem: &Problem| {
+        Book::new(&problem.catalog, &problem.request, problem.now).map_or(Outcome::Unknown, |book| oracle::best(&book))
+    };
+    match (&why.pinned, best(with_pin)) {
+        (None, _) | (Some(_), Outcome::Unknown) => Ok(()),
+        (Some(Pinned::NoSet { .. }), Outcome::NoSolution) => {
+            tried.record("no set");
+            Ok(())
+        }
+        // Two of its files have the same plugin name, so the version set is found but stopped.
+        (Some(Pinned::NoSet { answer }), Outcome::Chosen { .. }) if answer.deploy_blocker().is_some() => {
+            tried.record("stopped");
+            Ok(())
+        }
+        (Some(Pinned::Set { paper, changes }), Outcome::Chosen { minecraft, build, releases, .. }) => {
+            if (paper.minecraft.as_str(), paper.build) != (minecraft.as_str(), build) {
+                return Err(format!("with the pin it is {minecraft} {build}, and {paper:?} is told"));
+            }
+            let Outcome::Chosen { releases: before, .. } = best(problem) else { return Ok(()) };
+            let (was, is) = (versions(problem, &before), versions(with_pin, &releases));
+            let other = |name: &&&str| **name != why.plugin && was.get(**name) != is.get(**name);
+            let names = was.keys().chain(is.keys().filter(|name| !was.contains_key(**name)));
+            let of =
+                |by_name: &BTreeMap<&str, &str>, name: &str| by_name.get(name).map(|version| (*version).to_owned());
+            let change = |name: &&str| OtherRelease {
+                plugin: (*name).to_owned(),
+                version: of(&is, name),
+                instead_of: of(&was, name),
+            };
+            let mut expected: Vec<OtherRelease> = names.filter(other).map(change).collect();
+            expected.sort_by(|a, b| a.plugin.cmp(&b.plugin));
+            if *changes != expected {
+                return Err(format!("with the pin these change: {expected:?}, and {changes:?} are told"));
+            }
+            tried.record(if changes.is_empty() { "a set" } else { "a set with others" });
+            Ok(())
+        }
+        (Some(reported), found) => Err(format!("with the pin there is {found:?}, and {reported:?} is told")),
+    }
+}
+
+#[test]
+fn missed_release_reason_and_pin_outcome_are_true() {
+    let tried = Tried::default();
+    for_all(26_000_000, |problem| {
+        let lock = resolve_problem(problem).ok().map(|yes| yes.lock);
+        for plugin_request in &problem.request.plugins {
+            let Some(project) = problem.catalog.project(&plugin_request.key) else { continue };
+            for release in &project.releases {
+                // Among several uploads of one version the newest counts, which another property tests.
+                if project.releases.iter().filter(|other| other.version == release.version).count() > 1 {
+                    continue;
+                }
+                let why = match why_not(problem, plugin_request, &release.version) {
+                    Some(Ok(why)) => why,
+                    Some(Err(Unsolvable::Unanswerable(_))) => continue,
+                    other => return Err(format!("{} {}: {other:?}", project.name, release.version)),
+                };
+                check_state(problem, (project, release), lock.as_ref(), &why, &tried)?;
+                check_pin(problem, &with_pin(problem, plugin_request, &release.version), &why, &tried)?;
+            }
+        }
+        Ok(())
+    });
+    tried.assert_enough(&[
+        ("a set", 80),
+        ("a set with others", 4),
+        ("chosen", 50),
+        ("no set", 250),
+        ("no such release", 14),
+        ("notListed", 8),
+        ("nothing meets", 240),
+        ("older", 18),
+        ("others", 1),
+        ("pinned", 4),
+        ("unusable channel", 11),
+        ("unusable heldBack", 2),
+    ]);
+}

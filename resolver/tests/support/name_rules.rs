@@ -1,0 +1,123 @@
+//! Pure. Resolves the names in JARs to plugins, by the rules of `docs/concepts/solve.md`. For tests only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use resolver::catalog::{Declared, Dependency, DependencyKind, Release, Source};
+
+use super::dependencies::{Leads, Needs, is_named};
+use super::rules::Terms;
+
+/// Names of the plugins of a server.
+pub(crate) struct Called {
+    /// Owners of each name, the preferred one first. `None` is an unmanaged JAR.
+    owners: BTreeMap<String, Vec<Option<usize>>>,
+    /// Whether the JARs of all plugins were read.
+    is_complete: bool,
+}
+
+/// A name as Bukkit reads it, without case.
+pub(super) fn normalized(name: &str) -> String {
+    name.to_lowercase().replace(' ', "_")
+}
+
+fn declared_names(declared: &Declared) -> BTreeSet<String> {
+    declared.provides.iter().chain([&declared.name]).map(|name| normalized(name)).collect()
+}
+
+impl Called {
+    /// Names from the installed JARs of these members, as far as they were read.
+    pub(crate) fn from_members(needs: &Needs<'_>, terms: &BTreeMap<usize, Terms<'_>>) -> Self {
+        let (mut first, mut second, mut is_complete) = (Vec::new(), Vec::new(), true);
+        let mut members: Vec<(&usize, &Terms<'_>)> = terms.iter().collect();
+        members.sort_by_key(|(at, _)| (!needs.requested.contains(at), &needs.catalog.projects[**at].key));
+        for (&at, terms) in members {
+            let project = &needs.catalog.projects[at];
+            let installed: Vec<_> = project.releases.iter().filter_map(|release| terms.files(release)).collect();
+            let read = installed.iter().any(|files| files.iter().all(|file| file.declared.is_some()));
+            is_complete &= read || installed.is_empty();
+            if !needs.is_for_server(at) {
+                continue;
+            }
+            if !read {
+                first.push((normalized(&project.name), Some(at)));
+                second.push((normalized(&project.key.project), Some(at)));
+                continue;
+            }
+            for declared in installed.iter().flatten().filter_map(|file| file.declared) {
+                first.push((normalized(&declared.name), Some(at)));
+                second.extend(declared.provides.iter().map(|name| (normalized(name), Some(at))));
+            }
+        }
+        let mut owners: BTreeMap<String, Vec<Option<usize>>> = BTreeMap::new();
+        for (name, at) in first.into_iter().chain(second) {
+            owners.entry(name).or_default().push(at);
+        }
+        for jar in &needs.request.unmanaged {
+            is_complete &= jar.name.is_some();
+            for name in jar.name.iter().chain(&jar.provides) {
+                owners.entry(normalized(name)).or_default().push(None);
+            }
+        }
+        Self { owners, is_complete }
+    }
+}
+
+impl Needs<'_> {
+    /// The names under which other plugins find a project on these terms: the names in the installed JARs, if all JARs
+    /// of any release were read, else the display names.
+    pub(super) fn names_of(&self, at: usize, terms: &Terms<'_>) -> BTreeSet<String> {
+        let project = &self.catalog.projects[at];
+        let installed: Vec<_> = project.releases.iter().filter_map(|release| terms.files(release)).collect();
+        if installed.iter().any(|files| files.iter().all(|file| file.declared.is_some())) {
+            installed.iter().flatten().filter_map(|file| file.declared).flat_map(declared_names).collect()
+        } else {
+            [&project.name, &project.key.project, &project.id].into_iter().map(|name| normalized(name)).collect()
+        }
+    }
+
+    /// The plugins behind the names that a release requires to load.
+    pub(super) fn jar_requirements(&self, index: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
+        let Some(names_in_jars) = &self.names_in_jars else { return Vec::new() };
+        let files = terms.files(release).unwrap_or_default();
+        let inside: Vec<&Declared> = files.iter().filter_map(|file| file.declared).collect();
+        let own_names: BTreeSet<String> = inside.iter().flat_map(|declared| declared_names(declared)).collect();
+        let names: BTreeSet<String> =
+            inside.iter().flat_map(|declared| &declared.depend).map(|name| normalized(name)).collect();
+        names.difference(&own_names).flat_map(|name| self.resolve_name(names_in_jars, index, release, name)).collect()
+    }
+
+    fn resolve_name(&self, names_in_jars: &Called, index: usize, release: &Release, name: &str) -> Vec<Leads> {
+        match names_in_jars.owners.get(name).and_then(|owners| owners.iter().find(|at| **at != Some(index))) {
+            Some(Some(other)) => return vec![Leads::Project(*other)],
+            Some(None) => return Vec::new(),
+            None => {}
+        }
+        let (mut unknown, mut unread) = (Vec::new(), false);
+        let mut dependencies: Vec<&Dependency> = release.dependencies.iter().collect();
+        dependencies.sort_by_key(|dependency| (&dependency.project_id, &dependency.name));
+        for dependency in dependencies {
+            if !matches!(dependency.kind, DependencyKind::Required | DependencyKind::Optional) {
+                continue;
+            }
+            match self.resolve_dependency(index, dependency) {
+                Leads::Project(other) if self.has_name(other, name) => return vec![Leads::Project(other)],
+                Leads::Unknown => unknown.push(Leads::Unknown),
+                Leads::Unread => unread = true,
+                Leads::Project(_) | Leads::Missing | Leads::UnmanagedFile | Leads::Unavailable => {}
+            }
+        }
+        if !unknown.is_empty() {
+            return unknown;
+        }
+        let is_file = self.catalog.projects[index].key.source == Source::Url;
+        let has_run = self.request.running.is_some();
+        if names_in_jars.is_complete && (is_file || has_run) && !unread { vec![Leads::Missing] } else { Vec::new() }
+    }
+
+    /// Whether the project has this display name, or the main JAR of any release declares it.
+    fn has_name(&self, at: usize, name: &str) -> bool {
+        let project = &self.catalog.projects[at];
+        let mut read = project.releases.iter().filter_map(|release| release.declared.as_ref());
+        read.any(|declared| declared_names(declared).contains(name)) || is_named(project, name)
+    }
+}
