@@ -97,7 +97,7 @@ fn fleet_answers_are_explainable_and_independent_of_input_order() {
             }
             let json = serde_json::to_string(&explanation).unwrap();
             assert_eq!(serde_json::from_str::<Explanation>(&json).unwrap(), explanation, "seed {seed}");
-            if text.contains("is one version on all servers") {
+            if text.contains("the same version on all servers") {
                 *outcomes.entry(if answer.is_ok() { "yes" } else { "no" }).or_default() += 1;
             }
         }
