@@ -357,7 +357,7 @@ fn roll_back(goal: &Goal, observation: &Observation, pod: PodView, gate: Gate, n
     replace_pod(goal, observation, pod, (stable.revision, observation.user_restore_requested), now)
 }
 
-/// Replaces the pod with `to`, after the same checks as any other stop. `asked` adds a user's restore request.
+/// Replaces the pod with `to`, after the same checks as any other stop. `requested_by_user` adds a user's restore request.
 fn replace_pod(
     goal: &Goal,
     observation: &Observation,

@@ -245,7 +245,7 @@ pub(crate) fn gate(
     server.windows.gate(now)
 }
 
-/// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`known`).
+/// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`AvailableUpdate::found_at`).
 /// While another revision is in rollout, the gate of that revision counts. A revision that was committed in a window is rolled back when
 /// the window closes.
 pub(crate) fn urgent_gate(
