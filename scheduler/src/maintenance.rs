@@ -16,7 +16,7 @@
 //! update may begin while one of them allows it.
 //!
 //! **Outside of windows**, urgent updates and updates that no player would notice may run. See [`Windows::without_windows`] and
-//! [`crate::rollout::opportunistic`].
+//! `scheduler::rollout::opportunistic`.
 //!
 //! **Scheduled restarts** need no window. See [`Restarts`]. Online backups need no window either. See [`BackupTimes`].
 

@@ -1,6 +1,6 @@
 //! Edge (writes). Takes one backup: measures, writes, verifies, and only then adds it to the repository.
 //!
-//! [`take`] does all of it, for a stopped server. For a running server the parts are called one by one, because other work is needed in between:
+//! [`create_backup`] does all of it, for a stopped server. For a running server the parts are called one by one, because other work is needed in between:
 //! [`prepare`], [`write()`], [`UnverifiedBackup::verify`], [`UnverifiedBackup::publish`].
 
 use std::io;

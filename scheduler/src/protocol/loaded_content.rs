@@ -15,7 +15,7 @@ pub const MAX_TRACKED: usize = 200;
 #[serde(rename_all = "camelCase")]
 pub struct Loaded {
     /// Worlds: `overworld`, `the_nether`, `creative`, and with its namespace if that is not Minecraft's own, `skylands:high`. `None`: they could
-    /// not be read, or are more than [`MOST`].
+    /// not be read, or are more than [`MAX_TRACKED`].
     #[serde(default)]
     pub worlds: Option<BTreeMap<String, AtStart>>,
     /// Whether more worlds exist than are tracked.

@@ -254,7 +254,7 @@ impl ContentStore {
     }
 }
 
-/// A file that is being received into the store. Dropping it before [`PartialFile::keep`] removes it.
+/// A file that is being received into the store. Dropping it before [`PartialFile::commit`] removes it.
 #[derive(Debug)]
 pub struct PartialFile {
     file: File,
