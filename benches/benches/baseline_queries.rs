@@ -4,7 +4,7 @@
 //! with every Paper blocked. A third question is the recorded catalog with six plugins.
 //!
 //! `resolve` is everything that this project does for an answer: check the eligibility of every release, index, solve, explain. "Solve only" is the
-//! third of these steps, from prepared tables, with the proof when there is no answer. The [`others`] do the same.
+//! third of these steps, from prepared tables, with the proof when there is no answer. The [`other_solvers`] do the same.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -42,7 +42,7 @@ fn resolve_paper(catalog: &Catalog, request: &Request) -> Paper {
 
 /// The limits of the design. A limit is absent where another bench measures it.
 #[derive(Default)]
-struct Asked {
+struct Limits {
     /// The time limit of the solve alone, with its proof if there is no answer.
     solve: Option<Duration>,
     /// The time limit of the whole answer.
@@ -51,7 +51,7 @@ struct Asked {
     plain: Option<f64>,
 }
 
-fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Asked, bounds: &mut Bounds) {
+fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bounds: &mut Bounds) {
     let prepared = PreparedTables::new(catalog, request, now()).expect("all that it takes");
     print_line(&format!("{name}:"));
     let measure_resolve = || median(RUNS, || resolve_paper(catalog, request));
@@ -101,14 +101,14 @@ fn main() -> ExitCode {
     let mut bounds = Bounds::new("references");
     let ms = |ms: f64| Some(Duration::from_secs_f64(ms / 1000.0));
     for (name, blocked, limits) in [
-        ("15 newest Papers blocked", 15, Asked { solve: ms(0.5), resolve: None, plain: Some(400.0) }),
-        ("every Paper blocked", PAPERS, Asked { solve: ms(2.0), resolve: ms(100.0), plain: None }),
+        ("15 newest Papers blocked", 15, Limits { solve: ms(0.5), resolve: None, plain: Some(400.0) }),
+        ("every Paper blocked", PAPERS, Limits { solve: ms(2.0), resolve: ms(100.0), plain: None }),
     ] {
         let big = big(blocked);
         let name = format!("one server, {PLUGINS} plugins of {RELEASES} releases, {name}");
         compare(&name, &big.catalog(), &big.request(), &limits, &mut bounds);
     }
     let (catalog, request) = (recorded::read(&SIX_PLUGINS), recorded::request(&SIX_PLUGINS, PaperRequest::Auto));
-    compare("recorded catalog, six plugins", &catalog, &request, &Asked::default(), &mut bounds);
+    compare("recorded catalog, six plugins", &catalog, &request, &Limits::default(), &mut bounds);
     bounds.finish()
 }

@@ -3,7 +3,7 @@
 //! 1,000 servers share 20 plugins with strategy `latest` and have 10 of 200 other plugins each. Every project has 900 releases, of which a third is
 //! beta. With 54 Paper versions, this makes 11,020 packages.
 //!
-//! The reference of every ratio are the [`others`], each asked once. For a change of one server, it is to solve the whole fleet again. The peak of
+//! The references of every ratio are the [`other_solvers`], each asked once. For a change of one server, it is to solve the whole fleet again. The peak of
 //! memory of each step is printed before the times. It is the resident memory as the kernel counts it, and the catalog is loaded before. Then follow
 //! the cost of a change of one server, of adversarial catalogs that no real project has, and of 10,000 servers.
 

@@ -13,7 +13,7 @@ use criterion::Criterion;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::{Window, Windows};
 use scheduler::observation::{
-    AgentMemory, Announced, DataVersion, Disruption, EvictionState, Goal, ImagesOnNode, NodeState, Observation,
+    AgentMemory, Announced, DataVersion, Disruption, EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation,
     Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, Revision, SavedWorld, StableSet,
     StatefulSetView, Verification, WorldState,
 };
@@ -35,7 +35,7 @@ const GOAL: Goal = Goal {
     empty_notice: SignedDuration::from_secs(10),
     stop_timeout: SignedDuration::from_mins(3),
     restart: None,
-    eviction: EvictionState::Always,
+    eviction: EvictionPolicy::Always,
 };
 
 /// The states of an update in which a server can be observed. Each has another next step.

@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
 use resolver::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
@@ -35,19 +36,6 @@ pub const SIX_PLUGINS: [&str; 6] =
     ["viabackwards", "viaversion", "discordsrv", "griefprevention", "multiverse-core", ON_HANGAR];
 /// The one of them that is on Hangar. All others are on Modrinth.
 pub const ON_HANGAR: &str = "BlueMap";
-
-/// A random source with the same numbers in each run (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn number_below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((z ^ (z >> 31)) % u64::try_from(limit).expect("small")).expect("below a usize")
-    }
-}
 
 /// Minecraft by number. No two of these versions are siblings, and no version was skipped.
 pub fn minecraft(index: usize) -> Minecraft {
@@ -119,7 +107,7 @@ fn catalog(papers: Vec<PaperVersion>, projects: Vec<Project>) -> Catalog {
 /// 220 projects. Each release runs on a range of Papers that moves with its number. The newest range of a project ends anywhere in the newest third.
 /// For shared projects it leaves room for all servers.
 pub fn fleet_catalog() -> Catalog {
-    let mut random = Random(7);
+    let mut random = Rng::new(7);
     let projects = (0..PROJECTS).map(|index| {
         let name = format!("p{index:03}");
         let newest = if index < SHARED { PAPERS - 4 } else { PAPERS - 1 - random.number_below(PAPERS / 4) };
@@ -197,7 +185,7 @@ pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>)
 
 /// As many servers that share 20 plugins with strategy `latest`, and have 10 of 200 others each.
 pub fn fleet(servers: usize) -> Vec<Request> {
-    let mut random = Random(11);
+    let mut random = Rng::new(11);
     let server = |index: usize| {
         let shared = (0..SHARED).map(|index| plugin_request(&format!("p{index:03}"), VersionRequest::Latest));
         let first = SHARED + random.number_below(PROJECTS - SHARED - 10);

@@ -22,7 +22,7 @@ use crate::server::records::{LockRecord, StableRecord};
 /// servers open at the same moment, each skipped read makes the warnings to players earlier.
 const FRESH_FOR: SignedDuration = SignedDuration::from_mins(2);
 
-/// Whether an object read at `seen_at` need not be read again. False after a clock was set back.
+/// Whether an object read at `read_at` need not be read again. False after a clock was set back.
 pub(crate) fn is_fresh(read_at: Timestamp, now: Timestamp) -> bool {
     (SignedDuration::ZERO..FRESH_FOR).contains(&now.duration_since(read_at))
 }
@@ -60,7 +60,7 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
         self.lock().values().min().cloned()
     }
 
-    /// The keys of the values that match `is_meant`.
+    /// The keys of the values that `matches` accepts.
     pub(crate) fn keys_where(&self, matches: impl Fn(&V) -> bool) -> Vec<K>
     where
         K: Clone,

@@ -50,7 +50,7 @@ impl LeaseHolder {
         Self { namespace: config.namespace.clone(), identity: config.identity.clone(), fence }
     }
 
-    /// Whether this leader still holds the Lease, and for at least [`ROOM`] from now. A process that was suspended
+    /// Whether this leader still holds the Lease, and for at least [`MIN_REMAINING`] from now. A process that was suspended
     /// learns this from the Lease before its own clock shows it.
     pub(crate) async fn is_held(&self, client: &Client, now: Timestamp) -> Result<bool, kube::Error> {
         let leases: Api<Lease> = Api::namespaced(client.clone(), &self.namespace);

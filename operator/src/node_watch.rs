@@ -70,11 +70,11 @@ pub(crate) enum NodeObservation {
 /// All nodes with a mark.
 pub(crate) struct Nodes {
     are_watched: bool,
-    state: Mutex<MarkedNode>,
+    state: Mutex<MarkedNodes>,
 }
 
 #[derive(Debug, Default)]
-struct MarkedNode {
+struct MarkedNodes {
     is_read: bool,
     marked: BTreeMap<String, DrainMark>,
     /// The marks of a list that is still being read.
@@ -115,7 +115,7 @@ impl Nodes {
     }
 }
 
-impl MarkedNode {
+impl MarkedNodes {
     fn handle_event(&mut self, event: Event<v1::Node>) -> Changed {
         match event {
             Event::Init => {

@@ -84,7 +84,7 @@ struct Inner<O> {
 pub(crate) struct Notifier<O>(Arc<Inner<O>>);
 
 impl<O: Backend> Notifier<O> {
-    /// `cluster` are the channels that are notified about all servers.
+    /// `cluster_channels` are the channels that are notified about all servers.
     pub(crate) fn new(
         backend: O,
         sender: HttpSender,

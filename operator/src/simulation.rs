@@ -82,7 +82,7 @@ impl Violations {
     /// Prints all violations, and panics if there are any.
     fn assert_none(&self) {
         for (rule, (number, trace)) in &self.0 {
-            println!("BROKEN in walk {number}: {rule}\n    {}", trace.join("\n    "));
+            println!("BROKEN in run {number}: {rule}\n    {}", trace.join("\n    "));
         }
         let violations: Vec<_> = self.0.iter().map(|(rule, (number, _))| (rule, number)).collect();
         assert!(violations.is_empty(), "{violations:?}");
@@ -184,7 +184,7 @@ fn is_thorough() -> bool {
 
 fn parse_numbers(text: &str) -> Range<u64> {
     let number =
-        |text: &str| text.parse::<u64>().expect("walks are asked for by a number, or by two with `..` between them");
+        |text: &str| text.parse::<u64>().expect("write the number of a run, or two numbers with `..` between them");
     match text.split_once("..") {
         Some((from, to)) => number(from)..number(to),
         None => number(text)..number(text) + 1,
@@ -358,7 +358,7 @@ fn server_is_not_stopped_on_stale_observation() {
 }
 
 #[test]
-#[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored walks"]
+#[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored thousands_of_runs"]
 fn simulation_of_thousands_of_runs_keeps_invariants() {
     run_all(0..5_000);
 }

@@ -51,7 +51,7 @@ impl Requests {
         self.lock().requests.entry((namespace.to_owned(), server.to_owned())).or_default();
     }
 
-    /// Removes the servers of a namespace that are not in `living`. A deleted server has no pass that could remove it.
+    /// Removes the servers of a namespace that are not in `existing`. A deleted server has no pass that could remove it.
     pub(crate) fn retain_servers(&self, namespace: &str, existing: &BTreeSet<String>) {
         let mut state = self.lock();
         let before = state.requests.len();

@@ -97,8 +97,8 @@ impl Solver {
         Ok(Self { sender, cache: Mutex::default() })
     }
 
-    /// Returns the version set of this server of the group. `at` is now. The decision about the group may be as old as
-    /// [`KEPT`].
+    /// Returns the version set of this server of the group. `now` is the current instant. The decision about the group may
+    /// be as old as [`VALID_FOR`].
     ///
     /// # Errors
     /// When the thread has ended.

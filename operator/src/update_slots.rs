@@ -84,19 +84,19 @@ impl UpdateSlots {
     }
 
     /// Records the number of failures in a row, at whatever step. A server that fails for long gives up its slot to
-    /// others, and requests one again when it recovers. Returns the same as [`Self::rests`].
+    /// others, and requests one again when it recovers. Returns the same as [`Self::release`].
     pub(crate) fn record_failures(&self, server: &Key, attempts: u32) -> Vec<Key> {
         if attempts < RELEASE_AFTER_FAILURES { Vec::new() } else { self.release(server) }
     }
 
-    /// Removes a deleted server. Returns the same as [`Self::rests`].
+    /// Removes a deleted server. Returns the same as [`Self::release`].
     pub(crate) fn remove(&self, server: &Key) -> Vec<Key> {
         let mut positions = self.lock();
         let previous = self.set_position(&mut positions, server, None);
         self.next_to_begin(&positions, previous)
     }
 
-    /// Takes a slot for an update that may begin now. `unseen` are servers without a pass in this process whose status
+    /// Takes a slot for an update that may begin now. `unobserved` are servers without a pass in this process whose status
     /// reports an update. If one of them has had a pass since, the result of that pass counts.
     pub(crate) fn acquire(
         &self,

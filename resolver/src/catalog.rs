@@ -224,7 +224,7 @@ pub struct PaperVersion {
     /// JVM flags that Fill recommends.
     #[serde(default)]
     pub jvm_flags: Vec<String>,
-    /// Whether support ended: `support.end` is set, or the status is `UNSUPPORTED` without a date.
+    /// Whether support ended: the status is `UNSUPPORTED`.
     #[serde(default)]
     pub unsupported: bool,
     /// Its builds, by number, ascending. May be empty, which is legal upstream.

@@ -162,7 +162,7 @@ impl Downloads {
         DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.max_size }
     }
 
-    /// Downloads the content of `url` to an unnamed file on the disk and returns it with its size in bytes. `look`
+    /// Downloads the content of `url` to an unnamed file on the disk and returns it with its size in bytes. `on_chunk`
     /// receives all bytes in order.
     async fn receive(&self, url: &str, mut on_chunk: impl FnMut(&[u8])) -> Result<(NamedTempFile, u64), DownloadError> {
         let too_large = || self.too_large(url);

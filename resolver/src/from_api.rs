@@ -9,6 +9,7 @@ use jiff::SignedDuration;
 
 use crate::catalog::{BuildChannel, Channel};
 use crate::compatibility_facts::CompatibilityFacts;
+use crate::explain::phrases::sentence;
 use crate::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Running, Unlisted, VersionRequest,
@@ -46,14 +47,8 @@ pub struct Violation {
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { object, path, problem, fix } = self;
-        write!(f, "{object}: `{path}` {problem}. {}", capitalized(fix))
+        write!(f, "{object}: `{path}` {problem}. {}", sentence(fix))
     }
-}
-
-/// The text as the start of a sentence.
-pub(crate) fn capitalized(text: &str) -> String {
-    let mut rest = text.chars();
-    rest.next().map_or_else(String::new, |first| first.to_ascii_uppercase().to_string() + rest.as_str())
 }
 
 /// Builds the request of a server from its own spec and from the [`matching`] plugins among `plugins`, by name.

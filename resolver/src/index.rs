@@ -219,7 +219,7 @@ impl<'a> CandidateIndex<'a> {
         CandidateIndex::build_from(Some(self).filter(|_| comparable), self.eligibility_table.catalog, request, now)
     }
 
-    /// `before` is an index at the same instant, of a server that runs the same releases.
+    /// `previous` is an index at the same instant, of a server that runs the same releases.
     fn build_from(
         previous: Option<&'a CandidateIndex<'a>>,
         catalog: &'a Catalog,

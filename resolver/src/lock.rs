@@ -309,7 +309,7 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
 
 mod lock_diff;
 
-pub use lock_diff::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseChange, ReleaseName};
+pub use lock_diff::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseName, ValueChange};
 
 #[cfg(test)]
 mod tests;

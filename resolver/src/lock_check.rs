@@ -358,7 +358,7 @@ struct Check<'x, 'a> {
     lock: &'x Lock,
     catalog: &'x Catalog,
     candidates: &'x CandidateIndex<'a>,
-    /// Its position.
+    /// The position of the locked Paper version.
     paper: usize,
 }
 

@@ -30,7 +30,7 @@ const PAPER_LOADERS: [&str; 3] = ["bukkit", "paper", "spigot"];
 const PURPUR_LOADERS: [&str; 4] = ["bukkit", "paper", "purpur", "spigot"];
 
 fn names_loader(release: &Release, loaders: &[&str]) -> bool {
-    release.loaders.iter().any(|loader| loaders.iter().any(|loaders| loader.eq_ignore_ascii_case(loaders)))
+    release.loaders.iter().any(|loader| loaders.iter().any(|name| loader.eq_ignore_ascii_case(name)))
 }
 
 impl Software {

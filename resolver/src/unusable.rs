@@ -180,7 +180,7 @@ pub enum Unusable {
         /// Its version.
         version: String,
         /// The source of the incompatibility.
-        apart: Box<GroupSplit>,
+        apart: Box<FileConflict>,
     },
     /// The image is fixed and bundles one build of Paper, which is another one.
     ImageCarries {
@@ -222,7 +222,7 @@ pub enum Unusable {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(tag = "says", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum GroupSplit {
+pub enum FileConflict {
     /// The page of the file excludes the release.
     FileExcludes,
     /// The release's page excludes the file.

@@ -61,17 +61,17 @@ mod windows;
 const NOW: &str = "2026-01-21T12:00:00Z";
 
 /// The replay, and the cache that all tests share so that the upstream is read once.
-struct World {
+struct Replay {
     runtime: Runtime,
     upstream: State,
     cache: TempDir,
 }
 
-static REPLAY: LazyLock<World> = LazyLock::new(|| {
+static REPLAY: LazyLock<Replay> = LazyLock::new(|| {
     // With its own threads, because the tests block in the commands they run.
     let runtime = Runtime::new().unwrap();
     let (upstream, _task) = runtime.block_on(fixtures::upstream::spawn(NOW.parse().unwrap())).unwrap();
-    World { runtime, upstream, cache: tempfile::tempdir().unwrap() }
+    Replay { runtime, upstream, cache: tempfile::tempdir().unwrap() }
 });
 
 /// A directory with manifests, in which commands are run.

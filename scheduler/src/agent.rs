@@ -33,4 +33,4 @@ mod stage;
 mod state;
 pub mod volume_report;
 
-pub use error_chain::Chain;
+pub use error_chain::ErrorChain;

@@ -16,7 +16,7 @@ const STATED_SECONDS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 
 pub struct AnnouncementLine {
     /// When to send the line. At once, if this is not later than now.
     pub at: Timestamp,
-    /// The remaining time to state, in whole seconds. See [`format_duration`]. Pass it as `last_said` to the next call of [`next_line`].
+    /// The remaining time to state, in whole seconds. See [`format_duration`]. Pass it as `last_announced` to the next call of [`next_line`].
     pub left: SignedDuration,
     /// Whether the line is also shown as a title across the screen: the first line, one minute, and each of the last ten seconds. More titles
     /// would hide the game from players who have minutes left to finish.
@@ -39,7 +39,7 @@ const fn is_big(left: i64) -> bool {
 
 /// The next line of a countdown, or `None` when no line is left.
 ///
-/// `last_said` is the remaining time that the last line stated, and `None` before the first line. The first line is due at once, however long the
+/// `last_announced` is the remaining time that the last line stated, and `None` before the first line. The first line is due at once, however long the
 /// countdown is.
 pub fn next_line(ends: Timestamp, last_announced: Option<SignedDuration>, now: Timestamp) -> Option<AnnouncementLine> {
     let left = whole_seconds(ends.duration_since(now));

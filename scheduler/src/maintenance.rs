@@ -259,7 +259,7 @@ impl Windows {
     }
 }
 
-/// `at + by`, or the end of time if the sum is beyond it. Facts, specs and answers of servers are external input, so any value must have a
+/// `at + duration`, or the end of time if the sum is beyond it. Facts, specs and answers of servers are external input, so any value must have a
 /// result.
 pub(crate) fn saturating_add(at: Timestamp, duration: SignedDuration) -> Timestamp {
     at.checked_add(duration).unwrap_or(Timestamp::MAX)

@@ -36,12 +36,12 @@ pub struct Goal {
     /// The scheduled restart of the running revision, if one is due.
     pub restart: Option<RestartDue>,
     /// Whether the pod may be evicted from a node that is drained.
-    pub eviction: EvictionState,
+    pub eviction: EvictionPolicy,
 }
 
 /// Whether a pod may be evicted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EvictionState {
+pub enum EvictionPolicy {
     /// At any time. The pre-stop hook warns players and saves the world.
     Always,
     /// After players were warned, with the same notice as before an update, and after the world was saved to disk.

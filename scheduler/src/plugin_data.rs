@@ -28,7 +28,7 @@ pub use snapshot::{prune_saved, remove_outdated_record, save_data};
 use crate::protocol::FileSet;
 use crate::protocol::plugin_data::{DataPiece, PluginData};
 use crate::staging::fs_ops;
-use crate::staging::{RecordError, StagedManifest, Volume, read_record};
+use crate::staging::{AppliedManifest, RecordError, Volume, read_record};
 
 /// Data and settings were not saved or restored, or only in part. The server does not start, and the agent retries.
 #[derive(Debug, thiserror::Error)]
@@ -131,7 +131,7 @@ impl DataPiece {
 
 /// The pieces that an update may change. They include the folders of plugins whose JARs differ between both version sets by any byte (removed,
 /// added or changed). They also include the server's own settings, if Paper differs.
-fn changed_pieces(ran: &StagedManifest, next: &FileSet) -> BTreeSet<DataPiece> {
+fn changed_pieces(ran: &AppliedManifest, next: &FileSet) -> BTreeSet<DataPiece> {
     let old = ran.files.values().filter_map(|managed| Some((managed.plugin.as_deref()?, &managed.hash)));
     let new = next.plugins.iter().filter_map(|file| Some((file.plugin.as_deref()?, &file.hash)));
     let (old, new): (BTreeSet<_>, BTreeSet<_>) = (old.collect(), new.collect());
@@ -143,7 +143,7 @@ fn changed_pieces(ran: &StagedManifest, next: &FileSet) -> BTreeSet<DataPiece> {
 }
 
 /// The other folders of the previous version set: their plugins stay unchanged while these pieces change.
-fn unchanged_folders(ran: &StagedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
+fn unchanged_folders(ran: &AppliedManifest, change: &BTreeSet<DataPiece>) -> BTreeSet<String> {
     let plugins = ran.files.values().filter_map(|managed| managed.plugin.as_deref());
     let changes = |folder: &String| change.contains(&DataPiece::OfPlugin(folder.clone()));
     plugins.filter_map(folder_of).filter(|folder| !changes(folder)).collect()

@@ -24,7 +24,7 @@ pub enum Error {
     /// Reading or writing failed.
     #[error("could not {operation} `server.properties`")]
     File {
-        /// Read, write, or clear away.
+        /// `read`, `write`, or `remove the remains of`.
         operation: &'static str,
         /// The cause.
         #[source]

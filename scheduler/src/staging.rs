@@ -204,7 +204,7 @@ impl Volume {
     }
 
     /// The lock that was last applied to the directory. `None` on a volume that Nightshift never managed.
-    pub fn manifest(&self) -> Result<Option<StagedManifest>, RecordError> {
+    pub fn manifest(&self) -> Result<Option<AppliedManifest>, RecordError> {
         read_record(&self.manifest_path())
     }
 
@@ -260,7 +260,7 @@ pub enum RecordError {
 /// `manifest.json`: the managed files, and their lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StagedManifest {
+pub struct AppliedManifest {
     /// The digest of the lock.
     pub lock: String,
     /// The digest of the previous lock. Its files stay in the store for a rollback.
@@ -277,7 +277,7 @@ pub struct StagedManifest {
     pub files: BTreeMap<String, Managed>,
 }
 
-impl StagedManifest {
+impl AppliedManifest {
     /// Whether replacing this lock with `lock` is a rollback. Applying a lock again after a rollback from it is not one: it is a new attempt.
     pub fn is_rollback_to(&self, lock: &str) -> bool {
         !self.went_back && self.previous.as_deref() == Some(lock)
@@ -306,22 +306,22 @@ struct Journal {
 }
 
 /// The validated files of a lock: plain paths without duplicates, and usable hashes. In the order server, support, plugins.
-fn validate(volume: &Volume, set: &FileSet) -> Result<Vec<WantedSet>, RecordError> {
-    let mut wanted: Vec<WantedSet> = Vec::new();
+fn validate(volume: &Volume, set: &FileSet) -> Result<Vec<WantedFile>, RecordError> {
+    let mut wanted: Vec<WantedFile> = Vec::new();
     for file in all_files(set) {
         let hash = Hash::parse(&file.hash);
         let hash = hash.map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
         if wanted.iter().any(|other| other.file.path == file.path) {
             return Err(RecordError::Duplicate { path: file.path.clone() });
         }
-        wanted.push(WantedSet { path: volume.resolve_path(&file.path)?, hash, file: file.clone() });
+        wanted.push(WantedFile { path: volume.resolve_path(&file.path)?, hash, file: file.clone() });
     }
     Ok(wanted)
 }
 
 /// A file of a lock, its path and its hash.
 #[derive(Debug, Clone)]
-struct WantedSet {
+struct WantedFile {
     file: File,
     path: PathBuf,
     hash: Hash,

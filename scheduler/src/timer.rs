@@ -124,12 +124,12 @@ impl Timer {
         let Some(scheduler) = &self.scheduler else { return Ok(()) };
         let now = (self.clock)();
         let Some(at) = state.next_to_arm(now) else { return Ok(()) };
-        let armed = |source| AlarmError::Arm { at, source };
+        let failed = |source| AlarmError::Arm { at, source };
         // The crate adds whole seconds to the current second, rounded down.
         let seconds = u64::try_from(at.as_second() - now.as_second()).unwrap_or(0);
         let alarm = self.clone();
         let job = Job::new_one_shot_async(Duration::from_secs(seconds), move |_, _| alarm.clone().ring(at));
-        scheduler.add(job.map_err(armed)?).await.map_err(armed)?;
+        scheduler.add(job.map_err(failed)?).await.map_err(failed)?;
         state.armed.insert(at);
         Ok(())
     }

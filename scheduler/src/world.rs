@@ -109,7 +109,7 @@ impl Worlds {
     }
 
     /// Whether it is known which of them the server opens.
-    pub fn are_in_use(&self) -> bool {
+    pub fn is_use_known(&self) -> bool {
         self.folders.iter().any(|folder| folder.role != Role::Unused)
     }
 
@@ -119,7 +119,7 @@ impl Worlds {
         let is_of = |folder: &&WorldFolder| matches!(&folder.level, Some(LevelDat::OpenedBy(by)) if by == floor);
         let all: Vec<_> = self.folders.iter().filter(is_of).collect();
         match all.first() {
-            Some(stray) if self.are_in_use() && all.iter().all(|folder| folder.role == Role::Unused) => format!(
+            Some(stray) if self.is_use_known() && all.iter().all(|folder| folder.role == Role::Unused) => format!(
                 ". It is `{}`, which the server did not have open: if it is unwanted, move it out of the server's \
                 directory",
                 stray.path.display()
@@ -338,7 +338,7 @@ pub fn is_irreversible(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bo
         LevelDat::BeforeVersions => true,
         LevelDat::Unreadable(_) => false,
     };
-    let are_all = match worlds.floor() {
+    let is_floor_older = match worlds.floor() {
         Some(floor) => is_older(&LevelDat::OpenedBy(floor)),
         None => worlds.folders.iter().any(|folder| folder.level == Some(LevelDat::BeforeVersions)),
     };
@@ -349,7 +349,8 @@ pub fn is_irreversible(worlds: &Worlds, set: &FileSet, last: Option<&str>) -> bo
         Role::Opened => is_first_open,
         Role::Unused => false,
     };
-    are_all || worlds.folders.iter().any(|folder| is_opened(folder) && folder.level.as_ref().is_some_and(is_older))
+    is_floor_older
+        || worlds.folders.iter().any(|folder| is_opened(folder) && folder.level.as_ref().is_some_and(is_older))
 }
 
 #[cfg(test)]

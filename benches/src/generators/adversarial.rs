@@ -1,10 +1,11 @@
 //! Pure. Generates catalogs that are hard to solve for one server or for many. The encoding and the budget exist for them.
 
+use fixtures::rng::Rng;
 use resolver::catalog::{Catalog, Channel, DependencyKind};
 use resolver::request::{PaperRequest, Request, VersionRequest};
 
 use super::{
-    PAPERS, RELEASES, Random, catalog, dependency, fleet, minecraft, papers, plugin_request, project, release, request,
+    PAPERS, RELEASES, catalog, dependency, fleet, minecraft, papers, plugin_request, project, release, request,
 };
 
 /// The number of plugins of the one big server.
@@ -19,7 +20,7 @@ pub struct Big {
 /// 40 plugins of 900 releases, of which 3 in 10 may not be used, with ranges of 4 to 19 Papers. For each of the newest `blocked` Papers, one random
 /// plugin has no release.
 pub fn big(blocked: usize) -> Big {
-    let mut random = Random(3);
+    let mut random = Rng::new(3);
     let plugins = (0..PLUGINS).map(|_| {
         let width = 4 + random.number_below(16);
         let releases = (0..RELEASES).map(|number| {

@@ -44,7 +44,7 @@ impl EventPublisher {
         Self { client, instance, published: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Publishes `note` about `object` unless it is the last text that was published for that reason.
+    /// Publishes `event_text` about `object` unless it is the last text that was published for that reason.
     pub(crate) async fn publish<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,

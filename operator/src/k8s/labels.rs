@@ -10,7 +10,7 @@ pub(crate) const NAME: &str = "app.kubernetes.io/name";
 pub(crate) const SERVER: &str = "nightshift.dev/server";
 /// The whole digest of a lock. Names and label values contain only 16 digits of it.
 pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
-/// State that must survive a restart of the operator, as JSON: `scheduler::Facts`. It is on the StatefulSet, so that
+/// State that must survive a restart of the operator, as JSON: `RecordedFacts`. It is on the StatefulSet, so that
 /// one resourceVersion guards the facts and the decision together.
 pub(crate) const FACTS: &str = "nightshift.dev/facts";
 /// Digest of the images that a node has to pull, on the pod that pulls them: 16 hex digits.

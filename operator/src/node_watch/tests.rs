@@ -41,7 +41,7 @@ fn node_state_is_unknown_until_list_is_complete() {
 
 #[test]
 fn node_mark_change_requeues_its_servers() {
-    let mut state = MarkedNode { is_read: true, ..MarkedNode::default() };
+    let mut state = MarkedNodes { is_read: true, ..MarkedNodes::default() };
     let cordoned = || node("a", &json!({"unschedulable": true}));
     assert_eq!(state.handle_event(Event::Apply(node("a", &json!({})))), changed_nodes(&[]));
     assert_eq!(state.handle_event(Event::Apply(cordoned())), changed_nodes(&["a"]));

@@ -32,8 +32,8 @@ impl Default for DeliveryBackoff {
 }
 
 impl DeliveryBackoff {
-    /// The pause after `failures` in a row (at least one, including the last). `asked` is the pause that the receiver
-    /// requests.
+    /// The pause after `failures` in a row (at least one, including the last). `retry_after` is the pause that the
+    /// receiver requests.
     pub(crate) fn pause(
         &self,
         failures: u32,

@@ -186,7 +186,7 @@ impl StepExecutor<'_> {
                 Ok(StepOutcome::DrainEnded)
             }
             Step::CancelAnnouncement { disruption, not_after } => {
-                self.ensure_fresh("call off", not_after)?;
+                self.ensure_fresh("cancel the announcement", not_after)?;
                 self.cancel_announcement(disruption).await?;
                 Ok(StepOutcome::AnnouncementCancelled)
             }
@@ -342,7 +342,7 @@ impl StepExecutor<'_> {
         };
         records::write_stable(&self.ctx.client, map, &record).await?;
         let world = self.observed.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
-        let is_verified = match self.observed.facts.settled {
+        let marked = match self.observed.facts.settled {
             None => MarkedStable::First,
             Some(before) if before.revision == stable => MarkedStable::Previous,
             Some(_) => MarkedStable::Update,
@@ -352,13 +352,13 @@ impl StepExecutor<'_> {
             announced: None,
             saved: None,
             // If the pod was stopped for a restart, its verification follows as after any other restart.
-            restarted: self.observed.facts.restarted.filter(|_| is_verified == MarkedStable::Previous),
+            restarted: self.observed.facts.restarted.filter(|_| marked == MarkedStable::Previous),
             draining: None,
             copying: None,
             failed: self.observed.facts.failed.clone(),
         };
         self.write("set partition 1 on", &facts, vec![replace_partition(Partition::Closed)]).await?;
-        Ok(StepOutcome::MarkedStable(is_verified))
+        Ok(StepOutcome::MarkedStable(marked))
     }
 
     /// The record of the revision that becomes stable now.

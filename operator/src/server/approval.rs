@@ -45,9 +45,9 @@ impl ApprovalState {
             PinnedSet::RollbackTo { digest, since } if digest == planned => Some(*since),
             PinnedSet::RollbackTo { .. } | PinnedSet::Unknown { .. } | PinnedSet::Held { .. } => None,
         });
-        let is_requested = is_approved || pinned_since.is_some();
+        let is_approved = is_approved || pinned_since.is_some();
         Self {
-            needs_approval: server.spec.approval == Approval::Required && is_other_set && !is_requested,
+            needs_approval: server.spec.approval == Approval::Required && is_other_set && !is_approved,
             // If two requests name the set, the later one keeps the gate open for longer.
             apply_since: apply_since.max(pinned_since),
             requests_other_set: apply

@@ -50,7 +50,7 @@ fn last_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
 
 /// Whether a server's process stays up, according to the kubelet. This needs no agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum ProcessExit {
+pub(crate) enum ProcessState {
     /// It has not crashed, or has run for the settling time since.
     Running,
     /// It has been restarted, or is about to be. The result is known at `until`.
@@ -60,15 +60,15 @@ pub(crate) enum ProcessExit {
 }
 
 /// The state of the process in this pod according to the kubelet.
-pub(crate) fn process_state(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessExit {
-    let (Some(ended), Some(server)) = (last_crash(pod), server_status(pod)) else { return ProcessExit::Running };
+pub(crate) fn process_state(pod: &Pod, settle: SignedDuration, now: Timestamp) -> ProcessState {
+    let (Some(ended), Some(server)) = (last_crash(pod), server_status(pod)) else { return ProcessState::Running };
     let running = server.state.as_ref().and_then(|state| state.running.as_ref());
     let first = ended.finished_at.as_ref().filter(|_| server.restart_count == 0);
     let since = running.map_or(first, |running| running.started_at.as_ref());
     match since.map(|since| since.0 + settle) {
-        Some(until) if now < until => ProcessExit::Restarting { until },
-        _ if running.is_some() => ProcessExit::Running,
-        _ => ProcessExit::Exited { times: server.restart_count.unsigned_abs() + 1 },
+        Some(until) if now < until => ProcessState::Restarting { until },
+        _ if running.is_some() => ProcessState::Running,
+        _ => ProcessState::Exited { times: server.restart_count.unsigned_abs() + 1 },
     }
 }
 
@@ -171,22 +171,22 @@ mod tests {
         };
         let (waits, runs) = (json!({"waiting": {}}), json!({"running": {"startedAt": at(14).to_string()}}));
         let just_before = |minute| at(minute) - SignedDuration::from_secs(1);
-        assert_eq!(process_state(&with(3, &waits, 1), settle, at(14)), ProcessExit::Exited { times: 4 });
+        assert_eq!(process_state(&with(3, &waits, 1), settle, at(14)), ProcessState::Exited { times: 4 });
         assert_eq!(
             process_state(&with(4, &runs, 1), settle, just_before(15)),
-            ProcessExit::Restarting { until: at(15) }
+            ProcessState::Restarting { until: at(15) }
         );
-        assert_eq!(process_state(&with(4, &runs, 1), settle, at(15)), ProcessExit::Running);
+        assert_eq!(process_state(&with(4, &runs, 1), settle, at(15)), ProcessState::Running);
         assert_eq!(
             process_state(&with(0, &waits, 1), settle, just_before(11)),
-            ProcessExit::Restarting { until: at(11) }
+            ProcessState::Restarting { until: at(11) }
         );
         assert_eq!(
             process_state(&with(0, &waits, 1), settle, at(11)),
-            ProcessExit::Exited { times: 1 },
+            ProcessState::Exited { times: 1 },
             "nobody has started it again"
         );
-        assert_eq!(process_state(&with(3, &waits, 0), settle, at(14)), ProcessExit::Running, "by a person");
+        assert_eq!(process_state(&with(3, &waits, 0), settle, at(14)), ProcessState::Running, "by a person");
     }
 
     fn crashed(minute: i64) -> Value {

@@ -2,7 +2,7 @@
 //! decides about the consequences, and the `PodDisruptionBudget` follows from its decision.
 
 use crds::paper_mc_server;
-use scheduler::observation::{EvictionState, NodeState, PlayerPolicy};
+use scheduler::observation::{EvictionPolicy, NodeState, PlayerPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::check::{CheckedServer, Violation};
@@ -13,7 +13,7 @@ use crate::node_watch::{DrainMark, NodeObservation};
 /// A server's eviction setting and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Drain {
-    pub(crate) eviction: EvictionState,
+    pub(crate) eviction: EvictionPolicy,
     /// The node of the pod. `None` if no pod is scheduled.
     pub(crate) node: Option<String>,
     pub(crate) observation: NodeObservation,
@@ -51,21 +51,21 @@ fn eviction_policy(
     requested: Option<paper_mc_server::Eviction>,
     policy: PlayerPolicy,
     reads_nodes: bool,
-) -> Result<EvictionState, Violation> {
-    use paper_mc_server::Eviction as EvictionPolicy;
+) -> Result<EvictionPolicy, Violation> {
+    use paper_mc_server::Eviction;
     match (requested, policy) {
-        (Some(EvictionPolicy::OnUpgrade), _) if !reads_nodes => Err(Violation {
+        (Some(Eviction::OnUpgrade), _) if !reads_nodes => Err(Violation {
             path: "spec.eviction".to_owned(),
             problem: "`OnUpgrade` needs the operator to read nodes, which it may not: set `watchNodes: true` in the \
             values of its chart, or write `Always` (evicted at any time) or `Never` (an admin deletes the pod)"
                 .to_owned(),
         }),
-        (Some(EvictionPolicy::OnUpgrade), _) => Ok(EvictionState::Announced),
-        (Some(EvictionPolicy::Never), _) => Ok(EvictionState::Never),
-        (None, PlayerPolicy::WaitForEmpty { .. }) if reads_nodes => Ok(EvictionState::Announced),
-        (Some(EvictionPolicy::Always), _)
+        (Some(Eviction::OnUpgrade), _) => Ok(EvictionPolicy::Announced),
+        (Some(Eviction::Never), _) => Ok(EvictionPolicy::Never),
+        (None, PlayerPolicy::WaitForEmpty { .. }) if reads_nodes => Ok(EvictionPolicy::Announced),
+        (Some(Eviction::Always), _)
         | (None, PlayerPolicy::WaitForEmpty { .. } | PlayerPolicy::Announce | PlayerPolicy::Ignore) => {
-            Ok(EvictionState::Always)
+            Ok(EvictionPolicy::Always)
         }
     }
 }
@@ -91,11 +91,11 @@ impl Drain {
     /// The budget that follows from the step.
     pub(crate) fn budget(&self, step: Step) -> DisruptionBudget {
         match (self.eviction, self.observation) {
-            (EvictionState::Always, _) => DisruptionBudget::None,
-            (EvictionState::Announced, NodeObservation::Unknown) => DisruptionBudget::Unchanged,
-            (EvictionState::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => DisruptionBudget::Open,
-            (EvictionState::Never, _)
-            | (EvictionState::Announced, NodeObservation::Unmarked | NodeObservation::Marked(_)) => {
+            (EvictionPolicy::Always, _) => DisruptionBudget::None,
+            (EvictionPolicy::Announced, NodeObservation::Unknown) => DisruptionBudget::Unchanged,
+            (EvictionPolicy::Announced, _) if step == Step::Wait(WaitingOn::Eviction) => DisruptionBudget::Open,
+            (EvictionPolicy::Never, _)
+            | (EvictionPolicy::Announced, NodeObservation::Unmarked | NodeObservation::Marked(_)) => {
                 DisruptionBudget::Shut
             }
         }
@@ -107,34 +107,34 @@ mod tests {
     use jiff::SignedDuration;
 
     use super::*;
-    use paper_mc_server::Eviction as EvictionPolicy;
+    use paper_mc_server::Eviction;
 
     const PATIENT: PlayerPolicy = PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_mins(45) };
 
     #[test]
     fn eviction_default_depends_on_player_policy_and_node_access() {
         for reads_nodes in [true, false] {
-            assert_eq!(eviction_policy(None, PlayerPolicy::Announce, reads_nodes), Ok(EvictionState::Always));
-            assert_eq!(eviction_policy(None, PlayerPolicy::Ignore, reads_nodes), Ok(EvictionState::Always));
+            assert_eq!(eviction_policy(None, PlayerPolicy::Announce, reads_nodes), Ok(EvictionPolicy::Always));
+            assert_eq!(eviction_policy(None, PlayerPolicy::Ignore, reads_nodes), Ok(EvictionPolicy::Always));
             assert_eq!(
-                eviction_policy(Some(EvictionPolicy::Always), PATIENT, reads_nodes),
-                Ok(EvictionState::Always),
+                eviction_policy(Some(Eviction::Always), PATIENT, reads_nodes),
+                Ok(EvictionPolicy::Always),
                 "a word is a word"
             );
-            assert_eq!(eviction_policy(Some(EvictionPolicy::Never), PATIENT, reads_nodes), Ok(EvictionState::Never));
+            assert_eq!(eviction_policy(Some(Eviction::Never), PATIENT, reads_nodes), Ok(EvictionPolicy::Never));
         }
-        assert_eq!(eviction_policy(None, PATIENT, true), Ok(EvictionState::Announced));
-        assert_eq!(eviction_policy(None, PATIENT, false), Ok(EvictionState::Always));
+        assert_eq!(eviction_policy(None, PATIENT, true), Ok(EvictionPolicy::Announced));
+        assert_eq!(eviction_policy(None, PATIENT, false), Ok(EvictionPolicy::Always));
         assert_eq!(
-            eviction_policy(Some(EvictionPolicy::OnUpgrade), PlayerPolicy::Ignore, true),
-            Ok(EvictionState::Announced)
+            eviction_policy(Some(Eviction::OnUpgrade), PlayerPolicy::Ignore, true),
+            Ok(EvictionPolicy::Announced)
         );
     }
 
     #[test]
     fn eviction_that_needs_nodes_names_missing_setting() {
         let message =
-            eviction_policy(Some(EvictionPolicy::OnUpgrade), PlayerPolicy::Announce, false).unwrap_err().to_string();
+            eviction_policy(Some(Eviction::OnUpgrade), PlayerPolicy::Announce, false).unwrap_err().to_string();
         assert!(message.starts_with("spec.eviction: `OnUpgrade`"), "{message}");
         assert!(message.contains("`watchNodes: true`") && !message.contains("  "), "{message}");
     }
@@ -145,17 +145,17 @@ mod tests {
         let marked = NodeObservation::Marked(DrainMark::Cordoned);
         let ready = Step::Wait(WaitingOn::Eviction);
         for observation in [NodeObservation::Unknown, NodeObservation::Unmarked, marked] {
-            assert_eq!(drain(EvictionState::Always, observation).budget(Step::UpToDate), DisruptionBudget::None);
-            assert_eq!(drain(EvictionState::Never, observation).budget(Step::UpToDate), DisruptionBudget::Shut);
+            assert_eq!(drain(EvictionPolicy::Always, observation).budget(Step::UpToDate), DisruptionBudget::None);
+            assert_eq!(drain(EvictionPolicy::Never, observation).budget(Step::UpToDate), DisruptionBudget::Shut);
         }
-        assert_eq!(drain(EvictionState::Announced, marked).budget(ready), DisruptionBudget::Open);
-        assert_eq!(drain(EvictionState::Announced, marked).budget(Step::EndDrain), DisruptionBudget::Shut);
+        assert_eq!(drain(EvictionPolicy::Announced, marked).budget(ready), DisruptionBudget::Open);
+        assert_eq!(drain(EvictionPolicy::Announced, marked).budget(Step::EndDrain), DisruptionBudget::Shut);
         assert_eq!(
-            drain(EvictionState::Announced, NodeObservation::Unmarked).budget(Step::UpToDate),
+            drain(EvictionPolicy::Announced, NodeObservation::Unmarked).budget(Step::UpToDate),
             DisruptionBudget::Shut
         );
         assert_eq!(
-            drain(EvictionState::Announced, NodeObservation::Unknown).budget(Step::UpToDate),
+            drain(EvictionPolicy::Announced, NodeObservation::Unknown).budget(Step::UpToDate),
             DisruptionBudget::Unchanged
         );
     }

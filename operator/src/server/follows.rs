@@ -251,7 +251,7 @@ impl FollowWait {
         format!("waits for {}", self.server)
     }
 
-    /// The message: the reason for the wait, and the action for a user if it does not end by itself. `people` formats an instant. The text
+    /// The message: the reason for the wait, and the action for a user if it does not end by itself. `format_time` formats an instant. The text
     /// does not change with the clock, because each change would be another write and another Event.
     pub(crate) fn message(&self, format_time: impl Fn(Timestamp) -> String) -> String {
         let why = match &self.why {

@@ -93,7 +93,7 @@ async fn reconcile_pull_pod(
     match action {
         PullAction::Nothing => Ok(pull),
         PullAction::Delete => {
-            info!(pod = name, "the pod that has a node pull images goes");
+            info!(pod = name, "deleting the pod that makes a node pull images");
             delete_without_grace(ctx, &api, &name, uid).await.map_err(failed("delete"))?;
             Ok(pull)
         }

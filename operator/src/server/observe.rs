@@ -109,7 +109,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
     let pod = pods.get_opt(&pod_name).await.map_err(read_error("Pod", &pod_name))?;
 
     let facts = read_facts(server, stateful_set.as_ref())?;
-    let shape = match &stateful_set {
+    let stateful_set_view = match &stateful_set {
         Some(stateful_set) => Some(read_stateful_set_view(ctx, &namespace, stateful_set).await?),
         None => None,
     };
@@ -154,7 +154,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         stateful_set,
         pod,
         facts,
-        stateful_set_view: shape,
+        stateful_set_view,
         pod_revision,
         pod_lock,
         stable,

@@ -175,15 +175,15 @@ fn affects_players(step: Step) -> bool {
 async fn list_players(ctx: &Context, observed: &Observed) -> Option<Players> {
     match observed.agent(ctx)?.count_players().await.map(Players::from) {
         Ok(listed @ (Players::Nobody | Players::Some(_))) => {
-            info!(?listed, "the server's own list was asked");
+            info!(?listed, "counted the players by the server's own list");
             Some(listed)
         }
         Ok(Players::Unknown { .. } | Players::Hidden) => {
-            info!("the server's own list does not say who is on");
+            info!("the server's own list does not show the players");
             None
         }
         Err(error) => {
-            info!(error = %ErrorChain(&error), "nobody could say who is on");
+            info!(error = %ErrorChain(&error), "could not count the players");
             None
         }
     }

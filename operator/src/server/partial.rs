@@ -125,7 +125,7 @@ pub(crate) fn check_names(scope: &Scope, request: &Request, runs: &Lock) -> Opti
 fn parse_scope(options: &str) -> Result<Scope, String> {
     const USAGE: &str =
         "write `<unix>;only=plugin/NAME`, several with commas, or `<unix>` alone for the whole planned update";
-    let wrong = |problem: String| format!("`{APPLY_NOW}`: {problem}. Correct form: {USAGE}");
+    let wrong = |problem: String| format!("`{APPLY_NOW}`: {problem}: {USAGE}");
     let Some(names) = options.trim().strip_prefix("only=") else {
         return Err(wrong(format!("`{options}` is unknown")));
     };

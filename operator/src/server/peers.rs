@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use crds::PaperMCServer;
 use kube::ResourceExt;
 use resolver::request::Request;
 
+use super::follows::followed_server::servers_in_namespace;
 use crate::context::Context;
 use crate::solve_groups::{Group, has_shared_plugin, peers};
 
@@ -77,10 +77,7 @@ fn has_unobserved(ctx: &Context, namespace: &str) -> bool {
 }
 
 fn names_in_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = String> {
-    let is_in_namespace = move |server: &PaperMCServer| {
-        server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
-    };
-    ctx.servers.state().into_iter().filter(move |server| is_in_namespace(server)).map(|server| server.name_any())
+    servers_in_namespace(ctx, namespace).map(|server| server.name_any())
 }
 
 fn requeue_peers<'g>(ctx: &Context, namespace: &str, server: &str, groups: impl IntoIterator<Item = &'g Group>) {

@@ -15,14 +15,14 @@ use resolver::lock::Lock;
 use resolver::request::{Request, Running};
 use resolver::version::Minecraft;
 use scheduler::maintenance::{Gate, Windows};
-use scheduler::observation::{EvictionState, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
+use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 use scheduler::protocol;
 
 use super::approval::{ApprovalState, truncate_to_second};
 use super::backups::{is_plugin_data_restore_requested, world_state};
 use super::changes::{ServerChange, diff_locks};
 use super::check::CheckedServer;
-use super::crash_loop::{ProcessExit, process_state};
+use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
 use super::image_pull::state::Pull;
@@ -108,7 +108,7 @@ pub(crate) fn build_request(
 ) -> Result<Request, String> {
     let mut request = server_state(runs, config, catalog)
         .build_request(server, plugins.iter().map(AsRef::as_ref))
-        .map_err(|violations| violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))?;
+        .map_err(|violations| super::join_messages(&violations))?;
     if let Some(unmanaged_jars) = &runs.unmanaged_jars {
         // The report of the agent is newer than the list in the status.
         request.unmanaged = resolver::from_api::unmanaged(&server.spec, unmanaged_jars);
@@ -327,7 +327,7 @@ impl Plan {
             empty_notice: server.empty_notice,
             stop_timeout: server.stop_timeout,
             restart: restarts.due,
-            eviction: EvictionState::Always,
+            eviction: EvictionPolicy::Always,
         };
         let stable_world = observed.facts.settled.map(|stable| stable.world);
         let one_way =
@@ -338,7 +338,7 @@ impl Plan {
         let staged = observed.report.as_ref().is_none_or(|report| {
             report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
         });
-        let looked_at = Observation {
+        let observation = Observation {
             stateful_set: observed.stateful_set_view,
             pod: observed.pod_view(start_timeout.start_within(one_way)),
             players: observed.players(),
@@ -358,7 +358,7 @@ impl Plan {
         let changes = diff_locks(before, &record.lock);
         Self {
             goal,
-            observation: looked_at,
+            observation,
             rendered,
             explanation: resolved.explanation,
             solved: resolved.solved,
@@ -375,7 +375,7 @@ impl Plan {
             backups: OnlineBackups::default(),
             restores: RestoreRequests::default(),
             images: None,
-            drain: Drain { eviction: EvictionState::Always, node: None, observation: NodeObservation::Unknown },
+            drain: Drain { eviction: EvictionPolicy::Always, node: None, observation: NodeObservation::Unknown },
             rejected_at: None,
             slot_unavailable: None,
             follow_wait: None,
@@ -466,7 +466,7 @@ fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, no
         settle,
         began: observed.pod.as_ref().and_then(verification_began).unwrap_or(now),
         reachable_from: observed.pod.as_ref().and_then(reachable_from).map_or(now, by_our_clock),
-        process: observed.pod.as_ref().map_or(ProcessExit::Running, |pod| process_state(pod, settle, now)),
+        process: observed.pod.as_ref().map_or(ProcessState::Running, |pod| process_state(pod, settle, now)),
         other_image: image.as_deref(),
     };
     verify(observed.report.as_deref(), &expected, now)

@@ -42,7 +42,7 @@ impl ResolveInput<'_> {
         self.solve(self.request, Arc::clone(&self.group)).await
     }
 
-    /// Replaces `answer`, which is about the whole request, with the partial update that a user requested, if that is possible.
+    /// Replaces `resolved`, which is about the whole request, with the partial update that a user requested, if that is possible.
     pub(super) async fn solve_partial(
         &self,
         requested_scope: Option<Result<Scope, String>>,
@@ -73,7 +73,7 @@ impl ResolveInput<'_> {
         }
     }
 
-    /// Replaces `answer` with an update that waits for no window of the server, if a partial update is possible. `waits` is whether the
+    /// Replaces `resolved` with an update that waits for no window of the server, if a partial update is possible. `waits` is whether the
     /// whole update has to wait for the followed server. `is_meant` returns whether a user has requested the set of a lock: that set is
     /// then applied.
     pub(super) async fn solve_urgent(

@@ -15,7 +15,7 @@ use content::MissingContent;
 pub(crate) use deadline::reachable_from;
 pub(crate) use image::other_image;
 
-use super::crash_loop::ProcessExit;
+use super::crash_loop::ProcessState;
 
 /// Time after a server's first answer in which plugins, worlds and datapacks must become readable. After that the result is unverified.
 const READ_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);
@@ -42,7 +42,7 @@ pub(crate) struct VerificationTarget<'a> {
     /// When the server could first be reached, by the operator's clock. The deadline counts from here.
     pub(crate) reachable_from: Timestamp,
     /// The state of the server's process according to the kubelet.
-    pub(crate) process: ProcessExit,
+    pub(crate) process: ProcessState,
     /// A message about an image other than the planned one. `None` if no difference is known.
     pub(crate) other_image: Option<&'a str>,
 }
@@ -83,7 +83,7 @@ pub(crate) fn verify(
         |problem: &str| VerificationResult { result: Verification::Inconclusive, problem: problem.to_owned() };
 
     // A first start has no earlier revision to return to. It would become stable as it is.
-    if let (ProcessExit::Exited { times }, Some(_)) = (expected.process, expected.before)
+    if let (ProcessState::Exited { times }, Some(_)) = (expected.process, expected.before)
         && times >= MAX_EXITS
         && expected.reachable_from + MIN_TIME_BEFORE_FAILURE <= now
     {
@@ -94,10 +94,10 @@ pub(crate) fn verify(
             return pending(ends);
         }
         return match expected.process {
-            ProcessExit::Running => unverified("the agent does not answer"),
-            ProcessExit::Restarting { until } => pending(until),
+            ProcessState::Running => unverified("the agent does not answer"),
+            ProcessState::Restarting { until } => pending(until),
             // The kubelet reports this without an agent.
-            ProcessExit::Exited { times: _ } => {
+            ProcessState::Exited { times: _ } => {
                 failed("the server's process exits with an error repeatedly, and its agent does not answer".to_owned())
             }
         };

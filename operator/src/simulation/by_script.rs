@@ -11,7 +11,7 @@ use scheduler::protocol::world_damage::DamageReport;
 use scheduler::protocol::{FileSet, Staging, UnmanagedJar};
 use scheduler::staging::drift::drift;
 use scheduler::staging::unmanaged_jars::UnmanagedJars;
-use scheduler::staging::{StagedManifest, Volume};
+use scheduler::staging::{AppliedManifest, Volume};
 use serde_json::{Value, json};
 
 use super::cluster::SimCluster;
@@ -158,7 +158,7 @@ impl SimCluster {
     /// Managed files that differ from the lock.
     pub(super) fn drifted_files(&self) -> Vec<String> {
         let volume = Volume::new(self.disks.data());
-        let manifest: Option<StagedManifest> = volume.manifest().ok().flatten();
+        let manifest: Option<AppliedManifest> = volume.manifest().ok().flatten();
         manifest.and_then(|manifest| drift(&volume, &manifest).ok()).map(|drift| drift.changed).unwrap_or_default()
     }
 

@@ -313,7 +313,7 @@ impl SimCluster {
         (Some(fault), None)
     }
 
-    /// The clocks are moved by `by`. Waits keep their length.
+    /// The clocks are moved by `offset`. Waits keep their length.
     pub(super) fn shift(&mut self, offset: SignedDuration) {
         if offset.is_negative() {
             self.clear_served();

@@ -472,7 +472,7 @@ impl SimCluster {
         let players = self.players;
         let pod = self.pod.as_mut().expect("it was asked");
         if pod.accepts_commands() {
-            pod.agent.monitor.set_player_count(players);
+            pod.agent.monitor.observe_console_count(players);
             return if players == 0 { PlayerCount::Nobody } else { PlayerCount::Some { count: players } };
         }
         match self.online_players() {

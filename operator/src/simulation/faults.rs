@@ -204,7 +204,7 @@ impl SimCluster {
         }
     }
 
-    /// The agent answers no request for this time. With `hangs` it still accepts requests.
+    /// The agent answers no request for this time. With `is_hanging` it still accepts requests.
     pub(super) fn silence_agent(&mut self, duration: SignedDuration, is_hanging: bool) {
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.reachable_from.is_some()) {
             pod.agent.reachable_from = Some(now() + duration);

@@ -124,7 +124,7 @@ async fn run_seed(number: u64, addresses: [Ipv4Addr; 4]) -> FleetRunResult {
         }
     }
     let waits = fleet.has_waiting_servers();
-    fleet.check(!waits, "nobody waits for ever for a turn, or with one");
+    fleet.check(!waits, "no server waits forever for an update slot, or holds one");
     fleet.finish()
 }
 

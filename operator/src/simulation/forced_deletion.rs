@@ -161,7 +161,7 @@ impl Drop for LockHolder {
 }
 
 #[test]
-#[ignore = "the other process of a walk: it does nothing by itself"]
+#[ignore = "the other process of a run: it does nothing by itself"]
 fn session_locks_are_held_until_input_ends() {
     let Some(paths) = std::env::var_os(LOCKS_VARIABLE) else { return };
     let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();

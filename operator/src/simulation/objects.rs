@@ -97,7 +97,7 @@ impl Objects {
         Ok(self.store(&key, object, now))
     }
 
-    /// Changes an object, or its status alone. With `dry` it only returns the result.
+    /// Changes an object, or its status alone. With `is_dry_run` it only returns the result.
     pub(super) fn patch(
         &mut self,
         key: &Key,

@@ -70,7 +70,7 @@ impl Operator {
     pub(super) fn start(handle: &Arc<ClusterHandle>, fence: u64) -> Self {
         let (mut operators, _) =
             Self::start_for_all(std::slice::from_ref(handle), fence, Bounds::default(), default_plugins(), &[]);
-        operators.pop().expect("one for the one world")
+        operators.pop().expect("one operator for the one cluster")
     }
 
     /// Starts a process that leads with this fence and manages the servers of all these simulated clusters, with one

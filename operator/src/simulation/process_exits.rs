@@ -155,8 +155,8 @@ impl SimCluster {
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.is_reachable()) else { return };
         let is_absent = pod.agent.monitor.is_absent();
         let record = pod.agent.record.as_mut().expect("it was read above");
-        let FollowUp { ended, needs_write: is_to_write } = record.observe(sample, &pod.agent.monitor);
-        let running = record.running().cloned().filter(|_| is_to_write);
+        let FollowUp { ended, needs_write } = record.observe(sample, &pod.agent.monitor);
+        let running = record.running().cloned().filter(|_| needs_write);
         if let Some(ended) = ended {
             let end = process_record::record_missed_end(&volume, &ended, is_absent);
             self.trace("agent: records a stop of the server that it did not observe");

@@ -124,8 +124,8 @@ pub(super) struct Scenario {
     pub(super) script: Option<Value>,
     /// Whether invariants are checked. They do not support a scenario file with other windows, notice or deadline.
     pub(super) checks_invariants: bool,
-    /// The behaviour of version sets with these parts: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. If empty, `fate`
-    /// applies to every version set except the first.
+    /// The behaviour of version sets with these parts: `ViaVersion-5.7.1`, `Minecraft 1.21.11`. If empty,
+    /// `behaviour` applies to every version set except the first.
     pub(super) behaviours: Vec<(String, SetBehaviour)>,
 }
 

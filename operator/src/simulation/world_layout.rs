@@ -97,7 +97,7 @@ pub(super) fn write_worlds(data: &Path, files: &FileSet, builds: &[u64]) {
     }
     // Each Minecraft version adds files that older ones do not know.
     write(&data.join("world/data").join(&files.minecraft), b"");
-    let format = files.data_version.expect("the fake-paper for Paper says its format");
+    let format = files.data_version.expect("every file set here has a data version");
     for folder in layout.levels() {
         write(&data.join(folder).join("level.dat"), &level_dat(format, &files.minecraft));
     }
@@ -122,7 +122,7 @@ pub(super) fn is_migrated(data: &Path) -> bool {
     data.join("world/dimensions").exists()
 }
 
-/// Moves the first `some` files.
+/// Moves the first `count` files.
 pub(super) fn migrate_files(data: &Path, count: usize) {
     for (from, to, file) in files_to_migrate(data).into_iter().take(count) {
         let to = data.join(to);

@@ -22,7 +22,7 @@ struct StoredFile {
     size: u64,
 }
 
-/// Removes files until the others have at most `room` bytes together, and returns the removed ones. The file used last
+/// Removes files until the others have at most `max_bytes` bytes together, and returns the removed ones. The file used last
 /// always stays. A reader of a removed file is not interrupted. Blocks.
 pub(super) fn evict_files(dir: &Path, max_bytes: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
     let mut stored = Vec::new();

@@ -139,8 +139,8 @@ impl Default for Metrics {
         let NotificationMetrics { deliveries, cluster_failing } = metrics.notifications.clone();
         registry.register("notifications", "Notifications by outcome", deliveries);
         registry.register("cluster_channels_failing", "Channels of the cluster that do not work now", cluster_failing);
-        let UpdateSlotMetrics { in_use: taken, waiting } = metrics.update_slots.clone();
-        registry.register("update_slots_in_use", "Servers whose update has an update slot now", taken);
+        let UpdateSlotMetrics { in_use, waiting } = metrics.update_slots.clone();
+        registry.register("update_slots_in_use", "Servers whose update has an update slot now", in_use);
         registry.register("updates_queued", "Servers that could be updated now and wait for an update slot", waiting);
         registry.register(
             "backup_oldest_at_seconds",

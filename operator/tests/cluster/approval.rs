@@ -9,10 +9,10 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 use super::update::wait_until_updated;
 
-async fn set_annotation(env: &World, annotation: &str, digest: &str) {
+async fn set_annotation(env: &TestEnv, annotation: &str, digest: &str) {
     let annotation = format!("nightshift.dev/{annotation}={digest}");
     env.annotate(LOBBY, &annotation).await;
 }

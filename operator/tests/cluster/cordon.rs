@@ -12,7 +12,7 @@ use super::eventually::{SHORT_LIMIT, wait_until};
 use super::kubectl::{run, try_run};
 use super::manifests::{NEVER_OPEN, server};
 use super::server::Server;
-use super::test_env::{RELEASE, World, block_new_envs};
+use super::test_env::{RELEASE, TestEnv, block_new_envs};
 
 /// No other test has a server of this name, because `kubectl drain` selects its pod in all namespaces.
 pub(super) const HARBOUR: &str = "harbour";
@@ -25,7 +25,7 @@ pub(super) struct Rights {
 
 impl Rights {
     /// The operator's permission in this namespace to read nodes.
-    pub(super) fn new(env: &World) -> Self {
+    pub(super) fn new(env: &TestEnv) -> Self {
         Self { name: format!("{}-{RELEASE}-nodes", env.namespace) }
     }
 }
@@ -85,7 +85,7 @@ pub(super) fn harbour(spec: &Value) -> Value {
 }
 
 /// Waits until the budget allows this number of evictions. `None`: until there is no budget.
-pub(super) async fn wait_for_budget(env: &World, wanted: Option<i32>) {
+pub(super) async fn wait_for_budget(env: &TestEnv, wanted: Option<i32>) {
     wait_until(&format!("the budget is {wanted:?}"), SHORT_LIMIT, async || {
         let budget = env.api::<PodDisruptionBudget>().get_opt(HARBOUR).await.unwrap();
         let found = budget.and_then(|budget| budget.spec?.max_unavailable);

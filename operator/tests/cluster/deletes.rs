@@ -7,7 +7,7 @@ use kube::api::Api;
 use super::eventually::{SHORT_LIMIT, START_LIMIT, wait_until};
 use super::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
 /// Enough for a deletion that waits for the API server only.
 pub(super) const SHORT_TIMEOUT: &str = "--timeout=30s";
@@ -34,7 +34,7 @@ async fn deletion_under_operator_leaves_no_objects_behind() {
     .await;
 }
 
-pub(super) async fn wait_until_lobby_is_deleted(env: &World) {
+pub(super) async fn wait_until_lobby_is_deleted(env: &TestEnv) {
     let of_lobby = ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
     wait_until("all that the server had is gone", SHORT_LIMIT, async || {
         let left = env.kubectl(&of_lobby, "").await;
@@ -43,7 +43,7 @@ pub(super) async fn wait_until_lobby_is_deleted(env: &World) {
     .await;
 }
 
-pub(super) async fn wait_until_namespace_is_deleted(env: &World) {
+pub(super) async fn wait_until_namespace_is_deleted(env: &TestEnv) {
     let namespaces = Api::<Namespace>::all(env.client.clone());
     wait_until("the namespace is gone", START_LIMIT, async || {
         match namespaces.get_opt(&env.namespace).await.unwrap() {

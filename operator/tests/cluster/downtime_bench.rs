@@ -15,7 +15,7 @@ use super::eventually::wait_until;
 use super::manifests::{AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, RELEASE_CHANGES, small_server, viabackwards};
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_exclusive_test_env};
+use super::test_env::{TestEnv, in_exclusive_test_env};
 use super::update::next_minute;
 
 /// The number of servers whose windows open at the same moment.
@@ -152,7 +152,7 @@ async fn report_backup_durations(servers: &[Server<'_>]) {
 }
 
 /// Creates `count` small servers with these fields in their spec, and waits until they run the first releases stably.
-async fn create_stable<'w>(env: &'w World, prefix: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
+async fn create_stable<'w>(env: &'w TestEnv, prefix: &str, count: usize, spec: &Value) -> Vec<Server<'w>> {
     let names: Vec<String> = (0..count).map(|number| format!("{prefix}-{number:03}")).collect();
     let fields = spec.as_object().expect("fields of a spec");
     let manifests = names.iter().map(|name| {
@@ -182,7 +182,7 @@ async fn create_stable<'w>(env: &'w World, prefix: &str, count: usize, spec: &Va
 }
 
 /// Publishes the newer releases, and waits until they are on every volume.
-async fn publish_newer<'s, 'w: 's>(env: &World, servers: impl IntoIterator<Item = &'s Server<'w>>) {
+async fn publish_newer<'s, 'w: 's>(env: &TestEnv, servers: impl IntoIterator<Item = &'s Server<'w>>) {
     env.upstream.set_now(AFTER_RELEASE).await;
     for server in servers {
         server.wait_until_planned(&RELEASE_CHANGES).await;
@@ -216,7 +216,7 @@ struct Restarted<'w> {
 
 impl<'w> Restarted<'w> {
     /// Waits until it runs.
-    async fn new(env: &'w World, name: &str, around: fn(&str) -> Value) -> Self {
+    async fn new(env: &'w TestEnv, name: &str, around: fn(&str) -> Value) -> Self {
         let labels = json!({"app.kubernetes.io/name": "papermc", "nightshift.dev/server": name});
         let mut pod = around(name);
         pod["containers"] = json!([{
@@ -247,7 +247,7 @@ impl<'w> Restarted<'w> {
         Self { server, observer }
     }
 
-    /// Deletes the pod repeatedly while `continues_by_itself` is true for the number of restarts. Returns the times from the last
+    /// Deletes the pod repeatedly while `should_continue` is true for the number of restarts. Returns the times from the last
     /// line of a process to the first line of its successor, which is the time that Kubernetes alone takes.
     async fn gaps(self, should_continue: impl Fn(usize) -> bool) -> Vec<SignedDuration> {
         let Self { server, observer } = self;

@@ -14,7 +14,7 @@ pub(super) const START_LIMIT: Duration = Duration::from_mins(5);
 /// The next minute, the countdown, a stop, a start and the verification.
 pub(super) const UPDATE_LIMIT: Duration = Duration::from_mins(8);
 
-/// Calls `look` until it returns `Ok`. The last `Err` is the message when the deadline is over.
+/// Calls `check` until it returns `Ok`. The last `Err` is the message when the deadline is over.
 pub(super) async fn wait_until<T>(
     goal: &str,
     deadline: Duration,
@@ -34,7 +34,7 @@ pub(super) async fn wait_until<T>(
     }
 }
 
-/// Calls `look` repeatedly for this time. It panics when an assertion fails.
+/// Calls `check` repeatedly for this time. It panics when an assertion fails.
 pub(super) async fn check_throughout(time: Duration, mut check: impl AsyncFnMut()) {
     let start = Instant::now();
     while start.elapsed() < time {

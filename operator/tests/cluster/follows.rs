@@ -36,7 +36,7 @@ async fn follower_updates_after_soak_of_followed_server() {
         lobby.wait_until_planned(&RELEASE_CHANGES).await;
         let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "OtherRelease").await;
         assert!(
-            message.starts_with("waits for staging, which runs Via") && message.ends_with(" 5.7.0 still"),
+            message.starts_with("This server waits for staging, which runs Via") && message.ends_with(" 5.7.0 still."),
             "{message}"
         );
         lobby.wait_for_condition("Updating", "False", "WaitingForLeaderServer").await;
@@ -48,7 +48,7 @@ async fn follower_updates_after_soak_of_followed_server() {
         staging.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &staging).await;
         let message = lobby.wait_for_condition("WaitingForLeaderServer", "True", "Soaking").await;
-        assert!(message.contains("5.7.1 since ") && message.ends_with("(1 minute 30 seconds)"), "{message}");
+        assert!(message.contains("5.7.1 since ") && message.ends_with("(1 minute 30 seconds)."), "{message}");
         let settled_at = staging.object().await.status.unwrap().history[0].settled_at;
         check_throughout(Duration::from_secs(30), async || {
             assert_eq!(observer.runs(), 1, "{}", observer.console());

@@ -7,7 +7,7 @@ use super::manifests::{
     AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, RELEASE_CHANGES, server, small_server, viabackwards,
 };
 use super::observer::ServerObserver;
-use super::server::{Server, Set};
+use super::server::{Server, VersionSet};
 use super::test_env::in_test_env;
 use super::update::wait_until_updated;
 
@@ -23,7 +23,7 @@ async fn held_server_keeps_lock_and_takes_pod_settings() {
 
         lobby.patch_spec(json!({"hold": ["*"]})).await;
         let held = lobby.wait_for_condition("PinnedToSet", "True", "Held").await;
-        let resume_command = "patch papermcserver lobby --type merge -p '{\"spec\":{\"hold\":null}}'`";
+        let resume_command = "patch papermcserver lobby --type merge -p '{\"spec\":{\"hold\":null}}'`.";
         assert!(held.contains(&before.lock[..16]) && held.ends_with(resume_command), "{held}");
         env.wait_for_event_note(LOBBY, "PinnedToSet").await;
 
@@ -41,7 +41,7 @@ async fn held_server_keeps_lock_and_takes_pod_settings() {
         let containers = json!([{"name": "papermc", "resources": resources}]);
         lobby.patch_spec(json!({"podTemplate": {"spec": {"containers": containers}}})).await;
         wait_until_updated(env, &lobby).await;
-        assert_eq!(lobby.version_set().await, Set { memory: Some("256Mi".to_owned()), ..before.clone() });
+        assert_eq!(lobby.version_set().await, VersionSet { memory: Some("256Mi".to_owned()), ..before.clone() });
         assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
 
         lobby.patch_spec(json!({"hold": null})).await;

@@ -38,7 +38,7 @@ async fn full_pod_quota_does_not_block_update() {
         lobby.patch_spec(json!({"podTemplate": {"spec": {"initContainers": [checks]}}})).await;
         let message = lobby.wait_for_condition("ImagesPulled", "Unknown", "NodeUnavailable").await;
         assert!(
-            message.contains("exceeded quota: full") && message.contains("it is asked again by itself"),
+            message.contains("exceeded quota: full") && message.contains("The check is retried automatically"),
             "{message}"
         );
         assert_eq!(env.event_notes(LOBBY, "NodeUnavailable").await.len(), 1);

@@ -14,7 +14,7 @@ use super::manifests::{
 };
 use super::node::kill_9;
 use super::server::{Server, is_ready};
-use super::test_env::{World, in_test_env_with};
+use super::test_env::{TestEnv, in_test_env_with};
 use super::update::wait_until_updated;
 use super::upstream::base_url;
 
@@ -33,14 +33,14 @@ pub(super) const CLUSTER_CHANNEL: [&str; 6] = [
 ];
 
 /// The messages to the channels so far.
-pub(super) async fn messages(env: &World) -> Vec<String> {
+pub(super) async fn messages(env: &TestEnv) -> Vec<String> {
     let answer = reqwest::get(format!("{}/chat", env.upstream.url)).await.unwrap();
     let messages: Vec<Value> = answer.error_for_status().unwrap().json().await.unwrap();
     messages.into_iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
 }
 
 /// Waits until no notification is pending, and returns all messages.
-pub(super) async fn all_messages(env: &World, lobby: &Server<'_>, count: usize) -> Vec<String> {
+pub(super) async fn all_messages(env: &TestEnv, lobby: &Server<'_>, count: usize) -> Vec<String> {
     wait_until(&format!("{count} messages are told and noted"), MESSAGE_LIMIT, async || {
         let notifications = lobby.object().await.status.unwrap().notices;
         let is_pending = notifications.iter().any(|notification| !notification.pending.is_empty());
@@ -60,7 +60,7 @@ fn restarts(pod: &Pod) -> i32 {
 }
 
 /// Kills the operator, and waits until the next one leads and has had a pass over the server.
-pub(super) async fn replace_operator(env: &World, lobby: &Server<'_>) {
+pub(super) async fn replace_operator(env: &TestEnv, lobby: &Server<'_>) {
     let before = env.operator().await;
     kill_9(&before, "/operator");
     wait_until("another operator is ready", START_LIMIT, async || {

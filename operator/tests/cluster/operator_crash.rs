@@ -15,7 +15,7 @@ use super::manifests::{
 use super::node::kill_9;
 use super::observer::ServerObserver;
 use super::server::{Server, is_ready};
-use super::test_env::{World, in_test_env, uid_of};
+use super::test_env::{TestEnv, in_test_env, uid_of};
 use super::update::wait_until_updated;
 
 /// A moment of an update, at which a fault is injected.
@@ -106,7 +106,7 @@ async fn killed_operator_completes_update_with_one_restart() {
     assert!(failed.is_empty(), "the update did not survive a kill at {failed:?}; the reasons are above");
 }
 
-async fn update_with_kill_at(env: &World, moment: Moment) {
+async fn update_with_kill_at(env: &TestEnv, moment: Moment) {
     env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
     let lobby = Server::new(env, LOBBY);
     lobby.wait_until_stable().await;

@@ -12,10 +12,10 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
-/// Requests an update of `only`, and returns the whole value.
-async fn request_update(env: &World, plugins: &str) -> String {
+/// Requests an update of `plugins`, and returns the whole value.
+async fn request_update(env: &TestEnv, plugins: &str) -> String {
     #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
     let value = format!("{};only={plugins}", Timestamp::now().as_second());
     let annotation = format!("nightshift.dev/apply-now={value}");

@@ -9,7 +9,7 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 use super::update::{first_stop_warning, next_minute, wait_until_updated};
 
 /// A server with other times for players.
@@ -25,7 +25,7 @@ fn server_waiting_until(deadline: &str) -> Value {
 }
 
 /// A server with the player Alice, and an update that waits for its window.
-async fn create_with_alice_and_update(env: &World, object: Value) -> Server<'_> {
+async fn create_with_alice_and_update(env: &TestEnv, object: Value) -> Server<'_> {
     env.apply(&[object, viabackwards()]).await;
     let lobby = Server::new(env, LOBBY);
     lobby.wait_until_stable().await;

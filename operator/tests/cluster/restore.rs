@@ -130,8 +130,7 @@ async fn reported_command_restores_old_world_on_old_lock() {
         lobby.take_next_backup(&backup_name).await;
 
         // The reported command must work.
-        let (_, command) =
-            message.split_once('`').and_then(|(_, rest)| rest.split_once("by `")).expect("a command is told");
+        let (_, command) = message.split_once("run `").expect("a command is reported");
         let (command, _) = command.split_once('`').unwrap();
         assert!(command.starts_with("kubectl -n ") && command.contains(&backup_name), "{command}");
         run("sh", &["-c", command], "").await;

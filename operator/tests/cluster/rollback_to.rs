@@ -7,10 +7,10 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 use super::update::wait_until_updated;
 
-async fn roll_back_to(env: &World, version_set: &str) {
+async fn roll_back_to(env: &TestEnv, version_set: &str) {
     let annotation = format!("nightshift.dev/rollback-to{version_set}");
     env.annotate(LOBBY, &annotation).await;
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::eventually::{SHORT_LIMIT, wait_until};
 use super::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
 /// A file in the world that identifies it.
 pub(super) const MARKER: &str = "/data/world/marker.txt";
@@ -22,7 +22,7 @@ pub(super) fn server_with(name: &str, fields: &Value) -> Value {
 }
 
 /// Builds in a new server, writes both files and takes a backup. Returns its name.
-pub(super) async fn build_and_back_up(env: &World) -> String {
+pub(super) async fn build_and_back_up(env: &TestEnv) -> String {
     let lobby = Server::new(env, LOBBY);
     lobby.wait_until_stable().await;
     lobby.send_command("build 1000").await;

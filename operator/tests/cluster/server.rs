@@ -16,17 +16,17 @@ use serde_json::{Value, json};
 use super::eventually::{SHORT_LIMIT, START_LIMIT, UPDATE_LIMIT, wait_until};
 use super::kubectl::{expect_stdout, try_run};
 use super::observer::ServerObserver;
-use super::test_env::{World, uid_of};
+use super::test_env::{TestEnv, uid_of};
 
 /// A server by its name.
 pub(super) struct Server<'w> {
-    pub(super) env: &'w World,
+    pub(super) env: &'w TestEnv,
     pub(super) name: String,
 }
 
 /// The state that a rollback or restart must reproduce.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Set {
+pub(super) struct VersionSet {
     /// From the pod's template, without the fields that only name its StatefulSet.
     pub(super) image: String,
     pub(super) lock: String,
@@ -38,7 +38,7 @@ pub(super) struct Set {
 }
 
 impl<'w> Server<'w> {
-    pub(super) fn new(env: &'w World, name: &str) -> Self {
+    pub(super) fn new(env: &'w TestEnv, name: &str) -> Self {
         Self { env, name: name.to_owned() }
     }
 
@@ -254,14 +254,14 @@ impl<'w> Server<'w> {
     }
 
     /// The running version set.
-    pub(super) async fn version_set(&self) -> Set {
+    pub(super) async fn version_set(&self) -> VersionSet {
         let pod = self.pod().await.expect("there is a server");
         let state = self.reported_state().await;
         let plugins = state["plugins"].as_object().unwrap().iter().filter(|(_, plugin)| plugin["enabled"] == true);
         let lock = pod.annotations().get("nightshift.dev/lock-digest").cloned().unwrap_or_default();
         let container = pod.spec.unwrap().containers.into_iter().find(|container| container.name == "papermc").unwrap();
         let limits = container.resources.and_then(|resources| resources.limits).unwrap_or_default();
-        Set {
+        VersionSet {
             image: container.image.unwrap_or_default(),
             lock,
             memory: limits.get("memory").map(|quantity| quantity.0.clone()),

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::manifests::{BEFORE_RELEASE, NEVER_OPEN, plugin, server};
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
 /// Listed for 1.20.6 to 1.21.9.
 const SHARED: &str = "16.18.4";
@@ -36,7 +36,7 @@ async fn deleted_server_leaves_its_group_at_once() {
 }
 
 /// Two stable servers that share a `latest` plugin. The older one cannot run the newest release.
-async fn newer_and_older(env: &World) -> (Server<'_>, Server<'_>) {
+async fn newer_and_older(env: &TestEnv) -> (Server<'_>, Server<'_>) {
     let mut griefprevention = plugin("griefprevention");
     griefprevention["spec"]["updateStrategy"] = json!("latest");
     env.apply(&[griefprevention, pinned("newer", "1.21.8"), pinned("older", "1.20.6")]).await;

@@ -31,25 +31,25 @@ static CREATING: RwLock<()> = RwLock::const_new(());
 static DEFINITIONS: OnceCell<()> = OnceCell::const_new();
 
 /// A namespace and its contents.
-pub(super) struct World {
+pub(super) struct TestEnv {
     pub(super) client: Client,
     pub(super) namespace: String,
     pub(super) upstream: Upstream,
 }
 
 /// Runs a test in an environment of its own, as of `now`.
-pub(super) async fn in_test_env(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
+pub(super) async fn in_test_env(name: &str, now: &str, test: impl AsyncFnOnce(&TestEnv)) {
     in_test_env_with(name, now, &[], test).await;
 }
 
 /// The same with other values for the chart.
-pub(super) async fn in_test_env_with(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
+pub(super) async fn in_test_env_with(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&TestEnv)) {
     let _shared_node = NODE.read().await;
     run_in_env(name, now, values, test).await;
 }
 
 /// The same with the node for itself, and other values for the chart.
-pub(super) async fn in_exclusive_test_env(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
+pub(super) async fn in_exclusive_test_env(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&TestEnv)) {
     let _exclusive = NODE.write().await;
     run_in_env(name, now, values, test).await;
 }
@@ -59,12 +59,12 @@ pub(super) async fn block_new_envs() -> RwLockWriteGuard<'static, ()> {
     CREATING.write().await
 }
 
-async fn run_in_env(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&World)) {
+async fn run_in_env(name: &str, now: &str, values: &[&str], test: impl AsyncFnOnce(&TestEnv)) {
     let client = client().await;
     // Another run may still be deleting its namespaces.
     let namespace = format!("{name}-{:x}", std::process::id());
     let outcome = AssertUnwindSafe(async {
-        let env = World::create(client.clone(), &namespace, now, values).await;
+        let env = TestEnv::create(client.clone(), &namespace, now, values).await;
         test(&env).await;
     })
     .catch_unwind()
@@ -129,7 +129,7 @@ async fn install_definitions() {
     .await;
 }
 
-impl World {
+impl TestEnv {
     async fn create(client: Client, namespace: &str, now: &str, values: &[&str]) -> Self {
         let _creating = CREATING.read().await;
         run("kubectl", &["create", "namespace", namespace], "").await;

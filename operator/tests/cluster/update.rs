@@ -11,7 +11,7 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
 /// The cron of a minute that begins in 25 to 85 seconds, in UTC, and that minute.
 pub(super) fn next_minute() -> (String, Timestamp) {
@@ -30,7 +30,7 @@ pub(super) fn first_minute_after(least: SignedDuration) -> (String, Timestamp) {
 }
 
 /// Waits until an update is verified, and the server is stable on it.
-pub(super) async fn wait_until_updated(env: &World, server: &Server<'_>) -> String {
+pub(super) async fn wait_until_updated(env: &TestEnv, server: &Server<'_>) -> String {
     let note = wait_until("the update is applied", UPDATE_LIMIT, async || {
         env.event_notes(&server.name, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
     })
@@ -115,7 +115,7 @@ async fn apply_request_runs_once_and_expires() {
 }
 
 /// When players were first told of a stop.
-pub(super) async fn first_stop_warning(env: &World) -> Timestamp {
+pub(super) async fn first_stop_warning(env: &TestEnv) -> Timestamp {
     let events =
         env.api::<k8s_openapi::api::events::v1::Event>().list(&kube::api::ListParams::default()).await.unwrap();
     let warned = events.items.into_iter().find(|event| event.reason.as_deref() == Some("PlayersWarned")).unwrap();

@@ -9,7 +9,7 @@ use kube::api::ListParams;
 use super::eventually::{UPDATE_LIMIT, wait_until};
 use super::manifests::{AFTER_RELEASE, ALWAYS_OPEN, BEFORE_RELEASE, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards};
 use super::server::Server;
-use super::test_env::{World, in_test_env_with};
+use super::test_env::{TestEnv, in_test_env_with};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn update_slot_limit_of_one_serializes_updates() {
@@ -29,7 +29,7 @@ async fn update_slot_limit_per_node_serializes_its_servers() {
 
 /// Opens the windows of these servers together. They are warned and updated one after the other, and the waiting ones
 /// name the limit meanwhile.
-async fn update_one_by_one(env: &World, names: &[&str], bound: &str) {
+async fn update_one_by_one(env: &TestEnv, names: &[&str], bound: &str) {
     let servers: Vec<_> = names.iter().map(|name| Server::new(env, name)).collect();
     env.apply(&[viabackwards()]).await;
     env.apply(&servers.iter().map(|entry| server(&entry.name, NEVER_OPEN)).collect::<Vec<_>>()).await;
@@ -81,7 +81,7 @@ async fn update_one_by_one(env: &World, names: &[&str], bound: &str) {
 
 /// The servers whose pod does not exist, is being deleted, or has no running process. "Not ready" does not count,
 /// because the kubelet reports a server as ready some seconds after the agent's report allows its verification.
-async fn unavailable_servers(env: &World, names: &[&str]) -> Vec<String> {
+async fn unavailable_servers(env: &TestEnv, names: &[&str]) -> Vec<String> {
     let of_servers = ListParams::default().labels("app.kubernetes.io/name=papermc,nightshift.dev/server");
     let pods = env.api::<Pod>().list(&of_servers).await.unwrap().items;
     let is_available = |name: &&str| {

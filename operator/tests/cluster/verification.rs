@@ -12,7 +12,7 @@ use super::manifests::{
 use super::observer::ServerObserver;
 use super::operator_crash::Moment;
 use super::server::Server;
-use super::test_env::{World, in_test_env, in_test_env_with};
+use super::test_env::{TestEnv, in_test_env, in_test_env_with};
 use super::update::wait_until_updated;
 
 /// The API server accepts it, but it never occurs: February has no such day.
@@ -150,7 +150,7 @@ async fn drifted_update_stays_unverified_until_restart_repairs_it() {
 }
 
 /// Runs with an operator that gives a start 20 seconds without a sign of life, and a minute if it rewrites the world.
-async fn run_with_short_timeouts(name: &str, now: &str, test: impl AsyncFnOnce(&World)) {
+async fn run_with_short_timeouts(name: &str, now: &str, test: impl AsyncFnOnce(&TestEnv)) {
     in_test_env_with(name, now, &["startSeconds=20", "firstStartSeconds=60"], test).await;
 }
 

@@ -8,7 +8,7 @@ use super::manifests::{
 };
 use super::observer::ServerObserver;
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 use super::update::wait_until_updated;
 
 /// A world in Multiverse's form, and a datapack: the next start opens both.
@@ -20,7 +20,7 @@ async fn make_world_and_datapack(lobby: &Server<'_>) {
 
 /// Applies an update that changes nothing in the version set. The next verification knows the worlds and datapacks that
 /// its start has opened.
-async fn restart_by_update(env: &World, lobby: &Server<'_>, which: &str) {
+async fn restart_by_update(env: &TestEnv, lobby: &Server<'_>, which: &str) {
     lobby.set_window(ALWAYS_OPEN).await;
     lobby.patch_spec(json!({"podTemplate": {"metadata": {"annotations": {"example.com/worlds": which}}}})).await;
     wait_until_updated(env, lobby).await;

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::eventually::{SHORT_LIMIT, START_LIMIT, wait_until};
 use super::manifests::{BEFORE_RELEASE, LOBBY, server_with_backups, viabackwards};
 use super::server::Server;
-use super::test_env::{World, in_test_env};
+use super::test_env::{TestEnv, in_test_env};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn backup_before_damage_survives_retention() {
@@ -57,7 +57,7 @@ async fn backup_before_damage_survives_retention() {
 
 /// Requests a backup, and waits until it is taken and old ones are pruned. Returns its name, whether it is marked, and
 /// the number of backups.
-async fn take_backup(env: &World, lobby: &Server<'_>) -> (String, bool, u32) {
+async fn take_backup(env: &TestEnv, lobby: &Server<'_>) -> (String, bool, u32) {
     let request = env.request_backup(LOBBY).await;
     wait_until("the request for a copy is served", START_LIMIT, async || {
         let status = lobby.object().await.status.unwrap_or_default();

@@ -8,6 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 
 use super::args::{AdoptArgs, SourceArgs};
+use super::cel_rules::LONGEST_PLUGIN_NAME;
 use super::files::InputFile;
 use super::session::{Session, gather, missing_data, resolve_all};
 use super::{ExitStatus, Output, cel_rules, explain, manifests, requests};
@@ -26,9 +27,6 @@ use finding::AdoptFinding;
 use identify::Origin;
 use proposed_manifests::{Draft, Managed, ManagedFile};
 use server_dir::{PluginFile, ServerDir};
-
-/// The longest allowed name of a Plugin.
-const LONGEST_PLUGIN_NAME: usize = 63;
 
 /// Runs `resolver adopt`.
 pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output> {

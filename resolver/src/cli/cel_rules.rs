@@ -14,7 +14,7 @@ mod blackouts;
 const LONGEST_SERVER_NAME: usize = 40;
 
 /// The longest name of a Plugin. Labels contain it.
-const LONGEST_PLUGIN_NAME: usize = 63;
+pub(super) const LONGEST_PLUGIN_NAME: usize = 63;
 
 /// Violations of a server that its schema does not detect.
 pub(super) fn check_server(server: &PaperMCServer) -> Vec<Violation> {

@@ -89,12 +89,11 @@ pub(super) async fn read_one(
     notes: &mut Vec<String>,
 ) -> Result<PaperMCServer, ClusterError> {
     let (requested_namespace, name) = server_name::parse_with_namespace(written);
-    let name = &name;
     let Cluster { client, url, namespace } = connect(scope).await?;
     let namespace = requested_namespace.unwrap_or(namespace);
     let _progress = Progress::show(&format!("asking the API server at {url}"));
     let servers = list_servers(&client, Some(&namespace), &url, notes).await?;
-    let matched = resolve_names(&servers, std::slice::from_ref(name), Some(&namespace))?.unwrap_or_default();
+    let matched = resolve_names(&servers, std::slice::from_ref(&name), Some(&namespace))?.unwrap_or_default();
     Ok(servers.into_iter().find(|server| matched.contains(&server_name(server))).expect("it was chosen among these"))
 }
 

@@ -8,7 +8,7 @@ use super::table::table;
 use super::{ExitStatus, Output};
 use crate::explain::phrases::list;
 use crate::explain::text::named;
-use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseChange, ReleaseName};
+use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName, ValueChange};
 use crate::upstream::format_chain;
 
 /// A lock that could not be read.
@@ -114,7 +114,7 @@ pub(super) fn image_phrase(from: Option<&str>, to: Option<&str>) -> String {
 
 fn paper_phrase(paper: &PaperChange) -> String {
     let PaperChange { from, to, one_way, backwards, file } = paper;
-    if let Some(ReleaseChange { from, to }) = file {
+    if let Some(ValueChange { from, to }) = file {
         return format!("the same build, another file: {}", files_phrase(from, to));
     }
     if from.software != to.software {

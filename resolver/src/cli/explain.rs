@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 
-use super::args::{CatalogArgs as Asked, ExplainArgs, ExplainFormat, FetchArgs, SourceArgs};
+use super::args::{CatalogArgs, ExplainArgs, ExplainFormat, FetchArgs, SourceArgs};
 #[cfg(feature = "cluster")]
 use super::cluster;
 use super::manifests::InputViolation;
@@ -155,7 +155,7 @@ pub(super) fn fetch(fetch: &FetchArgs, now: Timestamp) -> Output {
 }
 
 /// Reads the requests, or returns all violations in them.
-pub(super) fn read(args: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
+pub(super) fn read(args: &CatalogArgs, notes: &mut Vec<String>) -> Result<Checked, Output> {
     let mut checked = read_objects(args, notes)?;
     if let Some(file) = &args.sources.facts {
         let facts = read_facts(file).map_err(|error| Output::failure(vec![error]))?;
@@ -167,7 +167,7 @@ pub(super) fn read(args: &Asked, notes: &mut Vec<String>) -> Result<Checked, Out
 }
 
 /// Reads the objects of the query from the cluster or from files.
-fn read_objects(args: &Asked, notes: &mut Vec<String>) -> Result<Checked, Output> {
+fn read_objects(args: &CatalogArgs, notes: &mut Vec<String>) -> Result<Checked, Output> {
     #[cfg(feature = "cluster")]
     if args.files.is_empty() {
         let found = block_on(cluster::read(&args.cluster)).map_err(|error| Output::failure(vec![error]))?;

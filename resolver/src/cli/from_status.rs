@@ -16,7 +16,10 @@ use crate::from_api;
 /// When a server may be restarted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default, deny_unknown_fields)]
-#[expect(clippy::struct_excessive_bools, reason = "each is one word of the object, and they go together as they like")]
+#[expect(
+    clippy::struct_excessive_bools,
+    reason = "each mirrors one field of the object, and any combination is possible"
+)]
 pub(super) struct Schedule {
     /// `0 4 * * 0 Europe/Berlin, for 2h`. Empty means no automatic restart.
     pub(super) windows: Vec<String>,

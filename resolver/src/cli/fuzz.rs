@@ -264,7 +264,7 @@ fn manifest_errors_per_object_stop_at_hundred() {
     let messages = violations(&server("a", &many(5_000, |at| format!(", field{at}: 1"))));
     assert_eq!(messages.len(), 101);
     assert!(
-        messages.iter().any(|messages| messages.ends_with("has more errors than these 100. Correct these first")),
+        messages.iter().any(|message| message.ends_with("has more errors than these 100. Correct these first")),
         "{messages:?}"
     );
 }
@@ -277,7 +277,7 @@ fn manifest_list_beyond_maximum_is_checked_up_to_it() {
         manifests::schemas()[0].pointer("/properties/spec/properties/updateSchedule/properties/windows/maxItems");
     let most = usize::try_from(most.and_then(Value::as_u64).unwrap()).unwrap();
     assert_eq!(messages.len(), 1 + most, "{messages:?}");
-    assert!(messages.iter().any(|messages| messages.contains("has 50 items. Write at most")), "{messages:?}");
+    assert!(messages.iter().any(|message| message.contains("has 50 items. Write at most")), "{messages:?}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
-use super::args::LockArgs as Asked;
+use super::args::LockArgs;
 use super::atomic_write::write_atomically;
 use super::session::{InputSource, exit_status, gather_answers, select_server};
 use super::{ExitStatus, Output};
@@ -14,7 +14,7 @@ use crate::explain::{Explanation, text};
 use crate::upstream::format_chain;
 
 /// Runs `resolver lock`.
-pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
+pub(super) fn lock(lock: &LockArgs, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
     let source = InputSource::read(&lock.from, &mut notes, now)?;
     let names = source.checked.servers();
@@ -61,7 +61,7 @@ pub(super) fn lock(lock: &Asked, now: Timestamp) -> Result<Output, Output> {
 }
 
 /// Reports why a server has no lock. This goes to stderr, not to the locks on stdout.
-fn report_no_lock(output: &mut Output, lock: &Asked, server: &str, explanation: &Explanation, at: Timestamp) {
+fn report_no_lock(output: &mut Output, lock: &LockArgs, server: &str, explanation: &Explanation, at: Timestamp) {
     output.stderr.push(text::render(explanation, at).trim_end().to_owned());
     if lock.output.is_some() {
         output.stderr.push(format!("{server}: no lock was written"));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use clap::Command;
-use clap_complete::Shell as Target;
+use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::args::ShellKind;
@@ -15,9 +15,9 @@ use crate::upstream::format_chain;
 /// The completion script for the shell.
 pub(super) fn completions(invocation: Invocation, shell: ShellKind) -> String {
     let target = match shell {
-        ShellKind::Bash => Target::Bash,
-        ShellKind::Zsh => Target::Zsh,
-        ShellKind::Fish => Target::Fish,
+        ShellKind::Bash => Shell::Bash,
+        ShellKind::Zsh => Shell::Zsh,
+        ShellKind::Fish => Shell::Fish,
     };
     let mut script = Vec::new();
     clap_complete::generate(target, &mut invocation::command(invocation), invocation.program(), &mut script);

@@ -12,7 +12,8 @@ use super::files::InputFile;
 use super::yaml::{self, YamlNode, YamlValue};
 use super::{running, schema_check};
 use crate::did_you_mean::nearest;
-use crate::from_api::{Violation, capitalized, plugin_name, server_name};
+use crate::explain::phrases::sentence;
+use crate::from_api::{Violation, plugin_name, server_name};
 use crate::untrusted_text::shortened;
 
 /// The group and version of Nightshift's kinds.
@@ -43,7 +44,7 @@ impl fmt::Display for InputViolation {
         if !path.is_empty() {
             write!(f, "`{path}` ")?;
         }
-        write!(f, "{problem}. {}", capitalized(&fix))
+        write!(f, "{problem}. {}", sentence(&fix))
     }
 }
 
@@ -183,8 +184,7 @@ impl ManifestReader {
         if version == API_VERSION && kinds.contains(&kind) {
             return self.read_nightshift_object(file, node, kind);
         }
-        if group == "nightshift.dev" || (kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).next().is_some())
-        {
+        if group == "nightshift.dev" || kind == "PaperMCServer" || nearest(group, ["nightshift.dev"]).next().is_some() {
             let violation = if version == API_VERSION {
                 let fix = nearest(kind, kinds).next().map_or_else(
                     || "the kinds are `PaperMCServer` and `Plugin`".to_owned(),

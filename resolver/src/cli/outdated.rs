@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::{Format, OutdatedArgs as Asked};
+use super::args::{Format, OutdatedArgs};
 use super::running::RunningSet;
 use super::session::{InputSource, exit_status, gather_answers};
 use super::table::table;
@@ -53,7 +53,7 @@ pub(super) struct OutdatedRow {
 }
 
 /// Runs `resolver outdated`.
-pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Output> {
+pub(super) fn outdated(outdated: &OutdatedArgs, now: Timestamp) -> Result<Output, Output> {
     let mut notes = Vec::new();
     let source = InputSource::read(&outdated.from, &mut notes, now)?;
     let (running, at) = (source.checked.running.clone(), source.at);
@@ -86,7 +86,7 @@ pub(super) fn outdated(outdated: &Asked, now: Timestamp) -> Result<Output, Outpu
                 output.stdout.push_str(&render_text(report));
             }
             Format::Json => {
-                let json = serde_json::to_string_pretty(report).expect("a board has string keys only");
+                let json = serde_json::to_string_pretty(report).expect("a report has string keys only");
                 output.stdout.push_str(&json);
                 output.stdout.push('\n');
             }
@@ -104,11 +104,11 @@ pub(super) fn report(
     at: Timestamp,
 ) -> OutdatedReport {
     let is_stopped = solved.deploy_blocker().is_some();
-    let of_paper = paper(catalog, solved, runs);
+    let of_paper = paper_row(catalog, solved, runs);
     let of_paper = if is_stopped { kept_paper_row(solved, of_paper, runs) } else { of_paper };
     let mut behind: Vec<OutdatedRow> = of_paper.into_iter().collect();
     behind.extend(solved.plugins.iter().filter_map(|one| {
-        let row = plugin(one, runs);
+        let row = plugin_row(one, runs);
         if is_stopped { kept_plugin_row(one, row, runs) } else { row }
     }));
     let excluded = solved.unfollowed.iter().filter_map(|excluded_plugin| {
@@ -202,7 +202,7 @@ fn newest_of(project: &Project, at: Timestamp) -> Option<(String, Option<Timesta
     Some((newest.version.clone(), newest.published))
 }
 
-fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Option<OutdatedRow> {
+fn paper_row(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Option<OutdatedRow> {
     let chosen = &solved.paper;
     let would_run = format!("{}-{}", chosen.minecraft, chosen.build);
     let row = |newest: String, why_not: Option<String>, since: Timestamp| OutdatedRow {
@@ -239,7 +239,7 @@ fn paper(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -> Op
     differs.then(|| row(would_run.clone(), None, chosen.published))
 }
 
-fn plugin(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
+fn plugin_row(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
     let runs = runs.plugins.get(&chosen.name).cloned();
     let row = |newest: &str, why_not: Option<String>, since: Option<Timestamp>| OutdatedRow {
         name: chosen.name.clone(),

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::{Format, PlanArgs as Asked};
+use super::args::{Format, PlanArgs};
 use super::changes::{self, RenderedChange, changes};
 use super::from_status::Schedule;
 use super::hotfix_note::HotfixListing;
@@ -78,7 +78,7 @@ struct PlanWait {
 }
 
 /// Runs `resolver plan`.
-pub(super) fn plan(plan: &Asked, now: Timestamp) -> Result<Output, Output> {
+pub(super) fn plan(plan: &PlanArgs, now: Timestamp) -> Result<Output, Output> {
     let failed = |error: String| Output::failure(vec![error]);
     let mut notes = Vec::new();
     let mut source = InputSource::read(&plan.from, &mut notes, now)?;

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::{Format, ReadyArgs as Asked};
+use super::args::{Format, ReadyArgs};
 use super::session::{InputSource, exit_status, missing_data};
 use super::table::table;
 use super::{ExitStatus, Output, what_if};
@@ -80,8 +80,8 @@ struct Server {
 type Answers = Vec<(String, Result<WhyNot, Unsolvable>)>;
 
 /// Runs `resolver ready`.
-pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
-    let Asked { target, from, format } = ready;
+pub(super) fn ready(ready: &ReadyArgs, now: Timestamp) -> Result<Output, Output> {
+    let ReadyArgs { target, from, format } = ready;
     let mut notes = Vec::new();
     let mut source = InputSource::read(from, &mut notes, now)?;
     source.checked.remove_proxies(&mut notes);
@@ -119,7 +119,7 @@ pub(super) fn ready(ready: &Asked, now: Timestamp) -> Result<Output, Output> {
     }
     output.stdout = match format {
         Format::Human => render_text(&report),
-        Format::Json => serde_json::to_string_pretty(&report).expect("a board has string keys only") + "\n",
+        Format::Json => serde_json::to_string_pretty(&report).expect("a report has string keys only") + "\n",
     };
     Ok(output)
 }

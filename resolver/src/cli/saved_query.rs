@@ -43,7 +43,7 @@ const MAX_ERROR_LENGTH: usize = 400;
 
 /// A saved query that could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ProblemError {
+pub(super) enum SavedQueryError {
     #[error("could not read `{}`", .path.display())]
     Read {
         path: PathBuf,
@@ -68,14 +68,15 @@ impl SavedQuery {
     }
 
     /// Reads a file that [`Self::save`] wrote.
-    pub(super) fn read(path: &Path) -> Result<Self, ProblemError> {
-        let text = fs::read_to_string(path).map_err(|source| ProblemError::Read { path: path.to_owned(), source })?;
+    pub(super) fn read(path: &Path) -> Result<Self, SavedQueryError> {
+        let text =
+            fs::read_to_string(path).map_err(|source| SavedQueryError::Read { path: path.to_owned(), source })?;
         serde_json::from_str(&text).map_err(|error| {
             let message = error.to_string();
             let position = format!(" at line {} column {}", error.line(), error.column());
             let message = message.strip_suffix(&position).unwrap_or(&message);
             let message = shortened(message, MAX_ERROR_LENGTH).into_owned();
-            ProblemError::Unreadable { path: path.to_owned(), line: error.line(), message }
+            SavedQueryError::Unreadable { path: path.to_owned(), line: error.line(), message }
         })
     }
 

@@ -47,7 +47,7 @@ pub(super) fn trust(trust: &TrustArgs) -> Result<Output, Output> {
 
 /// Reads the server with its status.
 fn read_server(trust: &TrustArgs, notes: &mut Vec<String>) -> Result<PaperMCServer, Output> {
-    let failed = |trusted: String| Output::failure(vec![trusted]);
+    let failed = |error: String| Output::failure(vec![error]);
     #[cfg(feature = "cluster")]
     if trust.files.is_empty() {
         let found = block_on(cluster::read_one(&trust.place, &trust.server, notes)).map_err(failed)?;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::args::{Format, VerifyArgs as Asked};
+use super::args::{Format, VerifyArgs};
 use super::session::{InputSource, exit_status, gather_answers, select_server};
 use super::table::table;
 use super::{ExitStatus, Output, diff};
@@ -38,8 +38,8 @@ pub(super) struct VerifyReport {
 }
 
 /// Runs `resolver verify`.
-pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
-    let Asked { lock, from, server, format } = verify;
+pub(super) fn verify(verify: &VerifyArgs, now: Timestamp) -> Result<Output, Output> {
+    let VerifyArgs { lock, from, server, format } = verify;
     let failed = |error: String| Output::failure(vec![error]);
     let lock = diff::read_lock(lock).map_err(|error| failed(format_chain(&error)))?;
     let mut notes = Vec::new();
@@ -53,11 +53,11 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     })?;
     let at = source.at;
     let session = gather_answers(from, source, Some(&lock.paper_name()), &mut notes)?;
-    let mut error = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
+    let mut output = Output { stdout: String::new(), stderr: notes, status: ExitStatus::Solved };
     let result = session.answer.iter().find(|(name, _)| name == wanted).map(|(_, result)| result);
     let request = session.requests.iter().find(|request| request.server == wanted);
-    let (Some(result), Some(request)) = (result, request) else { return Ok(error) };
-    session.add_read_errors(&mut error);
+    let (Some(result), Some(request)) = (result, request) else { return Ok(output) };
+    session.add_read_errors(&mut output);
     let fail = |output: &mut Output, unsolvable: &Unsolvable| {
         output.stderr.push(text::render(&unsolvable.explanation(), at).trim_end().to_owned());
         output.status = ExitStatus::Failed;
@@ -65,12 +65,12 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     let unmet = unmet(&lock, &session.catalog, request, at);
     let (unmet, solve, no_solution) = match (unmet, result) {
         (Err(unanswerable), _) => {
-            fail(&mut error, &Unsolvable::Unanswerable(unanswerable));
-            return Ok(error);
+            fail(&mut output, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(output);
         }
         (Ok(_), Err(unsolvable)) if exit_status(unsolvable) == ExitStatus::Failed => {
-            fail(&mut error, unsolvable);
-            return Ok(error);
+            fail(&mut output, unsolvable);
+            return Ok(output);
         }
         (Ok(unmet), Err(unsolvable)) => (unmet, None, Some(unsolvable.explanation())),
         (Ok(unmet), Ok(resolution)) => {
@@ -81,20 +81,20 @@ pub(super) fn verify(verify: &Asked, now: Timestamp) -> Result<Output, Output> {
     match stale_facts(&lock, &session.catalog, request, at) {
         Ok(stale) => facts.extend(stale),
         Err(unanswerable) => {
-            fail(&mut error, &Unsolvable::Unanswerable(unanswerable));
-            return Ok(error);
+            fail(&mut output, &Unsolvable::Unanswerable(unanswerable));
+            return Ok(output);
         }
     }
     let holds = facts.is_empty() && unmet.is_empty() && solve.is_none() && no_solution.is_none();
     let report = VerifyReport { server: wanted.to_owned(), holds, facts, request: unmet, solve, no_solution };
     if !holds {
-        error.status = error.status.max(ExitStatus::NoSolution);
+        output.status = output.status.max(ExitStatus::NoSolution);
     }
-    error.stdout = match format {
+    output.stdout = match format {
         Format::Human => render_text(&report, &lock, at),
-        Format::Json => serde_json::to_string_pretty(&report).expect("a verdict has string keys only") + "\n",
+        Format::Json => serde_json::to_string_pretty(&report).expect("a report has string keys only") + "\n",
     };
-    Ok(error)
+    Ok(output)
 }
 
 fn render_text(report: &VerifyReport, lock: &Lock, at: Timestamp) -> String {

@@ -152,7 +152,7 @@ impl RestartTime {
         }
     }
 
-    /// When a partial update is applied: in the `own` windows of its Plugins, or at once if it is urgent. `schedule` is
+    /// When a partial update is applied: in `own_windows`, those of its Plugins, or at once if there are none, because it is urgent. `schedule` is
     /// that of the partial update.
     pub(super) fn partial_update(
         own_windows: Option<&[String]>,

@@ -6,7 +6,7 @@ use super::Span;
 use crate::catalog::{BuildChannel, Channel, ProjectKey, Source};
 use crate::compatibility_facts::{FactSource, UsedFact};
 use crate::request::{Hold, ImagePolicy};
-use crate::unusable::{GroupSplit, Unusable};
+use crate::unusable::{FileConflict, Unusable};
 use crate::version::Minecraft;
 use crate::version::hotfix::siblings;
 use crate::version::range::Range;
@@ -108,14 +108,11 @@ pub(crate) fn count(n: usize) -> String {
 
 /// `, nearest: A`, `, nearest: A and B`. Empty without any name.
 pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
-    match names.len() {
-        0 => String::new(),
-        _ => format!(", nearest: {}", list(names, 3)),
-    }
+    if names.is_empty() { String::new() } else { format!(", nearest: {}", list(names, 3)) }
 }
 
 /// Capitalizes the first letter.
-pub(super) fn sentence(text: &str) -> String {
+pub(crate) fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -220,21 +217,21 @@ fn unmanaged_clause(files: &[String]) -> String {
 
 /// States why a release is incompatible with an unmanaged JAR, as a clause to append to the release. The file is this
 /// version of this project.
-fn file_conflict_clause(file: &str, (project, version): (&str, &str), split: &GroupSplit) -> String {
+fn file_conflict_clause(file: &str, (project, version): (&str, &str), split: &FileConflict) -> String {
     let is = format!("{project} {version}");
     let not_with = |which: &str| format!("conflicts with the unmanaged {file}: that is {is}, {which}");
     let but_is = |needs: &str| format!("{needs}, and the unmanaged {file} is {is}");
     match split {
-        GroupSplit::FileExcludes => not_with("whose page excludes it"),
-        GroupSplit::FileNames => not_with("whose page names another release of it"),
-        GroupSplit::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
-        GroupSplit::FileGuessed { needs, at_least } => {
+        FileConflict::FileExcludes => not_with("whose page excludes it"),
+        FileConflict::FileNames => not_with("whose page names another release of it"),
+        FileConflict::FileNeeds { fact: used } => not_with(&format!("which {}", fact(used))),
+        FileConflict::FileGuessed { needs, at_least } => {
             not_with(&format!("which is assumed to need {needs} {at_least} or newer (guessed from their dates)"))
         }
-        GroupSplit::Excludes => but_is(&format!("excludes {is} on its page")),
-        GroupSplit::Names => but_is(&format!("names another release of {project} on its page")),
-        GroupSplit::Needs { fact: used } => but_is(&fact(used)),
-        GroupSplit::Guessed { at_least } => {
+        FileConflict::Excludes => but_is(&format!("excludes {is} on its page")),
+        FileConflict::Names => but_is(&format!("names another release of {project} on its page")),
+        FileConflict::Needs { fact: used } => but_is(&fact(used)),
+        FileConflict::Guessed { at_least } => {
             but_is(&format!("is assumed to need {project} {at_least} or newer (guessed from their dates)"))
         }
     }

@@ -153,7 +153,7 @@ fn conflicting_plugins(
 }
 
 /// Why a newer release (given by its position in the index) of a shared plugin was not chosen. `None` if sharing is not
-/// the reason. `nobody_here` means that this server itself has no reason against it.
+/// the reason. `is_unsupported` means that this server itself has no reason against it.
 pub(super) fn not_chosen_reason(
     context: &ExplainContext<'_, '_>,
     at: usize,
@@ -207,20 +207,20 @@ fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], domains: &[Sol
         }
     });
     let listing = positions.first().map(|&plugin| &group.tables.projects[&view.plugins[plugin].project]);
-    let choices = domains.iter().take(MAX_SERVERS).map(|domains| {
-        let papers = group.papers(domains.server);
+    let choices = domains.iter().take(MAX_SERVERS).map(|domain| {
+        let papers = group.papers(domain.server);
         let ends = |set: &IndexSet, limit: usize| Some((set.members(1, limit).next()?, set.highest(limit)?));
         let version = |index: usize| listing.map(|listing| listing.releases[index - 1].version.clone());
-        let releases = listing.and_then(|listing| ends(&domains.releases, listing.releases.len()));
+        let releases = listing.and_then(|listing| ends(&domain.releases, listing.releases.len()));
         ServerChoice {
-            papers: ends(&domains.papers, papers.len())
+            papers: ends(&domain.papers, papers.len())
                 .map(|(from, to)| Span { from: papers[from - 1].clone(), to: papers[to - 1].clone() }),
             oldest: releases.and_then(|(oldest, _)| version(oldest)),
             newest: releases.and_then(|(_, newest)| version(newest)),
             without: listing
                 .zip(releases)
-                .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &domains.releases, ends)),
-            ..ServerChoice::empty(&group.view(domains.server).request.server)
+                .map_or_else(Vec::new, |(listing, ends)| gaps(listing, &domain.releases, ends)),
+            ..ServerChoice::empty(&group.view(domain.server).request.server)
         }
     });
     OneVersion {

@@ -21,7 +21,7 @@ const MAX_REASONS: usize = 8;
 /// Limit of plugins for shrinking the proof: each one costs a solver run.
 const MAX_SHRUNK_PLUGINS: usize = 60;
 
-/// Explains that `question` has no solution.
+/// Explains that `problem` has no solution.
 pub(crate) fn explain(context: &ExplainContext<'_, '_>, problem: &SolverProblem, proof: &Proof) -> Conflict {
     let candidates = context.candidates;
     let shrunk = shrink(context, problem, proof);
@@ -175,11 +175,6 @@ impl ConflictLeaves<'_, '_> {
         if !only_previews {
             reasons.retain(|reason| !is_preview(reason));
         }
-        // A file has one release, so the reason why it is unusable is sufficient.
-        let missing: Vec<String> = reasons.iter().filter_map(missing_dependency_of).map(str::to_owned).collect();
-        reasons.retain(
-            |reason| !matches!(reason, Reason::NotListed { plugin, newest: None, .. } if missing.contains(plugin)),
-        );
         reasons
     }
 
@@ -389,14 +384,6 @@ impl ConflictLeaves<'_, '_> {
 
 fn is_preview(reason: &Reason) -> bool {
     matches!(reason, Reason::PaperUnusable { unusable: Unusable::Preview, .. })
-}
-
-/// The plugin whose JAR needs another plugin that is missing.
-fn missing_dependency_of(reason: &Reason) -> Option<&str> {
-    if let Reason::ReleasesUnusable { plugin, unusable: Unusable::NeedsMissing { .. }, .. } = reason {
-        return Some(plugin);
-    }
-    None
 }
 
 /// Up to three existing versions close to a nonexistent one.

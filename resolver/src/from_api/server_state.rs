@@ -1,7 +1,7 @@
 //! Pure. Converts the server state between the status and the request: the operator stores the state that it solved
 //! with, and the `resolver` command uses the same state.
 
-use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStatus as Lost, Eula};
+use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStatus, Eula};
 use crds::{PaperMCServer, Plugin};
 
 use super::{Violation, request};
@@ -144,8 +144,8 @@ fn running_version(text: &str) -> Option<RunningVersion> {
 }
 
 /// Parses a delisted release in the status.
-fn delisted_from_status(delisted: &Lost, minecraft: &Minecraft) -> Option<DelistedRelease> {
-    let Lost { project, release, version, java, needs, files } = delisted;
+fn delisted_from_status(delisted: &DelistedReleaseStatus, minecraft: &Minecraft) -> Option<DelistedRelease> {
+    let DelistedReleaseStatus { project, release, version, java, needs, files } = delisted;
     let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
         name: name.clone(),
         url: url.clone(),
@@ -162,8 +162,8 @@ fn delisted_from_status(delisted: &Lost, minecraft: &Minecraft) -> Option<Delist
 }
 
 /// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
-fn delisted_to_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<Lost> {
-    let delisted = Lost {
+fn delisted_to_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<DelistedReleaseStatus> {
+    let delisted = DelistedReleaseStatus {
         project: project.to_string(),
         release: release.id.clone(),
         version: release.version.clone(),

@@ -73,7 +73,7 @@ impl<'a> Companions<'a> {
         Self { requested: requested_companions.collect(), named_groups }
     }
 
-    /// The companions of the project at `place`, which need not be requested itself.
+    /// The companions of the project at `position`, which need not be requested itself.
     pub(super) fn companions_of(&self, catalog: &Catalog, position: usize) -> Vec<Companion<'a>> {
         let known_group = known_group(&catalog.projects[position]);
         let is_companion = |(other, group): &&(Companion<'a>, Option<usize>)| {

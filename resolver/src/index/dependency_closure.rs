@@ -201,7 +201,7 @@ fn group_requests<'a>(
                         (Some(a), Some(b)) if lenient::compare(b, a).is_gt() => plugin_request,
                         _ => best,
                     })
-                    .expect("a group holds the wish that made it")
+                    .expect("a group contains the request that created it")
             });
         let objects: Vec<&str> = plugin_requests.iter().map(|plugin_request| plugin_request.object.as_str()).collect();
         if objects.len() > 1 {
@@ -400,7 +400,7 @@ fn inherited_rules<'a>(
     companions: Vec<Companion<'a>>,
 ) -> Rules<'a> {
     let pinned = rules.pin.and_then(|pin| {
-        let pinned = eligibility.releases.iter().filter(|eligibility| is_pinned(&eligibility.release.version, pin));
+        let pinned = eligibility.releases.iter().filter(|candidate| is_pinned(&candidate.release.version, pin));
         pinned.map(|candidate| candidate.release.channel).min()
     });
     let channel = pinned.map_or(eligibility.channel, |pinned| pinned.min(eligibility.channel));

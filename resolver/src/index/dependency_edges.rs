@@ -21,7 +21,7 @@ use crate::version::range::Range;
 use crate::version::{Minecraft, lenient};
 
 /// The releases of a project in the closure, as other projects refer to them.
-pub(super) struct Dependents<'x> {
+pub(super) struct DependencyReleases<'x> {
     /// Oldest first.
     pub(super) releases: Vec<&'x Release>,
     /// Their indexes by id. Computed when a dependency names an id: a release may name hundreds.
@@ -30,7 +30,7 @@ pub(super) struct Dependents<'x> {
     by_version: OnceCell<Vec<usize>>,
 }
 
-impl<'x> Dependents<'x> {
+impl<'x> DependencyReleases<'x> {
     pub(super) fn new(releases: Vec<&'x Release>) -> Self {
         Self { releases, indexes: OnceCell::new(), by_version: OnceCell::new() }
     }
@@ -59,7 +59,7 @@ impl<'x> Dependents<'x> {
     }
 }
 
-/// Converts the members into candidates, in the same order. `known` holds the candidates of the same instant and the
+/// Converts the members into candidates, in the same order. `reusable` holds the candidates of the same instant and the
 /// same Paper versions. Those that would be equal are reused.
 pub(super) fn build_candidates<'a>(
     catalog: &'a Catalog,
@@ -81,7 +81,7 @@ pub(super) fn build_candidates<'a>(
     let releases =
         |member: &ClosureMember<'a>| member.eligibility.releases.iter().map(|candidate| candidate.release).collect();
     let dependents: Vec<_> =
-        members.iter().map(|member| LazyCell::new(move || Dependents::new(releases(member)))).collect();
+        members.iter().map(|member| LazyCell::new(move || DependencyReleases::new(releases(member)))).collect();
     let find_dependency = |position: usize| position_of.get(&position).map(|&plugin| (plugin, &*dependents[plugin]));
     let plugins = members.iter().enumerate().map(|(at, member)| {
         let context = BoundContext::new(request, &requested, member.rules.requires);
@@ -185,7 +185,7 @@ pub(super) fn release_edges<'r: 'x, 'x>(
     position: usize,
     (release, name_targets): (&Release, Vec<DependencyTarget>),
     context: &BoundContext<'_>,
-    find_dependency: &dyn Fn(usize) -> Option<(usize, &'x Dependents<'r>)>,
+    find_dependency: &dyn Fn(usize) -> Option<(usize, &'x DependencyReleases<'r>)>,
 ) -> Vec<Edge> {
     let mut edges: Vec<Edge> = Vec::new();
     // Plugins for which the page names the release: no date adds information.
@@ -244,7 +244,11 @@ pub(super) fn release_edges<'r: 'x, 'x>(
 }
 
 /// The releases of a dependency that a bound allows, and the minimum if it was guessed.
-fn bounded_releases(dependents: &Dependents<'_>, release: &Release, bound: &Bound) -> (IndexSet, Option<usize>) {
+fn bounded_releases(
+    dependents: &DependencyReleases<'_>,
+    release: &Release,
+    bound: &Bound,
+) -> (IndexSet, Option<usize>) {
     match bound {
         Bound::Within(range, _) | Bound::Same(range, _) => (dependents.indexes_within(range), None),
         Bound::Guess => match guessed_minimum(&dependents.releases, release) {

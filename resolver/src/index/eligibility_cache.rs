@@ -137,7 +137,7 @@ impl<'a> EligibilityTable<'a> {
         *self.positions.entry(key).or_insert_with(|| find_project(catalog, key))
     }
 
-    /// Like `find`, but records a project that the catalog does not hold in `gap`: to be fetched, or with the reason
+    /// Like `find_project`, but records a project that the catalog does not hold in `gap`: to be fetched, or with the reason
     /// why it could not be read.
     pub(super) fn find_or_record_gap(&mut self, key: &'a ProjectKey, gap: &mut Gap) -> Option<usize> {
         let found = self.find_project(key);

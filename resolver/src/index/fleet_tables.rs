@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::dependency_closure::{self, Gap};
-use super::dependency_edges::{Dependents, release_edges, supports};
+use super::dependency_edges::{DependencyReleases, release_edges, supports};
 use super::eligibility::{considered_releases, is_pinned, position_among};
 use super::eligibility_cache::{EligibilityTable, ProjectEligibility};
 use super::jar_selection::Jars;
@@ -137,7 +137,7 @@ type FactCacheKey<'a> = Option<(Option<UserConstraint<'a>>, &'a [VersionFact], B
 /// The edges of each release, shared by servers with the same edges.
 type SharedLinks = Rc<Vec<Vec<Edge>>>;
 
-struct EdgeTable<'a> {
+struct SharedTablesBuilder<'a> {
     catalog: &'a Catalog,
     now: Timestamp,
     eligibility_table: EligibilityTable<'a>,
@@ -158,7 +158,7 @@ impl<'a> SharedTables<'a> {
     /// Reads the catalog for these servers and returns one view for each, in the same order.
     pub(crate) fn read(catalog: &'a Catalog, requests: &[&'a Request], now: Timestamp) -> (Self, Vec<ServerView<'a>>) {
         let running = requests.iter().filter_map(|request| request.running.as_ref());
-        let mut builder = EdgeTable {
+        let mut builder = SharedTablesBuilder {
             catalog,
             now,
             eligibility_table: EligibilityTable::for_requests(catalog, requests, now),
@@ -173,7 +173,7 @@ impl<'a> SharedTables<'a> {
         };
         let mut views: Vec<ServerView<'a>> = requests.iter().map(|request| builder.add_server(request)).collect();
         builder.add_edges(&mut views);
-        let EdgeTable { projects, eligibilities, papers, .. } = builder;
+        let SharedTablesBuilder { projects, eligibilities, papers, .. } = builder;
         let tables = Self {
             projects,
             eligibilities: eligibilities.into_iter().map(|(_, eligibility)| eligibility).collect(),
@@ -183,7 +183,7 @@ impl<'a> SharedTables<'a> {
     }
 }
 
-impl<'a> EdgeTable<'a> {
+impl<'a> SharedTablesBuilder<'a> {
     fn add_server(&mut self, request: &'a Request) -> ServerView<'a> {
         let (papers, open) = self.select_papers(request);
         let mut gap = Gap::default();
@@ -318,10 +318,10 @@ impl<'a> EdgeTable<'a> {
             let all = usable.entry(*project).or_insert_with(IndexSet::empty);
             *all = all.union(&eligibility.usable);
         }
-        let dependents: BTreeMap<usize, Dependents<'a>> = self
+        let dependents: BTreeMap<usize, DependencyReleases<'a>> = self
             .projects
             .iter()
-            .map(|(&project, listing)| (project, Dependents::new(listing.releases.clone())))
+            .map(|(&project, listing)| (project, DependencyReleases::new(listing.releases.clone())))
             .collect();
         let find_dependency = |project: usize| dependents.get(&project).map(|dependents| (project, dependents));
         for (project, listing) in &mut self.projects {

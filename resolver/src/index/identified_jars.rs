@@ -15,7 +15,7 @@ use crate::compatibility_facts::UsedFact;
 use crate::known_constraints::Bound;
 use crate::request::Request;
 use crate::unmanaged_jar::UnmanagedPlugins;
-use crate::unusable::{GroupSplit, Unusable};
+use crate::unusable::{FileConflict, Unusable};
 
 /// An unmanaged JAR and the release it was identified as.
 #[derive(Debug, Clone, Copy)]
@@ -131,7 +131,7 @@ impl<'x> FileCompatibility<'x> {
         entries.map(|entry| (entry.kind, entry.version_id.as_deref())).collect()
     }
 
-    fn page_conflict(&self, release: &Release) -> Option<GroupSplit> {
+    fn page_conflict(&self, release: &Release) -> Option<FileConflict> {
         let of_release = self.entries_about_file(release);
         let excluded = |entries: &[(DependencyKind, Option<&str>)], id: &str| {
             let excludes = |(kind, named): &(_, Option<&str>)| {
@@ -143,22 +143,24 @@ impl<'x> FileCompatibility<'x> {
             |entries: &[(DependencyKind, Option<&str>)], id: &str| required_ids(entries).any(|named| named != id);
         let file_release = &self.file.release.id;
         match () {
-            () if excluded(&self.entries, &release.id) => Some(GroupSplit::FileExcludes),
-            () if excluded(&of_release, file_release) => Some(GroupSplit::Excludes),
-            () if another(&self.entries, &release.id) => Some(GroupSplit::FileNames),
-            () if another(&of_release, file_release) => Some(GroupSplit::Names),
+            () if excluded(&self.entries, &release.id) => Some(FileConflict::FileExcludes),
+            () if excluded(&of_release, file_release) => Some(FileConflict::Excludes),
+            () if another(&self.entries, &release.id) => Some(FileConflict::FileNames),
+            () if another(&of_release, file_release) => Some(FileConflict::Names),
             () => None,
         }
     }
 
-    fn fact_conflict(&self, release: &Release) -> Option<GroupSplit> {
+    fn fact_conflict(&self, release: &Release) -> Option<FileConflict> {
         let KnownFile { project, release: is, .. } = self.file;
         let (this_release, file_release) = ((&self.catalog.projects[self.position], release), (*project, *is));
         let of_file = self.bound.as_ref().and_then(|bound| {
             let dated = required_ids(&self.entries).next().is_none();
             Some(match unmet_bound(bound, file_release, this_release, (self.releases, dated))? {
-                UnmetBound::Fact(fact) => GroupSplit::FileNeeds { fact },
-                UnmetBound::Guess(at_least) => GroupSplit::FileGuessed { needs: this_release.0.name.clone(), at_least },
+                UnmetBound::Fact(fact) => FileConflict::FileNeeds { fact },
+                UnmetBound::Guess(at_least) => {
+                    FileConflict::FileGuessed { needs: this_release.0.name.clone(), at_least }
+                }
             })
         });
         let of_release = || {
@@ -166,8 +168,8 @@ impl<'x> FileCompatibility<'x> {
             let (_, bound) = bounds.rev().find(|(target, _)| matches!(target, DependencyTarget::Unmanaged))?;
             let dated = required_ids(&self.entries_about_file(release)).next().is_none();
             Some(match unmet_bound(&bound, this_release, file_release, (&self.file_releases, dated))? {
-                UnmetBound::Fact(fact) => GroupSplit::Needs { fact },
-                UnmetBound::Guess(at_least) => GroupSplit::Guessed { at_least },
+                UnmetBound::Fact(fact) => FileConflict::Needs { fact },
+                UnmetBound::Guess(at_least) => FileConflict::Guessed { at_least },
             })
         };
         of_file.or_else(of_release)

@@ -34,7 +34,7 @@ pub(crate) enum AvailableJava<'a> {
 }
 
 impl<'a> AvailableJava<'a> {
-    /// The Java that the server of `request` can have. `published` is the [`newest`] of the catalog.
+    /// The Java that the server of `request` can have. `published` is the [`newest_published`] of the catalog.
     pub(crate) fn from_request(request: &'a Request, published: Option<NewestImageJava>) -> Self {
         if let Some(image) = &request.image {
             return java_of_image(image).map_or(Self::Unknown, |has| Self::Pinned { image, has });

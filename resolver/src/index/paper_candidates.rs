@@ -66,7 +66,7 @@ fn is_running(request: &Request, version: &PaperVersion, build: &Build) -> bool 
 }
 
 /// The Minecraft versions that Paper had built at `now`. They determine the meaning of lists, also for Purpur and
-/// Folia. `out` holds the versions of the software itself.
+/// Folia. `versions` holds the versions of the software itself.
 pub(super) fn built_versions<'a>(
     catalog: &'a Catalog,
     versions: impl Iterator<Item = &'a PaperVersion>,

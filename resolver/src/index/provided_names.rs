@@ -68,7 +68,7 @@ fn has_read_jar(release: &Release) -> bool {
 
 /// An owner of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum NameOwners {
+enum Owner {
     /// The project at this position of the catalog.
     Project(usize),
     /// An unmanaged JAR on the server.
@@ -78,7 +78,7 @@ enum NameOwners {
 /// The owners of names on one server.
 pub(super) struct NameTable {
     /// The owners by folded name, preferred owner first. `None` before the members are known.
-    owners: Option<BTreeMap<String, Vec<NameOwners>>>,
+    owners: Option<BTreeMap<String, Vec<Owner>>>,
     /// Whether every JAR that can be selected was read.
     read: bool,
     /// Whether the server has run, so that its unmanaged JARs are known.
@@ -88,7 +88,7 @@ pub(super) struct NameTable {
 /// The meaning of the names that one plugin requires, on one server.
 #[derive(PartialEq, Eq)]
 pub(super) struct NameResolution {
-    names: Vec<(String, Vec<NameOwners>)>,
+    names: Vec<(String, Vec<Owner>)>,
     read: bool,
     has_run: bool,
 }
@@ -127,10 +127,10 @@ impl NameTable {
             }
         }
         claims.sort();
-        let mut owners: BTreeMap<String, Vec<NameOwners>> = BTreeMap::new();
-        let claimed = claims.into_iter().map(|(_, _, _, name, position)| (name, NameOwners::Project(position)));
+        let mut owners: BTreeMap<String, Vec<Owner>> = BTreeMap::new();
+        let claimed = claims.into_iter().map(|(_, _, _, name, position)| (name, Owner::Project(position)));
         let unmanaged =
-            request.unmanaged.iter().flat_map(UnmanagedJar::names).map(|name| (folded(name), NameOwners::Unmanaged));
+            request.unmanaged.iter().flat_map(UnmanagedJar::names).map(|name| (folded(name), Owner::Unmanaged));
         for (name, owner) in claimed.chain(unmanaged) {
             let name_owners = owners.entry(name).or_default();
             if !name_owners.contains(&owner) {
@@ -167,10 +167,10 @@ impl NameTable {
         for name in required {
             let folded = folded(name);
             let others = owners.get(&folded).into_iter().flatten();
-            match others.copied().find(|owner| *owner != NameOwners::Project(position)) {
+            match others.copied().find(|owner| *owner != Owner::Project(position)) {
                 _ if own_names.contains(&folded) => {}
-                Some(NameOwners::Project(found)) => targets.push(DependencyTarget::Project(found)),
-                Some(NameOwners::Unmanaged) => {}
+                Some(Owner::Project(found)) => targets.push(DependencyTarget::Project(found)),
+                Some(Owner::Unmanaged) => {}
                 None => targets.extend(self.page_targets(catalog, position, (release, name), context)),
             }
         }

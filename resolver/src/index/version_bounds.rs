@@ -28,7 +28,7 @@ pub(super) struct BoundContext<'x> {
 }
 
 impl<'x> BoundContext<'x> {
-    /// For a plugin of a server. `own` holds the constraints of its Plugin object.
+    /// For a plugin of a server. `user` holds the constraints of its Plugin object.
     pub(super) fn new(request: &'x Request, requested: &'x BTreeSet<usize>, user: Option<UserConstraint<'x>>) -> Self {
         let sources = ConstraintSources { cluster: &request.facts, user };
         Self {

@@ -27,10 +27,10 @@ pub struct Difference {
     pub paper: Option<PaperChange>,
     /// The change of the minimum Java version, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub java: Option<ReleaseChange<u32>>,
+    pub java: Option<ValueChange<u32>>,
     /// The change of the server image, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub image: Option<ReleaseChange<Option<String>>>,
+    pub image: Option<ValueChange<Option<String>>>,
     /// The changed plugins, by name.
     pub plugins: Vec<PluginChange>,
 }
@@ -52,7 +52,7 @@ pub struct LockName {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct ReleaseChange<T> {
+pub struct ValueChange<T> {
     /// In the old lock.
     pub from: T,
     /// In the new lock.
@@ -75,7 +75,7 @@ pub struct PaperChange {
     pub backwards: bool,
     /// Set if the file differs although the build is the same.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Option::is_none")]
-    pub file: Option<ReleaseChange<LockedFile>>,
+    pub file: Option<ValueChange<LockedFile>>,
 }
 
 /// The change of one plugin.
@@ -153,8 +153,8 @@ impl Lock {
     }
 }
 
-fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<ReleaseChange<T>> {
-    (from != to).then(|| ReleaseChange { from: from.clone(), to: to.clone() })
+fn change<T: Clone + PartialEq>(from: &T, to: &T) -> Option<ValueChange<T>> {
+    (from != to).then(|| ValueChange { from: from.clone(), to: to.clone() })
 }
 
 /// Compares what the digest covers of a file: a file from another URL is still the same.
@@ -182,7 +182,7 @@ fn paper_change(old: &Lock, new: &Lock) -> Option<PaperChange> {
     let moves = old.software != new.software;
     let order =
         |is: Ordering| !moves && new.software.is_minecraft() && Minecraft::cmp(&new.minecraft, &old.minecraft) == is;
-    let file = same_build.then(|| ReleaseChange { from: old.paper.clone(), to: new.paper.clone() });
+    let file = same_build.then(|| ValueChange { from: old.paper.clone(), to: new.paper.clone() });
     Some(PaperChange {
         from: old.paper_name(),
         to: new.paper_name(),

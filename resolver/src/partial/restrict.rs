@@ -165,7 +165,7 @@ fn needed_plugins(request: &Request, runs: &Present) -> Vec<bool> {
     propagate(runs, is_requested, |needers| needers.contains(&true))
 }
 
-/// Marks the plugins for which `holds` is true, and their dependencies if enough of their dependents are marked,
+/// Marks the plugins for which `is_seed` is true, and their dependencies if enough of their dependents are marked,
 /// according to `inherits`.
 fn propagate(
     runs: &Present,

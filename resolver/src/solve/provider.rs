@@ -192,15 +192,13 @@ pub(crate) fn find_solution(
     }
 }
 
-/// The proof that a problem has no solution, after [`find`] found none.
+/// The proof that a problem has no solution, after [`find_solution`] found none.
 pub(crate) fn prove_unsolvable(
     candidates: &CandidateIndex<'_>,
     problem: &SolverProblem,
     meter: &BudgetMeter,
 ) -> Result<Box<Proof>, BudgetExceeded> {
-    match solve(candidates, problem, meter)
-        .expect_err("there is no answer on a Paper that is open, nor on one that is not")
-    {
+    match solve(candidates, problem, meter).expect_err("no open Paper version has a solution, and no other can") {
         SolverFailure::NoSolution(proof) => Ok(proof),
         SolverFailure::GaveUp(gave_up) => Err(gave_up),
     }

@@ -254,10 +254,9 @@ fn search_beyond_step_budget_reports_exceeded_budget() {
 fn search_beyond_memory_budget_stops_after_few_steps() {
     let problem = small_fleets::ladder(60);
     let resolve_with = |budget| resolve_within(&problem.catalog, &problem.request, problem.now, budget);
-    let plenty = UNLIMITED;
-    assert!(matches!(resolve_with(plenty), Err(Unsolvable::NoSolution(_))));
+    assert!(matches!(resolve_with(UNLIMITED), Err(Unsolvable::NoSolution(_))));
     let Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit: Limit::Memory, .. })) =
-        resolve_with(Budget { words: 100, ..plenty })
+        resolve_with(Budget { words: 100, ..UNLIMITED })
     else {
         panic!("60 releases on each side of a ladder take more than 100 words");
     };

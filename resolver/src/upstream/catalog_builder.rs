@@ -125,10 +125,10 @@ impl CatalogBuild {
     pub(super) fn add_images(&mut self, images: Option<Images>) {
         let Some(Images { subject, found }) = images else { return };
         match found {
-            Ok(CachedPage { stored: held, stale }) => {
-                self.catalog.images.clone_from(&held.body);
+            Ok(CachedPage { stored, stale }) => {
+                self.catalog.images.clone_from(&stored.body);
                 if let Some(error) = stale {
-                    self.record_error(subject, error, Some(held.stamp.checked_at));
+                    self.record_error(subject, error, Some(stored.stamp.checked_at));
                 }
             }
             Err(error) => self.record_error(subject, error, None),
@@ -138,9 +138,9 @@ impl CatalogBuild {
     pub(super) fn add_projects(&mut self, read: Vec<FoundProject>) {
         for (key, found) in read {
             match found {
-                Ok(CachedPage { stored: held, stale }) => {
-                    let since = held.stamp.checked_at;
-                    let listing = Arc::unwrap_or_clone(held.body);
+                Ok(CachedPage { stored, stale }) => {
+                    let since = stored.stamp.checked_at;
+                    let listing = Arc::unwrap_or_clone(stored.body);
                     let mut project = Project { read_at: since, ..listing.project };
                     if self
                         .catalog
@@ -150,7 +150,7 @@ impl CatalogBuild {
                     {
                         // A renamed project keeps the name that it was requested with.
                         let names = [&project.id, &project.key.project, &project.name];
-                        if !names.iter().any(|names| names.eq_ignore_ascii_case(&key.project)) {
+                        if !names.iter().any(|name| name.eq_ignore_ascii_case(&key.project)) {
                             project.key.project.clone_from(&key.project);
                         }
                         self.catalog.projects.push(project);

@@ -151,7 +151,7 @@ fn encode_name(name: &str) -> String {
     if escaped.len() > MAX_NAME_LENGTH { hex::encode(Sha256::digest(name)) } else { escaped }
 }
 
-/// Decodes a name that [`file_name`] escaped. `None` means that the file was not written by this module.
+/// Decodes a name that [`encode_name`] escaped. `None` means that the file was not written by this module.
 fn decode_name(escaped: &str) -> Option<String> {
     let mut bytes = Vec::new();
     let mut rest = escaped;

@@ -89,7 +89,7 @@ pub(super) fn serialize<S: Serializer>(project: &Project, serializer: S) -> Resu
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Project, D::Error> {
     let Compact { key, id, name, read_at, minecraft, loaders, dependencies, releases } =
         Compact::deserialize(deserializer)?;
-    let out_of_range = || D::Error::custom("a place outside its table");
+    let out_of_range = || D::Error::custom("a position outside its table");
     let artifact = |DiskFile(name, url, size, hash)| Artifact { name, url, size, hash };
     let releases = releases
         .into_iter()

@@ -162,12 +162,11 @@ impl fmt::Debug for Fetcher {
 impl Fetcher {
     /// Creates a fetcher that reads the upstreams.
     pub fn new(settings: Settings) -> Result<Self, StartError> {
-        let Settings { upstreams, store, files, contact, ttl, retry_policy: patience, keeps_in_memory: remembers } =
-            settings;
+        let Settings { upstreams, store, files, contact, ttl, retry_policy, keeps_in_memory } = settings;
         let store = DiskStore::open(&store)?;
-        let http = Http::new(contact.as_deref(), patience);
+        let http = Http::new(contact.as_deref(), retry_policy);
         let files = Files::new(&files, &upstreams, contact.as_deref(), &store);
-        Ok(Self::from_parts(upstreams, ttl, http, files, &store, remembers))
+        Ok(Self::from_parts(upstreams, ttl, http, files, &store, keeps_in_memory))
     }
 
     /// Creates a fetcher that uses no network. It reads the pages that another fetcher stored in this directory,
@@ -212,12 +211,7 @@ impl Fetcher {
 
     /// All slugs and ids in the store that name a project, for "did you mean". Blocks.
     pub fn stored_projects(&self) -> Vec<ProjectKey> {
-        let key = |name: String| {
-            let (source, project) = name.split_once('/')?;
-            let source = [Source::Hangar, Source::Modrinth].into_iter().find(|one| one.to_string() == source)?;
-            Some(ProjectKey { source, project: project.to_owned() })
-        };
-        self.names.names().into_iter().filter_map(key).collect()
+        self.names.names().into_iter().filter_map(|name| ProjectKey::parse_site(&name)).collect()
     }
 
     /// Reads all data of `wanted`, as fresh as the TTLs demand. `missing` receives the catalog so far and returns the
@@ -311,8 +305,8 @@ impl Fetcher {
         for (listed, found) in read {
             let (builds, error, cached_since) = match found {
                 None => (Vec::new(), None, None),
-                Some(Ok(CachedPage { stored: held, stale })) => {
-                    (Arc::unwrap_or_clone(held.body).builds, stale, Some(held.stamp.checked_at))
+                Some(Ok(CachedPage { stored, stale })) => {
+                    (Arc::unwrap_or_clone(stored.body).builds, stale, Some(stored.stamp.checked_at))
                 }
                 Some(Err(error)) => (Vec::new(), Some(error), None),
             };

@@ -62,7 +62,7 @@ pub(super) fn parse_name(url: &reqwest::Url, body: &[u8]) -> Result<Name, FetchE
 }
 
 /// All releases of a project. Reads the first page and merges it into the cached list, or reads all pages when that is
-/// not enough or `walk_every` has passed.
+/// not enough or `scan_interval` has passed.
 pub(super) async fn fetch_list(
     http: &Http,
     url: &reqwest::Url,

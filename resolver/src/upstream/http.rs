@@ -136,9 +136,9 @@ struct HostState {
 }
 
 impl Http {
-    pub(super) fn new(contact: Option<&str>, patience: RetryPolicy) -> Self {
+    pub(super) fn new(contact: Option<&str>, retry_policy: RetryPolicy) -> Self {
         let http_client = HttpClient { contact: contact.map(str::to_owned), client: OnceLock::new() };
-        Self { client: Some(http_client), retry_policy: patience, hosts: host_states() }
+        Self { client: Some(http_client), retry_policy, hosts: host_states() }
     }
 
     /// A client that sends no requests.

@@ -104,7 +104,7 @@ impl Files {
         }
     }
 
-    /// Metadata of a JAR that is in `here`. `None` for any other.
+    /// Metadata of a JAR that is in `stored`. `None` for any other.
     async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
         let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| stored.contains(hash))?;
         let page = Url::parse(&file.url).ok()?;

@@ -111,7 +111,7 @@ impl Range {
         self.terms.iter().all(|term| term.contains(version))
     }
 
-    /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as [`Self::has`],
+    /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as [`Self::contains`],
     /// without checking each element.
     pub(crate) fn filter_sorted<'s, 'v, T>(
         &self,

@@ -272,14 +272,14 @@ impl<'a> Search<'_, 'a> {
     fn best(&self) -> Option<Found<'a>> {
         let variables = self.variables();
         let open = |server_index: usize| -> Vec<usize> {
-            let is_fixed = |paper: &usize| self.papers[server_index].is_none_or(|is_fixed| is_fixed == *paper);
+            let is_fixed = |paper: &usize| self.papers[server_index].is_none_or(|fixed| fixed == *paper);
             self.questions[server_index].papers.iter().copied().filter(is_fixed).collect()
         };
-        let second = |server_index: usize| {
+        let papers_of = |server_index: usize| {
             if self.server_indexes.contains(&server_index) { open(server_index) } else { vec![0] }
         };
-        for first in second(0) {
-            for &other in &second(1) {
+        for first in papers_of(0) {
+            for &other in &papers_of(1) {
                 let papers = [first, other];
                 let mut releases = [0, 1].map(|server_index| vec![None; self.books[server_index].members.len()]);
                 if self.search(&variables, 0, papers, &mut releases) {

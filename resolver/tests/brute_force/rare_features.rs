@@ -21,8 +21,8 @@ const CONSTRAINED_PLUGINS: [(&[&str], &[&str]); 3] = [
 pub(crate) fn names(rng: &mut Rng, names: &mut [String]) {
     let (known_names, _) = *rng.choose(&CONSTRAINED_PLUGINS);
     if names.len() >= known_names.len() && rng.chance(8) {
-        for (name, known_names) in names.iter_mut().zip(known_names) {
-            (*known_names).clone_into(name);
+        for (name, known_name) in names.iter_mut().zip(known_names) {
+            (*known_name).clone_into(name);
         }
     }
 }

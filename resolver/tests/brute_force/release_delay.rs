@@ -133,7 +133,7 @@ fn delayed_release_becomes_eligible_exactly_at_its_instant() {
             if held.eligible_at <= current.now {
                 return Err(format!("{held:?} and it is {}", current.now));
             }
-            let then = self::delayed_releases(&resolve_problem(&at_time(&current, held.eligible_at)));
+            let then = delayed_releases(&resolve_problem(&at_time(&current, held.eligible_at)));
             if then.iter().any(|other| {
                 other.plugin == held.plugin && other.version == held.version && other.eligible_at <= held.eligible_at
             }) {

@@ -14,7 +14,7 @@ use super::{REPLAY, Workspace, assert_snapshot, output_text};
 const HISTORY: &str =
     r#"{"oldVersion":"1.21.8-60-29c8822 (MC: 1.21.8)","currentVersion":"1.21.10-129-8043efd (MC: 1.21.10)"}"#;
 
-/// A desk with a server directory named `lobby` that contains these files.
+/// A workspace with a server directory named `lobby` that contains these files.
 fn workspace_with(files: &[(&str, &[u8])]) -> Workspace {
     let workspace = Workspace::new(&[]);
     for (name, bytes) in files {

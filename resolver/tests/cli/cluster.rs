@@ -91,7 +91,7 @@ impl ApiServer {
         .to_string()
     }
 
-    /// A desk whose `KUBECONFIG` leads to this server.
+    /// A workspace whose `KUBECONFIG` leads to this server.
     fn workspace(&self) -> ClusterWorkspace {
         ClusterWorkspace(Workspace::new(&[("kubeconfig", &self.kubeconfig())]))
     }

@@ -38,7 +38,7 @@ fn validated_output(workspace: &Workspace, name: &str, arguments: &[&str]) -> Ve
     values
 }
 
-/// A desk with a blocked server, one without a solution, two locks, and one modified lock.
+/// A workspace with a blocked server, one without a solution, two locks, and one modified lock.
 fn workspace() -> Workspace {
     let slow = lobby().replace("updateStrategy: auto", "updateStrategy: auto\n  updateDelay: 30d");
     let status = "status:\n  currentVersion: 1.21.10\n  currentBuild: 100\n  plugins:\n  \

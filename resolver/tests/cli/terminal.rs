@@ -63,7 +63,7 @@ fn read_to_end(reader: OwnedFd) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// `explain` on a desk with these arguments and variables, separated by spaces.
+/// `explain` in a workspace with these arguments and variables, separated by spaces.
 fn explain(workspace: &Workspace, arguments: &str, variables: &str) -> Command {
     let arguments: Vec<&str> = "explain -f lobby.yaml".split(' ').chain(arguments.split_whitespace()).collect();
     let mut command = workspace.command(&arguments);

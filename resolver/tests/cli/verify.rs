@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Workspace, assert_snapshot, lobby, plugin, server};
 
-/// A desk with `lobby.yaml`, its lock, and a catalog for offline use.
+/// A workspace with `lobby.yaml`, its lock, and a catalog for offline use.
 fn workspace_with_lock(manifests: &str) -> Workspace {
     let workspace = Workspace::new(&[("lobby.yaml", manifests)]);
     workspace.run(&["catalog", "fetch", "-f", "lobby.yaml", "--catalog", "kept"]);

@@ -33,7 +33,7 @@ struct Set {
 const SETS: [Set; 16] = [
     Set { name: "Unusable", field: "unusable", tag: "why", heading: "Why a version may not be used" },
     Set {
-        name: "GroupSplit",
+        name: "FileConflict",
         field: "apart",
         tag: "says",
         heading: "Why a release conflicts with a known unmanaged JAR",
@@ -94,7 +94,7 @@ const VERIFY_SETS: [(&str, &str, &str); 2] = [
 ];
 
 /// The start of the hint section.
-const HINTS: &str = "options";
+const HINTS: &str = "\noptions\n";
 
 /// The page, from the schemas of explanations and of findings, and the words without an example.
 pub(crate) fn page(
@@ -207,7 +207,7 @@ fn collect_words(data: &Value, set: &Set, words: &mut Vec<String>) {
 fn excerpt<'a>(set: &Set, text: &'a str) -> &'a str {
     let (facts, hints) = text.find(HINTS).map_or((text, ""), |at| text.split_at(at));
     // An answer without a hint section also reports that the search for hints was incomplete.
-    if HINT_SETS.contains(&set.name) && !hints.is_empty() { hints.trim_end() } else { facts.trim_end() }
+    if HINT_SETS.contains(&set.name) && !hints.is_empty() { hints.trim() } else { facts.trim_end() }
 }
 
 fn one_line(description: &Value) -> String {

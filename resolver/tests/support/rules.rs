@@ -163,9 +163,9 @@ impl<'a> Book<'a> {
         let meant =
             compatibility.minecraft.iter().any(|pattern| texts::pattern_matches(pattern, self.papers[paper].minecraft));
         match compatibility.mode {
-            resolver::request::OverrideMode::Add => on_page || meant,
-            resolver::request::OverrideMode::Replace => compatibility.minecraft.is_empty() || meant,
-            resolver::request::OverrideMode::Remove => on_page && !meant,
+            OverrideMode::Add => on_page || meant,
+            OverrideMode::Replace => compatibility.minecraft.is_empty() || meant,
+            OverrideMode::Remove => on_page && !meant,
         }
     }
 

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::console_session::ConsoleLease;
 use super::state::SidecarState;
-use super::{Chain, config, online_backup};
+use super::{ErrorChain, config, online_backup};
 use crate::announcement::placeholder::{fill, remaining_time};
 use crate::announcement::{self, AnnouncementLine};
 use crate::protocol::{Announce, AnnouncementTarget, CancelAnnouncement};
@@ -64,7 +64,7 @@ pub(super) async fn end(shared: &Arc<SidecarState>, cancellation: &CancelAnnounc
     info!("{} is cancelled", cancellation.act);
     let lease = shared.console.lease();
     if let Err(error) = lease.console().await.tellraw_all(&cancellation.text, LINE_TIMEOUT).await {
-        warn!("could not tell players about the cancellation: {}", Chain(&error));
+        warn!("could not tell players about the cancellation: {}", ErrorChain(&error));
     }
 }
 
@@ -80,7 +80,7 @@ async fn count_down(shared: &Arc<SidecarState>, announce: &Announce) {
         for place in &announce.show {
             // A line that fails does not block the other places or the next line.
             if let Err(error) = send_line(shared, &lease, announce, line, *place).await {
-                warn!("a line was not shown as {place:?}: {}", Chain(&error));
+                warn!("a line was not shown as {place:?}: {}", ErrorChain(&error));
             }
         }
         last_announced = Some(line.left);
@@ -113,7 +113,7 @@ async fn record_line(shared: &SidecarState, announce: &Announce, line: Announcem
 async fn has_players(shared: &SidecarState, lease: &ConsoleLease) -> bool {
     match lease.console().await.list(LINE_TIMEOUT).await {
         Ok(Online::Known { count, max: _ }) => {
-            shared.state().monitor.set_player_count(count);
+            shared.state().monitor.observe_console_count(count);
             count > 0
         }
         Ok(Online::Unknown) | Err(_) => false,
@@ -127,7 +127,7 @@ async fn cancel_countdown(shared: &SidecarState, lease: &ConsoleLease, announce:
     shared.state().announced.take_if(|current| current.act == announce.act);
     let text = &shared.settings.called_off_text;
     if was_begun && let Err(error) = lease.console().await.tellraw_all(text, LINE_TIMEOUT).await {
-        warn!("could not tell players about the cancellation: {}", Chain(&error));
+        warn!("could not tell players about the cancellation: {}", ErrorChain(&error));
     }
 }
 

@@ -14,7 +14,7 @@ use tracing::warn;
 
 use super::state::SidecarState;
 use super::volume_report::VolumeReport;
-use super::{Chain, announce, clock, loaded_content, online_backup, stage};
+use super::{ErrorChain, announce, clock, loaded_content, online_backup, stage};
 use crate::protocol::signature::{Headers, Received, SignatureError, verify};
 use crate::protocol::{
     Announce, CancelAnnouncement, FileSet, OnlineBackupRequest, PlayerCount, ProtectBackup, RequestRefusal, Save, Saved,
@@ -168,7 +168,7 @@ async fn save(shared: &Arc<SidecarState>, timeout_seconds: u32) -> Saved {
     let (confirmed, problem) = match answer {
         Ok(response) if responses::confirms_save(&response) => (true, None),
         Ok(response) => (false, Some(format!("the server answered `{}`", response.trim()))),
-        Err(error) => (false, Some(Chain(&error).to_string())),
+        Err(error) => (false, Some(ErrorChain(&error).to_string())),
     };
     let took_ms = begun.elapsed().as_millis().try_into().unwrap_or(u64::MAX);
     if confirmed {
@@ -192,7 +192,7 @@ async fn players(shared: &Arc<SidecarState>) -> Response {
     let answer = lease.console().await.list(LIST_TIMEOUT).await;
     let players = match answer {
         Ok(Online::Known { count, max: _ }) => {
-            shared.state().monitor.set_player_count(count);
+            shared.state().monitor.observe_console_count(count);
             if count == 0 { PlayerCount::Nobody } else { PlayerCount::Some { count } }
         }
         Ok(Online::Unknown) | Err(_) => match shared.state().monitor.players(clock::now()) {

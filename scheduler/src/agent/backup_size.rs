@@ -9,7 +9,7 @@ use jiff::SignedDuration;
 use tracing::{info, warn};
 
 use super::state::SidecarState;
-use super::{Chain, clock};
+use super::{ErrorChain, clock};
 use crate::backup::size::measure;
 
 /// Worlds grow noticeably within a day of exploration, not within an hour.
@@ -31,7 +31,7 @@ pub(super) async fn measure_periodically(shared: &Arc<SidecarState>) {
                 shared.state().sizes = Some(sizes);
             }
             // The previous sizes stay, because a plan shows only an estimate.
-            Ok(Err(error)) => warn!("the size of a backup is unknown: {}", Chain(&error)),
+            Ok(Err(error)) => warn!("the size of a backup is unknown: {}", ErrorChain(&error)),
             Err(error) => warn!("{error}"),
         }
         tokio::time::sleep(MEASURE_INTERVAL).await;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::state::SidecarState;
-use super::{Chain, clock};
+use super::{ErrorChain, clock};
 use crate::world::damage::DamageLog;
 
 /// The server rotates its log at midnight. Lines written after the last scan are then lost.
@@ -39,7 +39,7 @@ pub(super) fn may_be_damaged(log: &mut DamageLog) -> bool {
     match log.scan_to_end(clock::now()) {
         Ok(damage) => damage.is_some(),
         Err(error) => {
-            warn!("{}", Chain(&error));
+            warn!("{}", ErrorChain(&error));
             true
         }
     }
@@ -56,18 +56,18 @@ mod tests {
     fn backup_is_marked_if_damage_is_logged_or_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path());
-        let may_be_damaged = || may_be_damaged(&mut DamageLog::new(volume.clone()));
-        assert!(!may_be_damaged(), "a new volume");
+        let is_marked = || may_be_damaged(&mut DamageLog::new(volume.clone()));
+        assert!(!is_marked(), "a new volume");
         fs::create_dir_all(directory.path().join("logs")).unwrap();
         let line = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";
         fs::write(directory.path().join("logs/latest.log"), line).unwrap();
-        assert!(may_be_damaged());
+        assert!(is_marked());
         fs::remove_file(directory.path().join("logs/latest.log")).unwrap();
-        assert!(may_be_damaged(), "it is remembered");
+        assert!(is_marked(), "it is remembered");
         fs::write(volume.damage_path(), b"cut").unwrap();
-        assert!(may_be_damaged(), "what it said cannot be read");
+        assert!(is_marked(), "what it said cannot be read");
         fs::remove_file(volume.damage_path()).unwrap();
         fs::create_dir(volume.damage_path()).unwrap();
-        assert!(may_be_damaged(), "nobody knows");
+        assert!(is_marked(), "nobody knows");
     }
 }

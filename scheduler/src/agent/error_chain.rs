@@ -5,9 +5,9 @@ use std::fmt;
 
 /// Displays an error and its causes: `domains not x: because y`.
 #[derive(Debug)]
-pub struct Chain<'a>(pub &'a (dyn Error + 'static));
+pub struct ErrorChain<'a>(pub &'a (dyn Error + 'static));
 
-impl fmt::Display for Chain<'_> {
+impl fmt::Display for ErrorChain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut previous = self.0.to_string();
         f.write_str(&previous)?;

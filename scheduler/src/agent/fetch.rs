@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures::StreamExt;
 
-use super::Chain;
+use super::ErrorChain;
 use crate::protocol::File;
 use crate::staging::content_store::{self, ContentStore};
 use crate::staging::hash_cache::Hash;
@@ -38,7 +38,7 @@ fn format_attempts(attempts: &[(String, SourceError)]) -> String {
     if attempts.is_empty() {
         return "the lock has no address for it, and there is no store".to_owned();
     }
-    attempts.iter().map(|(address, why)| format!("{address}: {}", Chain(why))).collect::<Vec<_>>().join("; ")
+    attempts.iter().map(|(address, why)| format!("{address}: {}", ErrorChain(why))).collect::<Vec<_>>().join("; ")
 }
 
 /// Downloads files.

@@ -15,7 +15,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
 use super::state::{SidecarState, StopSent};
-use super::{Chain, clock, loaded_content, monitor, online_backup};
+use super::{ErrorChain, clock, loaded_content, monitor, online_backup};
 use crate::protocol::Announce;
 use crate::rcon::responses;
 
@@ -104,13 +104,13 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     }
     let lease = shared.console.lease();
     if let Err(error) = lease.console().await.open().await {
-        warn!("could not open RCON, so SIGTERM stops the server: {}", Chain(&error));
+        warn!("could not open RCON, so SIGTERM stops the server: {}", ErrorChain(&error));
         return leave_to_sigterm(shared, "because RCON did not answer", players);
     }
     if needs_warning(shared)
         && let Err(error) = lease.console().await.tellraw_all(&shared.settings.stop_text, timeouts::warn(left())).await
     {
-        warn!("players were not warned: {}", Chain(&error));
+        warn!("players were not warned: {}", ErrorChain(&error));
     }
     let answer = lease.console().await.save_flush(timeouts::save(left())).await;
     let (saved, why) = match answer {
@@ -120,7 +120,9 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
         Ok(response) => {
             (false, format!("stopped on request, but the server answered `save-all flush` with `{}`", response.trim()))
         }
-        Err(error) => (false, format!("stopped on request, but `save-all flush` was not confirmed: {}", Chain(&error))),
+        Err(error) => {
+            (false, format!("stopped on request, but `save-all flush` was not confirmed: {}", ErrorChain(&error)))
+        }
     };
     if saved {
         shared.record_saved();
@@ -129,7 +131,7 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     // The server itself would disconnect players without a reason, after its plugins have shut down. Players who join from now on are
     // disconnected like that. The player list is not read first: the last sample is seconds old, and both commands are harmless without players.
     if let Err(error) = lease.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
-        warn!("players were not told why they are disconnected: {}", Chain(&error));
+        warn!("players were not told why they are disconnected: {}", ErrorChain(&error));
     }
     record_stop(shared, StopSent { saved, why, players });
     let sent = lease.console().await.stop(timeouts::stop(left())).await;
@@ -140,7 +142,7 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
             "ok"
         }
         Err(error) => {
-            warn!("`stop` was not answered, SIGTERM follows: {}", Chain(&error));
+            warn!("`stop` was not answered, SIGTERM follows: {}", ErrorChain(&error));
             "ok, but `stop` was not answered"
         }
     }

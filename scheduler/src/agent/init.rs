@@ -18,7 +18,7 @@ use super::fetch::{self, Fetcher};
 use super::persistent_failure::PersistentFailure;
 use super::retry::Backoff;
 use super::{
-    Chain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, seed_volume, stage,
+    ErrorChain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, seed_volume, stage,
 };
 use crate::protocol::termination_message::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
@@ -132,7 +132,7 @@ pub async fn run(settings: &config::InitConfig) -> InitResult {
             Ok(Prepared::Refused(refused)) => return refuse(settings, refused.to_string()),
             Err(Error::Backup(error)) => {
                 failed_backups += 1;
-                let why = Chain(&error).to_string();
+                let why = ErrorChain(&error).to_string();
                 if error.is_final() || failed_backups == BACKUP_ATTEMPTS {
                     if let Ok(set) = read_file_set(&settings.files) {
                         pre_update_backup::record_failure(&Volume::new(&settings.data), &set, why.clone());
@@ -143,11 +143,11 @@ pub async fn run(settings: &config::InitConfig) -> InitResult {
             }
             // The kubelet retries it, and the pod's status shows the reason meanwhile.
             Err(Error::NewVolume(seed_volume::Error::NotRestored(error))) => {
-                let why = Chain(&error);
+                let why = ErrorChain(&error);
                 return refuse(settings, format!("{NOT_RESTORED}{why}. {NOT_RESTORED_ADVICE}"));
             }
             Err(error) => {
-                let why = Chain(&error).to_string();
+                let why = ErrorChain(&error).to_string();
                 read_only = if is_read_only_disk(&error) { read_only + 1 } else { 0 };
                 let is_persistent = persistent_failure.count_attempt(&why) || matches!(error, Error::WorldOpen(_));
                 if is_persistent {

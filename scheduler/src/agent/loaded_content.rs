@@ -17,7 +17,7 @@ use history::{ALWAYS_OPEN, LoadedRecord, Now, StartId};
 
 use super::console_session::ConsoleLease;
 use super::state::SidecarState;
-use super::{Chain, server_log};
+use super::{ErrorChain, server_log};
 use crate::protocol::Server;
 use crate::protocol::loaded_content::{AtStart, Loaded, MAX_TRACKED};
 use crate::rcon::responses;
@@ -43,7 +43,7 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 const STOP_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Reads what the start has opened. It repeats the check for content that is not open yet, because plugins open worlds at any time. The first
-/// check uses the lease `act`.
+/// check uses `lease`.
 pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, lease: ConsoleLease) {
     let mut lease = Some(lease);
     let (process_generation, since, observed_stopped) = {
@@ -137,7 +137,7 @@ pub(super) async fn recheck(shared: &Arc<SidecarState>) {
     }
 }
 
-/// The worlds on the volume, without those in the layout since 26.1 for which `asks` is false.
+/// The worlds on the volume, without those in the layout since 26.1 for which `is_queried` is false.
 async fn check_worlds(shared: &Arc<SidecarState>, is_queried: impl Fn(&str) -> bool) -> Now {
     let data = shared.settings.data.clone();
     let found = tokio::task::spawn_blocking(move || {
@@ -152,10 +152,10 @@ async fn check_worlds(shared: &Arc<SidecarState>, is_queried: impl Fn(&str) -> b
         };
         let by_locks = found.values().any(|evidence| matches!(evidence, OpenEvidence::Locks(_)));
         let found: Result<BTreeMap<String, Result<bool, String>>, _> = found.into_iter().map(resolve).collect();
-        let found = found.map_err(|error| Chain(&error).to_string())?;
+        let found = found.map_err(|error| ErrorChain(&error).to_string())?;
         let level_lock = [level.join("session.lock")];
         // Checked last: a lock that was released during the check is released now.
-        if by_locks && !is_any_held(&level_lock).map_err(|error| Chain(&error).to_string())? {
+        if by_locks && !is_any_held(&level_lock).map_err(|error| ErrorChain(&error).to_string())? {
             // A plugin has opened and closed the file in the server's process, which drops the lock, or the volume does not support locks.
             return Err("the server runs without holding the `session.lock` of its own level".to_owned());
         }
@@ -175,7 +175,7 @@ async fn check_worlds(shared: &Arc<SidecarState>, is_queried: impl Fn(&str) -> b
             Err(key) => match lease.console().await.has_dimension(&key, COMMAND_TIMEOUT).await {
                 Ok(answer) => Some(answer?),
                 Err(error) => {
-                    warn!("could not ask the server for `{key}`: {}", Chain(&error));
+                    warn!("could not ask the server for `{key}`: {}", ErrorChain(&error));
                     return None;
                 }
             },
@@ -228,7 +228,7 @@ async fn check_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_save:
             None
         }
         Err(error) => {
-            warn!("could not ask the server for its enabled datapacks: {}", Chain(&error));
+            warn!("could not ask the server for its enabled datapacks: {}", ErrorChain(&error));
             None
         }
     }
@@ -253,7 +253,7 @@ async fn read_start_id(shared: &Arc<SidecarState>) -> StartId {
     let data = shared.settings.data.clone();
     let read = tokio::task::spawn_blocking(move || {
         let mark = server_log::read(&data).unwrap_or_default().map(|log| log.mark);
-        let manifest = volume.manifest().inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default();
+        let manifest = volume.manifest().inspect_err(|error| warn!("{}", ErrorChain(error))).unwrap_or_default();
         StartId { mark, lock: manifest.map(|manifest| manifest.lock), observed_stopped: false }
     });
     read.await.unwrap_or_default()
@@ -270,14 +270,16 @@ async fn change_record<T: Default + Send + 'static>(
 ) -> T {
     let path = shared.volume.loaded_content_path();
     let changed = tokio::task::spawn_blocking(move || {
-        let before: LoadedRecord =
-            read_record(&path).inspect_err(|error| warn!("{}", Chain(error))).unwrap_or_default().unwrap_or_default();
+        let before: LoadedRecord = read_record(&path)
+            .inspect_err(|error| warn!("{}", ErrorChain(error)))
+            .unwrap_or_default()
+            .unwrap_or_default();
         let mut record = before.clone();
         let answer = change(&mut record);
         if record != before
             && let Err(error) = Disk::new(RealFs).write_record(&path, &record)
         {
-            warn!("{}", Chain(&error));
+            warn!("{}", ErrorChain(&error));
         }
         answer
     });

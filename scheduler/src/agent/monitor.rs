@@ -15,7 +15,7 @@ use super::server_log::LoggedSaves;
 use super::server_state::{PingResult, Sample, Transition};
 use super::state::{SidecarState, StopSent};
 use super::{
-    Chain, backup_size, clock, damage_scan, loaded_content, online_backup, pre_update_backup, process_record,
+    ErrorChain, backup_size, clock, damage_scan, loaded_content, online_backup, pre_update_backup, process_record,
     server_log,
 };
 use crate::protocol::{LastStop, PluginReport, UNREQUESTED_STOP};
@@ -92,7 +92,7 @@ async fn record_players(shared: &Arc<SidecarState>, sample: &Sample) {
     let volume = shared.volume.clone();
     match tokio::task::spawn_blocking(move || pre_update_backup::record_players(&volume)).await {
         Ok(Ok(())) => shared.state().play_recorded = true,
-        Ok(Err(error)) => warn!("{}", Chain(&error)),
+        Ok(Err(error)) => warn!("{}", ErrorChain(&error)),
         Err(error) => warn!("{error}"),
     }
 }
@@ -197,9 +197,9 @@ async fn read_start(shared: &Arc<SidecarState>) {
 async fn find_drift(shared: &SidecarState) -> Drift {
     let volume = shared.volume.clone();
     let drift = tokio::task::spawn_blocking(move || match volume.manifest() {
-        Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| Chain(&error).to_string()),
+        Ok(Some(manifest)) => drift(&volume, &manifest).map_err(|error| ErrorChain(&error).to_string()),
         Ok(None) => Ok(Drift::default()),
-        Err(error) => Err(Chain(&error).to_string()),
+        Err(error) => Err(ErrorChain(&error).to_string()),
     });
     let drift = drift.await.unwrap_or_else(|error| Err(error.to_string())).unwrap_or_else(|error| {
         warn!("could not compare the files with the manifest: {error}");
@@ -262,7 +262,7 @@ async fn plugins(shared: &Arc<SidecarState>) -> Result<(Option<u32>, BTreeMap<St
 async fn enabled_plugins(shared: &Arc<SidecarState>) -> Result<BTreeMap<String, bool>, String> {
     let lease = shared.console.lease();
     let answer = lease.console().await.plugins(COMMAND_TIMEOUT).await;
-    let enabled = answer.map_err(|error| Chain(&error).to_string())?;
+    let enabled = answer.map_err(|error| ErrorChain(&error).to_string())?;
     enabled.ok_or_else(|| "the answer to `bukkit:plugins` is not a list of plugins".to_owned())
 }
 

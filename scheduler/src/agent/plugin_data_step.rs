@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::{Chain, clock, pre_update_backup};
+use super::{ErrorChain, clock, pre_update_backup};
 use crate::plugin_data::{Error, finish, prune_saved, restore_data, save_data};
 use crate::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 use crate::protocol::{FileSet, RestoreRequest, Restored};
@@ -14,7 +14,7 @@ use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
 
 /// The work between the stop of one version set and the swap to `set`. `limit` is the maximum size of one folder or file, in bytes. 0 means that
-/// no data is saved. `order` is the path at which a restore request is mounted.
+/// no data is saved. `restore_request` is the path at which a restore request is mounted.
 pub(super) fn before_swap(
     volume: &Volume,
     set: &FileSet,
@@ -46,7 +46,7 @@ fn failed_set(volume: &Volume, set: &FileSet, restore_request: Option<&Path>) ->
         Ok(restore_request) => restore_request.filter(|restore_request| restore_request.to == set.lock),
         // The operator is newer and its request is not understood. Plugin data is not worth a server that does not start.
         Err(error) => {
-            warn!("{}", Chain(&error));
+            warn!("{}", ErrorChain(&error));
             None
         }
     };
@@ -79,7 +79,7 @@ pub(super) fn remove_outdated(volume: &Volume, set: &FileSet) -> Result<(), Erro
             }
         }
         // Leftover copies do not prevent a start.
-        Err(error) => warn!("could not remove data and settings of older version sets: {}", Chain(&error)),
+        Err(error) => warn!("could not remove data and settings of older version sets: {}", ErrorChain(&error)),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use walkdir::WalkDir;
 
 use super::prune::RetentionInput;
-use super::{Chain, clock, config, damage_scan, requested_restore, seed_volume};
+use super::{ErrorChain, clock, config, damage_scan, requested_restore, seed_volume};
 use crate::backup::create::{self, BackupSpec, create_backup};
 use crate::backup::due::due;
 use crate::backup::repository::{self, BackupRepository, StoredBackup, rollback_backup};
@@ -191,7 +191,7 @@ pub(super) fn restore_if_requested(
         match restore(&repository, backup, volume, worlds, target, &mut Disk::new(RealFs), clock::now()) {
             Ok(done) => return Ok(Some(done)),
             Err(error) if can_try_next(&error, is_newest) => {
-                warn!("{}", Chain(&error));
+                warn!("{}", ErrorChain(&error));
                 first_error.get_or_insert(error);
             }
             Err(error) => return Err(error.into()),
@@ -230,7 +230,7 @@ pub(super) fn record_players(volume: &Volume) -> Result<(), fs_ops::Error> {
     Disk::new(RealFs).write_record(&volume.played_path(), &PlayedMarker { at: clock::now() })
 }
 
-/// Whether players may have been online since a backup began at `copied_at`. Evidence is the agent's record and the files that Minecraft writes
+/// Whether players may have been online since a backup that began at `since`. Evidence is the agent's record and the files that Minecraft writes
 /// for each player. Unreadable evidence counts as yes. A backup dated in the future also counts as yes: its clock was ahead, so all later play
 /// seems to be older.
 pub(super) fn may_have_played_since(volume: &Volume, worlds: &Worlds, since: Timestamp) -> bool {
@@ -265,7 +265,7 @@ pub(super) fn remove_marker(volume: &Volume) -> Result<(), fs_ops::Error> {
 pub(super) fn record_failure(volume: &Volume, set: &FileSet, why: String) {
     let record = BackupFailed { at: clock::now(), before: set.lock.clone(), why };
     if let Err(error) = Disk::new(RealFs).write_record(&volume.backup_failed_path(), &record) {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
     }
 }
 
@@ -277,7 +277,7 @@ pub(super) fn report(backups: &Path, volume: &Volume, lock: Option<&str>, worlds
     let listed = match BackupRepository::new(backups).list() {
         Ok(listed) => listed,
         Err(error) => {
-            let problem = Some(Chain(&error).to_string());
+            let problem = Some(ErrorChain(&error).to_string());
             // Without a list of backups, it is unknown whether players were online since.
             let played_since = true;
             // The result of a restore request is stored on the server's own volume.

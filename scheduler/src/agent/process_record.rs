@@ -8,7 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-use super::Chain;
+use super::ErrorChain;
 use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, ServerMonitor};
 use super::state::SidecarState;
@@ -139,7 +139,7 @@ pub fn unended(volume: &Volume) -> Option<Running> {
 
 fn read_or_warn<T>(read: Result<Option<T>, RecordError>) -> Option<T> {
     read.unwrap_or_else(|error| {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
         None
     })
 }
@@ -155,7 +155,7 @@ fn is_end_of(last: &LastStop, running: &Running) -> bool {
 /// Records the current process. Blocks on the disk.
 pub fn write_running(volume: &Volume, running: &Running) {
     if let Err(error) = Disk::new(RealFs).write_record(&volume.running_path(), running) {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
     }
 }
 
@@ -164,14 +164,14 @@ pub fn write_running(volume: &Volume, running: &Running) {
 pub fn write_end(volume: &Volume, end: LastStop) -> LastStop {
     let last: Option<LastStop> = read_or_warn(read_record(&volume.last_stop_path()));
     if let Some(last) = last.filter(|last| end.started_at.is_some() && last.started_at == end.started_at) {
-        info!("somebody else has told of this end");
+        info!("the exit is already recorded");
         return last;
     }
     // For a process that was not observed before its end. Any process before it has ended, too.
     let before = || read_or_warn::<Running>(read_record(&volume.running_path())).map(|running| running.since);
     let end = LastStop { started_at: end.started_at.or_else(before), ..end };
     if let Err(error) = Disk::new(RealFs).write_record(&volume.last_stop_path(), &end) {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
     }
     end
 }
@@ -192,7 +192,7 @@ pub(super) fn record_previous_end(volume: &Volume, worlds: &Worlds) {
 /// mistaken these locks for those of a server. Blocks on the disk.
 pub(super) fn remove_running(volume: &Volume) {
     if let Err(error) = Disk::new(RealFs).remove(&volume.running_path()) {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
     }
 }
 

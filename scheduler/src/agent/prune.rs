@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
-use super::{Chain, clock, config, requested_restore};
+use super::{ErrorChain, clock, config, requested_restore};
 use crate::backup::repository::{self, BackupRepository, StoredBackup, rollback_backup};
 use crate::backup::retention::Retention;
 use crate::protocol::ProtectBackup;
@@ -14,7 +14,7 @@ use crate::staging::{RecordError, Volume};
 
 /// It is unknown which backups are needed.
 #[derive(Debug, thiserror::Error)]
-enum UnknownBackup {
+enum NeededBackupsUnknown {
     /// A record on the volume cannot be read.
     #[error(transparent)]
     Record(#[from] RecordError),
@@ -67,7 +67,7 @@ impl RetentionInput {
             Ok(needed) => needed,
             // A restore is requested, and any backup may be the requested one.
             Err(error) => {
-                warn!("could not prune old backups: {}", Chain(&error));
+                warn!("could not prune old backups: {}", ErrorChain(&error));
                 return;
             }
         };
@@ -75,13 +75,13 @@ impl RetentionInput {
         match repository.prune(retention, &needed, now, disk) {
             Ok(removed) => removed.iter().for_each(|id| info!("removed the backup {id}: `spec.backup.retention`")),
             // An excess backup does no harm. If it leaves too little space for the next one, that is reported then.
-            Err(error) => warn!("could not prune old backups: {}", Chain(&error)),
+            Err(error) => warn!("could not prune old backups: {}", ErrorChain(&error)),
         }
     }
 
     /// The backup that a restore request names, and the rollback backup of the current lock. Its update may not be finished. A backup dated in
     /// the future, by a clock that was fixed since, would pass for a newer rollback backup.
-    fn needed(&self, repository: &BackupRepository, now: Timestamp) -> Result<Vec<String>, UnknownBackup> {
+    fn needed(&self, repository: &BackupRepository, now: Timestamp) -> Result<Vec<String>, NeededBackupsUnknown> {
         let lock = self.volume.manifest()?.map(|manifest| manifest.lock);
         let listed = repository.list()?;
         let good = listed.iter().filter_map(|stored| stored.state.as_ref().ok());

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::pre_update_backup::{RestoreError, can_open};
-use super::{Chain, clock, config};
+use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup};
 use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
@@ -22,7 +22,7 @@ use crate::world::{WorldRefusal, Worlds};
 
 /// Why a request is not executed.
 #[derive(Debug, thiserror::Error)]
-enum NotObeyed {
+enum RequestRefused {
     #[error("the request has expired: write it again")]
     TooLate,
     #[error("there is no backup `{0}`")]
@@ -61,22 +61,22 @@ pub(super) fn restore_if_requested(
         Ok(None) => return Ok(None),
         // It is then unknown whether the request was already executed.
         Err(error) => {
-            warn!("ignored the restore request: {}", Chain(&error));
+            warn!("ignored the restore request: {}", ErrorChain(&error));
             return Ok(None);
         }
     };
     let mut disk = Disk::new(RealFs);
     match execute(&restore_request, &BackupRepository::new(backups), volume, worlds, set, &mut disk) {
         Ok(done) => Ok(Some(done)),
-        Err(NotObeyed::Restore(error)) if fs_ops::exists(&volume.restore_journal_path()) => Err(error.into()),
+        Err(RequestRefused::Restore(error)) if fs_ops::exists(&volume.restore_journal_path()) => Err(error.into()),
         Err(error) => {
-            let why = Chain(&error).to_string();
+            let why = ErrorChain(&error).to_string();
             warn!("no files are changed: {why}");
             let refused = RestoreRejection { request: restore_request.request, at: clock::now(), why };
             let cleared = disk.remove_all(&volume.restoring_dir());
             let noted = disk.write_record(&volume.restore_refused_path(), &refused);
             for error in [cleared, noted].into_iter().filter_map(Result::err) {
-                warn!("{}", Chain(&error));
+                warn!("{}", ErrorChain(&error));
             }
             Ok(None)
         }
@@ -101,7 +101,7 @@ fn pending_request(restore_request: &Path, volume: &Volume) -> Result<Option<Req
     Ok((!is_over).then_some(restore_request))
 }
 
-/// The backup that a pending request names. `orders` is the mount of the rollback request, and a user's request is mounted beside it.
+/// The backup that a pending request names. `mount` is the path of the rollback request, and a user's request is mounted beside it.
 pub(super) fn pending_backup(mount: &Path, volume: &Volume, now: Timestamp) -> Result<Option<String>, RecordError> {
     let restore_request = pending_request(&mount.with_file_name(USER_RESTORE_KEY), volume)?;
     Ok(restore_request
@@ -116,30 +116,33 @@ fn execute(
     worlds: &Worlds,
     set: &FileSet,
     disk: &mut Disk<RealFs>,
-) -> Result<Restored, NotObeyed> {
+) -> Result<Restored, RequestRefused> {
     let now = clock::now();
     if restore_request.not_after <= now {
-        return Err(NotObeyed::TooLate);
+        return Err(RequestRefused::TooLate);
     }
     if !restore_request.overwrite && !worlds.folders.is_empty() {
-        return Err(NotObeyed::WouldOverwrite);
+        return Err(RequestRefused::WouldOverwrite);
     }
     let id = &restore_request.copy;
-    let stored =
-        repository.list()?.into_iter().find(|stored| stored.id == *id).ok_or(NotObeyed::NoSuchBackup(id.clone()))?;
+    let stored = repository
+        .list()?
+        .into_iter()
+        .find(|stored| stored.id == *id)
+        .ok_or(RequestRefused::NoSuchBackup(id.clone()))?;
     // A backup that could not be read last time is tried, because the user named it.
     let backup = stored.state.or_else(|IgnoredBackup { why, unread }| match unread {
         Some(backup) => Ok(*backup),
-        None => Err(NotObeyed::Unusable { id: id.clone(), why }),
+        None => Err(RequestRefused::Unusable { id: id.clone(), why }),
     })?;
     if !backup.contents.has_worlds() || backup.folders.is_empty() {
-        return Err(NotObeyed::NoWorlds(id.clone()));
+        return Err(RequestRefused::NoWorlds(id.clone()));
     }
     if restore_request.everything && !backup.contents.has_server_files() {
-        return Err(NotObeyed::NoServerFiles { id: id.clone() });
+        return Err(RequestRefused::NoServerFiles { id: id.clone() });
     }
     if !can_open(&backup, set) {
-        return Err(NotObeyed::Newer(id.clone()));
+        return Err(RequestRefused::Newer(id.clone()));
     }
     let part = if restore_request.everything { RestorePart::Everything } else { RestorePart::Worlds };
     info!("restoring {part:?} of the backup {id} as requested; the current files are moved away");

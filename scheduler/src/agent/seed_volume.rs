@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::pre_update_backup::can_open;
-use super::{Chain, clock, config};
+use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup, StoredBackup};
 use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
@@ -79,7 +79,7 @@ pub(super) fn fill_if_new(
         match request {
             Ok(Some(request)) => record_result(volume, request),
             Ok(None) => {}
-            Err(error) => warn!("ignored the restore request for a new volume: {}", Chain(&error)),
+            Err(error) => warn!("ignored the restore request for a new volume: {}", ErrorChain(&error)),
         }
         return Ok(None);
     }
@@ -98,7 +98,7 @@ pub(super) fn fill_if_new(
         Err(error) => {
             // The partial files take space that the next attempt needs.
             if let Err(error) = disk.remove_all(&volume.restoring_dir()) {
-                warn!("{}", Chain(&error));
+                warn!("{}", ErrorChain(&error));
             }
             return Err(error.into());
         }
@@ -213,11 +213,11 @@ fn record_result(volume: &Volume, request: SeedRequest) {
                 info!("no backup is restored to this volume, because it has a world");
             }
             if let Err(error) = Disk::new(RealFs).write_record(&volume.new_volume_path(), &result) {
-                warn!("{}", Chain(&error));
+                warn!("{}", ErrorChain(&error));
             }
         }
         Ok(None) => {}
-        Err(error) => warn!("{}", Chain(&error)),
+        Err(error) => warn!("{}", ErrorChain(&error)),
     }
 }
 

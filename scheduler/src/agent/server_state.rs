@@ -216,8 +216,8 @@ impl ServerMonitor {
         }
     }
 
-    /// Records the player list of the server's own console, which overrides the ping: a plugin may hide players from the public list.
-    pub fn set_player_count(&mut self, count: u32) {
+    /// Ends [`Self::empty_since`] if the server's own console lists players: a plugin may hide them from the ping.
+    pub fn observe_console_count(&mut self, count: u32) {
         if count > 0 {
             self.empty_since = None;
         }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::fetch::Fetcher;
 use super::process_record::{self, ProcessRecord};
 use super::state::{SidecarState, StopSent};
-use super::{Chain, api, clock, config, damage_scan, graceful_stop, monitor, online_backup, stage};
+use super::{ErrorChain, api, clock, config, damage_scan, graceful_stop, monitor, online_backup, stage};
 
 /// The sidecar cannot start. Later failures are only logged.
 #[derive(Debug, thiserror::Error)]
@@ -108,7 +108,7 @@ async fn load_records(shared: &Arc<SidecarState>) {
         let pruned = task.store.record_run().and_then(|()| task.store.prune_for_worlds());
         match pruned {
             Ok(dropped) => stage::log_dropped(&dropped),
-            Err(error) => warn!("{}", Chain(&error)),
+            Err(error) => warn!("{}", ErrorChain(&error)),
         }
         let staged = task.store.staged(None).and_then(|staged| task.store.prune().map(|_| staged));
         let backups = task.settings.backups.as_ref();
@@ -119,7 +119,7 @@ async fn load_records(shared: &Arc<SidecarState>) {
     match read.await {
         Ok((last_stop, record, staged, last_online_backup)) => {
             let staged = staged.unwrap_or_else(|error| {
-                warn!("{}", Chain(&error));
+                warn!("{}", ErrorChain(&error));
                 Vec::new()
             });
             let mut state = shared.state();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tracing::{info, warn};
 
-use super::Chain;
+use super::ErrorChain;
 use super::state::SidecarState;
 use crate::protocol::{FileSet, Staging};
 use crate::staging::content_store::{self, ContentStore};
@@ -39,7 +39,7 @@ async fn stage(shared: &Arc<SidecarState>, set: &FileSet, total: u32) -> Result<
     let dropped = run_blocking(shared, set, move |store, set| store.free_space_for(set, &files)).await?;
     log_dropped(&dropped);
     for (fetched, file) in missing.iter().enumerate() {
-        shared.fetcher.fetch(&shared.store, file).await.map_err(|error| Chain(&error).to_string())?;
+        shared.fetcher.fetch(&shared.store, file).await.map_err(|error| ErrorChain(&error).to_string())?;
         update_staging(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
     }
     run_blocking(shared, set, ContentStore::mark_staged).await?;
@@ -73,5 +73,5 @@ async fn run_blocking<T: Send + 'static>(
 ) -> Result<T, String> {
     let (store, set) = (shared.store.clone(), set.clone());
     let done = tokio::task::spawn_blocking(move || work(&store, &set)).await;
-    done.map_err(|error| error.to_string())?.map_err(|error| Chain(&error).to_string())
+    done.map_err(|error| error.to_string())?.map_err(|error| ErrorChain(&error).to_string())
 }

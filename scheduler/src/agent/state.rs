@@ -16,7 +16,7 @@ use super::online_backup::RunningBackup;
 use super::process_record::ProcessRecord;
 use super::server_state::ServerMonitor;
 use super::volume_report::VolumeReport;
-use super::{Chain, clock, config, damage_scan};
+use super::{ErrorChain, clock, config, damage_scan};
 use crate::protocol::backup_size::Sizes;
 use crate::protocol::loaded_content::Loaded;
 use crate::protocol::signature::Guard;
@@ -60,7 +60,7 @@ pub(super) struct MutableState {
     /// The locks on worlds that existed at the last sample.
     pub(super) session_locks: Vec<PathBuf>,
     pub(super) guard: Guard,
-    /// Facts of this start of the server. They are empty until they were read, except for the drift. See [`StartFacts::left`].
+    /// Facts of this start of the server. They are empty until they were read, except for the drift. See [`StartFacts::carry_over`].
     pub(super) start: StartFacts,
     pub(super) staged: Vec<String>,
     pub(super) staging: Option<Staging>,
@@ -187,7 +187,7 @@ impl SidecarState {
     pub(super) fn damage(&self) -> Option<DamageReport> {
         let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
         log.scan(clock::now()).unwrap_or_else(|error| {
-            warn!("{}", Chain(&error));
+            warn!("{}", ErrorChain(&error));
             log.reported()
         })
     }

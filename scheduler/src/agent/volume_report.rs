@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Chain, pre_update_backup};
+use super::{ErrorChain, pre_update_backup};
 use crate::protocol::plugin_data::PluginData;
 use crate::protocol::restore::SeedResult;
 use crate::protocol::{BackupsReport, ReplacedJar, WorldReport};
@@ -35,9 +35,9 @@ impl VolumeReport {
     /// # Errors
     /// As text, when worlds, manifest or plugins cannot be read.
     pub fn read(volume: &Volume, backups: Option<&Path>) -> Result<Self, String> {
-        let worlds = Worlds::read(volume.root()).map_err(|error| Chain(&error).to_string())?;
-        let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
-        let unmanaged = unmanaged(volume, manifest.as_ref()).map_err(|error| Chain(&error).to_string())?;
+        let worlds = Worlds::read(volume.root()).map_err(|error| ErrorChain(&error).to_string())?;
+        let manifest = volume.manifest().map_err(|error| ErrorChain(&error).to_string())?;
+        let unmanaged = unmanaged(volume, manifest.as_ref()).map_err(|error| ErrorChain(&error).to_string())?;
         let lock = manifest.map(|manifest| manifest.lock);
         Ok(Self {
             world: worlds.report(),

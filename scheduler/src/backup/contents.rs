@@ -135,7 +135,7 @@ impl BackupSource<'_> {
         self.worlds.folders.iter().map(|folder| relative(&folder.path)).collect()
     }
 
-    /// Passes each item to `take`, a directory before its content, always in the same order. Returns the items that cannot be backed up.
+    /// Passes each item to `visit`, a directory before its content, always in the same order. Returns the items that cannot be backed up.
     ///
     /// World folders are often links to another disk, so links in them are followed: a copied link would not back up the world. Outside of them a
     /// link is listed and left out, because it can point anywhere. On a running server, an item that disappeared before it was listed is left out

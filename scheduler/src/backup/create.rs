@@ -226,7 +226,7 @@ fn describe_unloaded_worlds(spec: &BackupSpec<'_>) -> String {
     let lies = |folder: &&WorldFolder| folder.role == Role::Unused && folder.level.is_some();
     let unloaded: Vec<_> = spec.worlds.folders.iter().filter(lies).collect();
     match unloaded.first() {
-        Some(first) if spec.contents.has_worlds() && spec.worlds.are_in_use() => format!(
+        Some(first) if spec.contents.has_worlds() && spec.worlds.is_use_known() => format!(
             ". Worlds that the server did not have open are backed up too ({}, the first is `{}`): move unwanted \
             worlds out of its directory",
             unloaded.len(),

@@ -2,7 +2,7 @@
 
 use super::Contents;
 use crate::protocol::FileSet;
-use crate::staging::StagedManifest;
+use crate::staging::AppliedManifest;
 use crate::world::{Worlds, is_irreversible};
 
 /// The updates before which a backup is taken (`spec.backup.beforeUpdate`).
@@ -48,7 +48,7 @@ impl std::fmt::Display for BackupBefore {
 ///
 /// A second start of the same lock needs no backup, because it has already made its changes. A rollback to the previous lock needs none either,
 /// unless that has a newer Minecraft: a rollback must not be delayed. Applying a lock again after a rollback from it is not a rollback.
-pub fn due(before: BackupBefore, last: Option<&StagedManifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
+pub fn due(before: BackupBefore, last: Option<&AppliedManifest>, set: &FileSet, worlds: &Worlds) -> Option<Contents> {
     if last.is_some_and(|last| last.lock == set.lock) {
         return None;
     }
@@ -75,8 +75,8 @@ mod tests {
         FileSet { lock: lock.into(), ..world::tests::set(minecraft, data_version) }
     }
 
-    fn ran(lock: &str, previous: Option<&str>) -> StagedManifest {
-        StagedManifest {
+    fn ran(lock: &str, previous: Option<&str>) -> AppliedManifest {
+        AppliedManifest {
             lock: lock.into(),
             previous: previous.map(str::to_owned),
             went_back: false,
@@ -140,12 +140,12 @@ mod tests {
         };
         let (old, new) = (|| Some(level("1.21.10", 4556)), || Some(level("1.21.11", 4671)));
         let newer = set("b", "1.21.11", Some(4671));
-        let before = |worlds: &Worlds, last: &StagedManifest| due(BackupBefore::OneWay, Some(last), &newer, worlds);
+        let before = |worlds: &Worlds, last: &AppliedManifest| due(BackupBefore::OneWay, Some(last), &newer, worlds);
         assert_eq!(before(&of(old(), new(), old()), &ran("a", None)), Some(Contents::Worlds));
         assert_eq!(before(&of(Some(LevelDat::BeforeVersions), new(), new()), &ran("a", None)), Some(Contents::Worlds));
         assert_eq!(before(&of(new(), new(), old()), &ran("a", None)), Some(Contents::Worlds), "a plugin opens it");
         assert_eq!(before(&of(new(), old(), new()), &ran("a", None)), None, "what only lies there is not in the way");
-        let same = StagedManifest { minecraft: "1.21.11".into(), ..ran("a", None) };
+        let same = AppliedManifest { minecraft: "1.21.11".into(), ..ran("a", None) };
         assert_eq!(
             before(&of(new(), old(), old()), &same),
             None,
@@ -157,7 +157,7 @@ mod tests {
     fn rolled_back_lock_triggers_backup_before_its_next_try() {
         let worlds = opened_by("1.21.10", 4556);
         let tried = set("b", "1.21.10", Some(4556));
-        let rolled_back = StagedManifest { went_back: true, ..ran("a", Some("b")) };
+        let rolled_back = AppliedManifest { went_back: true, ..ran("a", Some("b")) };
         assert_eq!(due(BackupBefore::Always, Some(&rolled_back), &tried, &worlds), Some(Contents::Everything));
     }
 

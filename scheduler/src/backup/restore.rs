@@ -112,9 +112,11 @@ pub struct RestoreTarget<'a> {
 struct RestoreJournal {
     done: Restored,
     /// The paths that are displaced.
-    aside: Vec<PathBuf>,
+    #[serde(rename = "aside")]
+    displaced: Vec<PathBuf>,
     /// The restored paths, moved from the unpacked directory.
-    comes: Vec<PathBuf>,
+    #[serde(rename = "comes")]
+    restored: Vec<PathBuf>,
 }
 
 /// Replaces the existing files, including all `worlds`, with the content of `backup`, and displaces them. The caller holds the locks on the
@@ -163,7 +165,7 @@ pub fn restore<S: FsHook>(
         everything: target.part == RestorePart::Everything,
         after_damage: backup.after_damage,
     };
-    let journal = RestoreJournal { done, aside: displaced.into_iter().collect(), comes: restored };
+    let journal = RestoreJournal { done, displaced: displaced.into_iter().collect(), restored };
     disk.write_record(&volume.restore_journal_path(), &journal)?;
     apply_journal(volume, &journal, disk)
 }
@@ -245,7 +247,7 @@ pub fn finish<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Option<R
 
 fn apply_journal<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mut Disk<S>) -> Result<Restored, Error> {
     use std::os::unix::ffi::OsStrExt;
-    let RestoreJournal { done, aside: displaced, comes: restored } = journal;
+    let RestoreJournal { done, displaced, restored } = journal;
     for folder in displaced.iter().chain(restored) {
         safe_path(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
     }

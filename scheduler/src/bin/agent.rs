@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use scheduler::agent::{Chain, config, init, pre_stop_hook, sidecar};
+use scheduler::agent::{ErrorChain, config, init, pre_stop_hook, sidecar};
 use tokio::signal::unix::{SignalKind, signal};
 use tracing::{error, info};
 
@@ -63,7 +63,7 @@ async fn main() -> ExitCode {
                 ExitCode::SUCCESS
             }
             Err(problem) => {
-                error!("{}", Chain(&problem));
+                error!("{}", ErrorChain(&problem));
                 ExitCode::FAILURE
             }
         },

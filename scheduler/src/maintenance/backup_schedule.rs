@@ -132,7 +132,7 @@ impl BackupTimes {
     }
 }
 
-/// The backup to request from the agent now, if the server is up and no other work is running there. `asked` is a request that is not yet
+/// The backup to request from the agent now, if the server is up and no other work is running there. `request` is one that is not yet
 /// recorded as served.
 pub fn next_backup(
     schedule: Option<&BackupTimes>,

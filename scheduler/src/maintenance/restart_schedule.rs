@@ -48,7 +48,7 @@ impl Restarts {
         Self { least_uptime: Some(least), ..self }
     }
 
-    /// The first instant after `after` that `counts` and that a server started at `started` has not served. `None`: no such instant among the
+    /// The first instant after `after` that `is_counted` accepts and that a server started at `started` has not served. `None`: no such instant among the
     /// next few hundred.
     fn first_unserved(
         &self,

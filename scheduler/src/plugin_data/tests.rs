@@ -102,8 +102,8 @@ impl Server {
         server
     }
 
-    fn path(&self, pairs: &str) -> PathBuf {
-        self.volume.root().join(pairs)
+    fn path(&self, path: &str) -> PathBuf {
+        self.volume.root().join(path)
     }
 
     fn put(&self, files: &[(&str, &str)]) {
@@ -118,7 +118,7 @@ impl Server {
         let managed = |file: &crate::protocol::File| {
             (file.path.clone(), crate::staging::Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
         };
-        let manifest = StagedManifest {
+        let manifest = AppliedManifest {
             lock: set.lock.clone(),
             previous: self.volume.manifest().unwrap().map(|before| before.lock),
             went_back: false,
@@ -182,7 +182,7 @@ fn files(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(path, content)| ((*path).to_owned(), (*content).to_owned())).collect()
 }
 
-/// The part of `files` that belongs to these pieces, with paths as in a directory of saved data.
+/// The part of `pairs` that belongs to these pieces, with paths as in a directory of saved data.
 fn files_of_pieces(pairs: &[(&str, &str)], pieces: &[DataPiece]) -> BTreeMap<String, String> {
     let saved_as = |path: &str| {
         let is_in = |piece: &&DataPiece| Path::new(path).starts_with(piece.path());

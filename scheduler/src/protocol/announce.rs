@@ -43,9 +43,9 @@ impl Announce {
     /// The same for an agent that supports only English.
     #[must_use]
     pub fn into_english(self) -> Self {
-        let Self { act: disruption, ends, text, short, show, only_empty, in_languages: _ } = self;
+        let Self { act, ends, text, short, show, only_empty, in_languages: _ } = self;
         let (text, short) = (placeholder::into_english(&text), short.as_deref().map(placeholder::into_english));
-        Self { act: disruption, ends, text, short, show, only_empty, in_languages: false }
+        Self { act, ends, text, short, show, only_empty, in_languages: false }
     }
 }
 

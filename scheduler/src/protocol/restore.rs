@@ -18,7 +18,7 @@ pub const NEW_VOLUME_REQUEST: &str = "new-volume";
 /// In place of a backup's name: the newest backup with worlds.
 pub const LATEST: &str = "latest";
 
-/// In place of the version set that executes an [`RequestedRestore`]: none does yet. Until then the backup is only kept.
+/// In place of the version set that executes a [`RequestedRestore`]: none does yet. Until then the backup is only kept.
 pub const NO_SET: &str = "";
 
 /// How many backups are listed: the maximum of `spec.backup.retention`.

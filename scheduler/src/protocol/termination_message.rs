@@ -55,7 +55,7 @@ fn one_line(text: &str) -> String {
 impl WorldRefused {
     /// Whether a newer Minecraft has opened the worlds. It is recognized by the text that older agents write too, which do not report the format.
     pub fn is_too_new(&self) -> bool {
-        self.why.contains("has opened it, and a world cannot be downgraded")
+        self.why.contains("has opened it, and a world cannot ")
     }
 
     /// Parses a termination message. `None`: it is about another failure.

@@ -101,7 +101,7 @@ mod tests {
     fn pass_through(pieces: &[&[u8]]) -> io::Result<Vec<u8>> {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {
-            let mut mock = Vec::new();
+            let mut received = Vec::new();
             let (near, mut far) = tokio::io::duplex(64);
             let mut guard = PacketGuard::new(near);
             let write = async move {
@@ -113,13 +113,13 @@ mod tests {
             };
             let (read, ()) = tokio::join!(
                 async {
-                    let result = guard.read_to_end(&mut mock).await;
+                    let result = guard.read_to_end(&mut received).await;
                     drop(guard);
                     result
                 },
                 write
             );
-            read.map(|_| mock)
+            read.map(|_| received)
         })
     }
 

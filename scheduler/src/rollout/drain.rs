@@ -11,7 +11,7 @@ use jiff::Timestamp;
 use super::stop_preconditions::{StopPreconditions, check_stop};
 use super::{DECISION_VALID_FOR, Step, WaitingOn};
 use crate::maintenance::saturating_add;
-use crate::observation::{Disruption, EvictionState, Goal, NodeState, Observation, PodPhase};
+use crate::observation::{Disruption, EvictionPolicy, Goal, NodeState, Observation, PodPhase};
 
 /// `step`, or the step that the drain of the server's node requires instead.
 pub(super) fn apply_drain(goal: &Goal, observation: &Observation, step: Step, now: Timestamp) -> Step {
@@ -76,10 +76,10 @@ fn next_drain_step(goal: &Goal, observation: &Observation, now: Timestamp) -> Op
     let begun = observation.draining_since();
     let since = match (goal.eviction, observation.node) {
         (_, NodeState::Unknown) => return None,
-        (EvictionState::Always | EvictionState::Never, _) | (_, NodeState::NotDraining) => {
+        (EvictionPolicy::Always | EvictionPolicy::Never, _) | (_, NodeState::NotDraining) => {
             return begun.map(|_| Step::EndDrain);
         }
-        (EvictionState::Announced, NodeState::Draining) => match begun {
+        (EvictionPolicy::Announced, NodeState::Draining) => match begun {
             Some(since) => since,
             None => return Some(Step::BeginDrain { pod: pod.uid, since: now }),
         },

@@ -4,7 +4,7 @@
 
 use super::*;
 use crate::observation::{
-    AgentMemory, Announced, DataVersion, EvictionState, NodeState, PlayerPolicy, PodUid, RecordedFacts, SavedWorld,
+    AgentMemory, Announced, DataVersion, EvictionPolicy, NodeState, PlayerPolicy, PodUid, RecordedFacts, SavedWorld,
     WorldState,
 };
 
@@ -30,7 +30,7 @@ const GOAL: Goal = Goal {
     empty_notice: SignedDuration::from_secs(10),
     stop_timeout: SignedDuration::from_mins(3),
     restart: None,
-    eviction: EvictionState::Always,
+    eviction: EvictionPolicy::Always,
 };
 /// When Sunday's window opens, in minutes.
 const SUNDAY: i64 = 100_000;

@@ -12,7 +12,7 @@ use tempfile::NamedTempFile;
 
 use super::fs_ops::{self, Disk, RealFs};
 use super::hash_cache::{Hash, HashCache, Hasher};
-use super::{RecordError, Volume, WantedSet, jar_descriptor, read_record, validate};
+use super::{RecordError, Volume, WantedFile, jar_descriptor, read_record, validate};
 use crate::protocol::{File, FileSet};
 
 mod previous_sets;
@@ -110,10 +110,10 @@ impl ContentStore {
     }
 
     /// The files of `set` that are not complete in the store. A file that is already in place is linked into the store and not returned. A stored
-    /// file whose content has changed is removed. Files that are `known` are not read again.
+    /// file whose content has changed is removed. Files in `hashes` are not read again.
     pub fn missing(&self, set: &FileSet, hashes: &mut HashCache) -> Result<Vec<File>, Error> {
         let mut missing = Vec::new();
-        for WantedSet { file, path, hash } in validate(&self.volume, set)? {
+        for WantedFile { file, path, hash } in validate(&self.volume, set)? {
             if self.verify(&hash, hashes)? {
                 continue;
             }
@@ -171,7 +171,7 @@ impl ContentStore {
     }
 
     /// The locks whose files are all stored, each hashed now. A record with missing files is removed. Of version sets that ran long ago, only the
-    /// `asked` one is checked: they have hundreds of megabytes, and a server starts meanwhile.
+    /// `requested` one is checked: they have hundreds of megabytes, and a server starts meanwhile.
     pub fn staged(&self, requested: Option<&str>) -> Result<Vec<String>, Error> {
         let earlier = self.earlier_sets()?;
         let (mut whole, mut hashes) = (Vec::new(), HashCache::default());

@@ -1,7 +1,7 @@
 //! Edge (reads). Checks whether the server's directory still matches the manifest, at each start of the server's process.
 
 use super::swap::{Error, jars, relative};
-use super::{StagedManifest, Volume, jar_descriptor};
+use super::{AppliedManifest, Volume, jar_descriptor};
 use crate::staging::hash_cache::Hash;
 
 /// How the directory differs, each by path, in order.
@@ -14,7 +14,7 @@ pub struct Drift {
 }
 
 /// Hashes every file of the manifest and reads the name in every other JAR.
-pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error> {
+pub fn drift(volume: &Volume, manifest: &AppliedManifest) -> Result<Drift, Error> {
     let mut drift = Drift { changed: Vec::new(), unmanaged: unmanaged(volume, Some(manifest))? };
     for (path, managed) in &manifest.files {
         let file = volume.resolve_path(path)?;
@@ -40,7 +40,7 @@ pub fn drift(volume: &Volume, manifest: &StagedManifest) -> Result<Drift, Error>
 }
 
 /// The unmanaged JARs in `plugins/`, by file name. Opens none of them.
-pub fn unmanaged(volume: &Volume, manifest: Option<&StagedManifest>) -> Result<Vec<String>, Error> {
+pub fn unmanaged(volume: &Volume, manifest: Option<&AppliedManifest>) -> Result<Vec<String>, Error> {
     let plugins = volume.plugins();
     let is_managed = |path: &str| manifest.is_some_and(|manifest| manifest.files.contains_key(path));
     let foreign = jars(volume)?

@@ -14,7 +14,7 @@ pub(crate) mod faulty;
 
 /// Called before each single operation. An error stops the work at that point, as a crash would.
 pub trait FsHook {
-    /// The operation `what` is about to be done to `path`.
+    /// The `operation` is about to be done to `path`.
     fn before_operation(&mut self, operation: &'static str, path: &Path) -> io::Result<()>;
 
     /// The bytes that a user other than root may still write on the file system of `path`.
@@ -65,7 +65,7 @@ impl<S: FsHook> Disk<S> {
         Self { hook: steps, links: false }
     }
 
-    /// Calls the hook, and then does `act`.
+    /// Calls the hook, and then calls `run`.
     pub(crate) fn step<T>(
         &mut self,
         operation: &'static str,

@@ -11,7 +11,7 @@ use super::fs_ops::{self, Disk, FsHook, temporary_path};
 use super::hash_cache::{Hash, HashCache};
 use super::update_folder::update_folder;
 use super::{
-    Journal, Managed, RecordError, StagedManifest, Volume, WantedSet, all_files, displaced_jars, jar_descriptor,
+    AppliedManifest, Journal, Managed, RecordError, Volume, WantedFile, all_files, displaced_jars, jar_descriptor,
     validate,
 };
 use crate::protocol::{FileHash, FileSet};
@@ -55,7 +55,7 @@ pub struct SwapReport {
     pub displaced: Vec<(String, String)>,
 }
 
-/// Makes the directory of `volume` equal to `set`, whose files are all in the store. Files that are `known` are not read again.
+/// Makes the directory of `volume` equal to `set`, whose files are all in the store. Files in `hashes` are not read again.
 pub fn swap<S: FsHook>(
     volume: &Volume,
     set: &FileSet,
@@ -99,7 +99,7 @@ pub fn swap<S: FsHook>(
 
 /// Every content that Nightshift has placed, may have placed before a crash, or is about to place.
 fn owned_contents(
-    manifest: Option<&StagedManifest>,
+    manifest: Option<&AppliedManifest>,
     journal: Option<&Journal>,
     set: &FileSet,
 ) -> BTreeMap<String, Vec<FileHash>> {
@@ -114,7 +114,7 @@ fn owned_contents(
     owned
 }
 
-fn new_manifest(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifest {
+fn new_manifest(set: &FileSet, before: Option<&AppliedManifest>) -> AppliedManifest {
     let (previous, went_back) = match before {
         None => (None, false),
         Some(before) if before.lock == set.lock => (before.previous.clone(), before.went_back),
@@ -123,7 +123,7 @@ fn new_manifest(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifes
     let managed = |file: &crate::protocol::File| {
         (file.path.clone(), Managed { hash: file.hash.clone(), plugin: file.plugin.clone() })
     };
-    StagedManifest {
+    AppliedManifest {
         lock: set.lock.clone(),
         previous,
         went_back,
@@ -133,7 +133,7 @@ fn new_manifest(set: &FileSet, before: Option<&StagedManifest>) -> StagedManifes
     }
 }
 
-fn is_equal(wanted: &[WantedSet], hashes: &mut HashCache) -> Result<bool, Error> {
+fn is_equal(wanted: &[WantedFile], hashes: &mut HashCache) -> Result<bool, Error> {
     for want in wanted {
         if !matches_file(hashes, &want.hash, &want.path)? {
             return Ok(false);
@@ -146,10 +146,10 @@ fn is_equal(wanted: &[WantedSet], hashes: &mut HashCache) -> Result<bool, Error>
 /// and reports which one only afterwards.
 fn conflicting_jars<'a>(
     volume: &Volume,
-    wanted: &'a [WantedSet],
+    wanted: &'a [WantedFile],
     owned: &BTreeMap<String, Vec<FileHash>>,
     hashes: &mut HashCache,
-) -> Result<Vec<(PathBuf, &'a WantedSet)>, Error> {
+) -> Result<Vec<(PathBuf, &'a WantedFile)>, Error> {
     let mut rivals = Vec::new();
     for path in jars(volume)? {
         let relative = relative(volume, &path);
@@ -158,7 +158,7 @@ fn conflicting_jars<'a>(
         }
         // A server loads no JAR that cannot be read.
         let Ok(Some(name)) = jar_descriptor::plugin_name(&path) else { continue };
-        let conflicting = |want: &&WantedSet| {
+        let conflicting = |want: &&WantedFile| {
             want.file.plugin.as_deref().is_some_and(|plugin| jar_descriptor::is_same_plugin(plugin, &name))
         };
         if let Some(want) = wanted.iter().find(conflicting) {
@@ -196,7 +196,7 @@ impl<S: FsHook> Work<'_, S> {
     /// Handles conflicting JARs: one with the same content is moved to its place and becomes managed, any other one is displaced.
     fn resolve_conflicts(
         &mut self,
-        wanted: &[WantedSet],
+        wanted: &[WantedFile],
         owned: &BTreeMap<String, Vec<FileHash>>,
     ) -> Result<(), Error> {
         for (path, want) in conflicting_jars(self.volume, wanted, owned, self.hashes)? {
@@ -213,7 +213,7 @@ impl<S: FsHook> Work<'_, S> {
     }
 
     /// Only content that Nightshift placed is removed. If a user has changed a managed file, it stays, and is unmanaged from now on.
-    fn remove_unwanted(&mut self, wanted: &[WantedSet], owned: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
+    fn remove_unwanted(&mut self, wanted: &[WantedFile], owned: &BTreeMap<String, Vec<FileHash>>) -> Result<(), Error> {
         for (path, hashes) in owned {
             if wanted.iter().any(|want| want.file.path == *path) {
                 continue;
@@ -231,8 +231,8 @@ impl<S: FsHook> Work<'_, S> {
 
     fn place_wanted(
         &mut self,
-        wanted: &[WantedSet],
-        manifest: Option<&StagedManifest>,
+        wanted: &[WantedFile],
+        manifest: Option<&AppliedManifest>,
         owned: &BTreeMap<String, Vec<FileHash>>,
     ) -> Result<(), Error> {
         for want in wanted {

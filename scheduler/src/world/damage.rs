@@ -173,7 +173,7 @@ struct Growth {
 /// Reads whole lines from a position on, or from the beginning if that position is in another log. `None`: the log does not exist, or has no
 /// complete line yet.
 fn read_from(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>> {
-    let Some(LogScan { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
+    let Some(OpenedLog { mut file, beginning, length, written_at }) = open(root)? else { return Ok(None) };
     // A shorter log was truncated.
     let from = from.filter(|from| from.mark == beginning.mark && from.offset <= length);
     let offset = from.cloned().unwrap_or(beginning);
@@ -202,7 +202,7 @@ fn read_from(root: &Path, from: Option<&LogOffset>) -> io::Result<Option<Growth>
 }
 
 /// An opened log.
-struct LogScan {
+struct OpenedLog {
     file: File,
     beginning: LogOffset,
     length: u64,
@@ -210,7 +210,7 @@ struct LogScan {
 }
 
 /// `None`: it does not exist, or its first line is still being written.
-fn open(root: &Path) -> io::Result<Option<LogScan>> {
+fn open(root: &Path) -> io::Result<Option<OpenedLog>> {
     let path = root.join("logs/latest.log");
     // Checked before opening, because opening a pipe blocks until a writer appears.
     match fs::metadata(&path) {
@@ -232,7 +232,7 @@ fn open(root: &Path) -> io::Result<Option<LogScan>> {
     let beginning = LogOffset { mark: format!("{} {first}", metadata.ino()), offset: 0 };
     let written_at: Option<Timestamp> = metadata.modified().ok().and_then(|modified| modified.try_into().ok());
     let written_at = written_at.unwrap_or(Timestamp::MAX);
-    Ok(Some(LogScan { file, beginning, length: metadata.len(), written_at }))
+    Ok(Some(OpenedLog { file, beginning, length: metadata.len(), written_at }))
 }
 
 #[cfg(test)]

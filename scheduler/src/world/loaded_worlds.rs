@@ -43,7 +43,7 @@ struct OpenedRecord {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WorldRecord {
-    /// The worlds that the last start has opened, by the names of [`worlds`].
+    /// The worlds that the last start has opened, by the names of [`open_evidence`].
     opened: BTreeSet<String>,
 }
 

@@ -58,13 +58,13 @@ async fn stop_without_rcon_is_no_crash_and_read_from_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn new_agent_observes_server_before_reporting_or_stopping_it() {
-    for hook_first in [true, false] {
+    for report_first in [true, false] {
         let mut pod = Pod::without_agent(tempfile::tempdir().unwrap());
         pod.write_log();
         let paper = Paper::start(pod.game, pod.rcon, 3).await;
         paper.state.lock().unwrap().ping_delay = Duration::from_millis(500);
         pod.start(pod.settings()).await;
-        if hook_first {
+        if report_first {
             let report = pod.report().await;
             assert!(matches!(report.server, Server::Up { .. }), "{report:?}");
             assert_eq!(report.players, PlayerCount::Some { count: 3 });

@@ -12,7 +12,7 @@ use tokio::task::JoinHandle;
 pub(crate) const PASSWORD: &str = "right";
 
 #[derive(Default)]
-pub(crate) struct ReceivedCommands {
+pub(crate) struct FakeServerState {
     pub(crate) players: u32,
     pub(crate) connections: usize,
     pub(crate) commands: Vec<String>,
@@ -25,14 +25,14 @@ pub(crate) struct ReceivedCommands {
 }
 
 pub(crate) struct Paper {
-    pub(crate) state: Arc<Mutex<ReceivedCommands>>,
+    pub(crate) state: Arc<Mutex<FakeServerState>>,
     game: JoinHandle<()>,
     rcon: JoinHandle<()>,
 }
 
 impl Paper {
     pub(crate) async fn start(game: SocketAddr, rcon: SocketAddr, players: u32) -> Self {
-        let state = Arc::new(Mutex::new(ReceivedCommands { players, ..ReceivedCommands::default() }));
+        let state = Arc::new(Mutex::new(FakeServerState { players, ..FakeServerState::default() }));
         let (game, rcon) = (TcpListener::bind(game).await.unwrap(), TcpListener::bind(rcon).await.unwrap());
         let shared = Arc::clone(&state);
         let game = tokio::spawn(async move {
@@ -86,7 +86,7 @@ async fn status(mut stream: TcpStream, players: u32) {
 }
 
 /// Serves one connection. Returns true after `stop`.
-async fn console(mut stream: TcpStream, state: &Mutex<ReceivedCommands>) -> bool {
+async fn console(mut stream: TcpStream, state: &Mutex<FakeServerState>) -> bool {
     let mut bytes = vec![0; 4096];
     loop {
         let count = stream.read(&mut bytes).await.unwrap_or(0);

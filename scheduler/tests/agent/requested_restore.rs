@@ -157,11 +157,11 @@ async fn impossible_restore_request_is_recorded_and_server_still_starts() {
     let server = Server::new().await;
     let repository = BackupRepository::new(server.backups_dir.path().join("lobby"));
     let request_named = |request: &str| RequestedRestore { request: request.into(), ..server.restore_request() };
-    let refused_for = |request_named: RequestedRestore| {
-        server.write_request(&request_named);
+    let refused_for = |restore_request: RequestedRestore| {
+        server.write_request(&restore_request);
         server.assert_starts();
         let refused = server.refused();
-        assert_eq!(refused.request, request_named.request);
+        assert_eq!(refused.request, restore_request.request);
         refused.why
     };
     let why = refused_for(RequestedRestore { not_after: clock::now(), ..request_named("late") });

@@ -12,7 +12,7 @@ pub(crate) struct OfflineBackup {
 
 /// The request to restore the worlds when `to` starts after `failed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Order {
+pub(crate) struct RollbackRequest {
     pub(crate) to: Rev,
     pub(crate) failed: Rev,
     /// Players were online when it was written, or that was unknown. The worlds are then restored only if nobody was online since the backup.

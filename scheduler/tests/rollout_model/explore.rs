@@ -97,8 +97,8 @@ pub(crate) fn explore(s: &Scenario) -> Found {
         for invariant in &moves.broken {
             first_broken.entry(invariant).or_insert(i);
         }
-        for invariant in &moves.events {
-            *events.entry(*invariant).or_insert(0) += 1;
+        for event in &moves.events {
+            *events.entry(*event).or_insert(0) += 1;
         }
         let decision = if let Step::Wait(why) = step { why.name() } else { step.name() };
         *decisions.entry(decision).or_insert(0) += 1;

@@ -3,7 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::{Gate, Windows};
 use scheduler::observation::{
-    AgentMemory, Announced, DataVersion, Disruption, EvictionState, Goal, ImagesOnNode, NodeState, Observation,
+    AgentMemory, Announced, DataVersion, Disruption, EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation,
     ObservedDrain, Partition, PlayerPolicy, Players, PodPhase, PodUid, PodView, RecordedFacts, RestartDue,
     RestartStarted, Revision, SavedWorld, StableSet, StatefulSetView, Verification, WorldState,
 };
@@ -73,7 +73,7 @@ impl State {
             empty_notice: EMPTY_NOTICE,
             stop_timeout: SignedDuration::from_mins(5),
             restart: self.restart(s),
-            eviction: if s.drains { EvictionState::Announced } else { EvictionState::Always },
+            eviction: if s.drains { EvictionPolicy::Announced } else { EvictionPolicy::Always },
         }
     }
 

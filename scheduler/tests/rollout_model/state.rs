@@ -6,7 +6,7 @@
 use scheduler::observation::{ImagesOnNode, Revision};
 
 use crate::action::{Again, F, For, Held};
-use crate::backups::{OfflineBackup, Order, RestoreChoice};
+use crate::backups::{OfflineBackup, RestoreChoice, RollbackRequest};
 
 /// The revisions of the model. `M` is a template that a user wrote directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -244,7 +244,7 @@ pub(crate) struct State {
     pub(crate) last: Option<Rev>,
     /// The newest offline backup of the worlds.
     pub(crate) backup: Option<OfflineBackup>,
-    pub(crate) restore_request: Option<Order>,
+    pub(crate) restore_request: Option<RollbackRequest>,
     /// A user's request is mounted, for this revision.
     pub(crate) user_restore_for: Option<Rev>,
     /// The volume's record shows that it was executed.

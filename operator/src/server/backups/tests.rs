@@ -170,7 +170,7 @@ fn world_counts_as_opened_without_report_or_backup() {
 fn refused_world_format_comes_from_init_container() {
     let floor = |message: &str| world_state(&refused(message)).floor;
     let older = "REFUSED: Minecraft 1.21.10 must not open this world: Minecraft 1.21.11 has opened it, and a world \
-    cannot be downgraded. Choose 1.21.11";
+    cannot go back. Choose 1.21.11";
     assert_eq!(floor(&format!("{older}\nFormat of the worlds (DataVersion): 4671")), DataVersion(4671));
     // The agent of an older pod does not report the format.
     assert_eq!(floor(older), DataVersion(4557));
@@ -193,7 +193,7 @@ fn restore_is_not_needed_for_revision_with_same_lock() {
     assert!(world_state(&same).restore_requested);
 }
 
-/// As [`seen`], for a set that saves plugin data. The running agent reports this plugin data.
+/// As [`observed`], for a set that saves plugin data. The running agent reports this plugin data.
 fn observed_with_data(plugin_data: &Value) -> Observed {
     let mut observed = observed(true, &json!(null));
     let template = json!({"spec": {"containers": [], "initContainers": [

@@ -28,7 +28,7 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    /// The user's text, whose first line is the short text, or `ours`.
+    /// The user's text, whose first line is the short text, or the default texts.
     pub(super) fn new(written: Option<&String>, default_text: &str, default_short: &str) -> Self {
         let first = written.and_then(|text| text.lines().map(str::trim).find(|line| !line.is_empty()));
         Self {

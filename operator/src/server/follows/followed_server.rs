@@ -43,7 +43,7 @@ pub(crate) fn requeue_followers(ctx: &Context, namespace: &str, server: &str) {
     }
 }
 
-fn servers_in_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = Arc<PaperMCServer>> {
+pub(crate) fn servers_in_namespace(ctx: &Context, namespace: &str) -> impl Iterator<Item = Arc<PaperMCServer>> {
     let is_in_namespace = move |server: &Arc<PaperMCServer>| {
         server.namespace().as_deref() == Some(namespace) && server.metadata.deletion_timestamp.is_none()
     };

@@ -129,7 +129,7 @@ impl Pull {
         match self.state {
             PullState::New | PullState::Requested { .. } => false,
             PullState::Pulled { at } => !near || (at..at + counts).contains(&now),
-            PullState::Backoff { retry_at: again } => now < again,
+            PullState::Backoff { retry_at } => now < retry_at,
         }
     }
 
@@ -143,7 +143,7 @@ impl Pull {
         match self.state {
             PullState::New | PullState::Pulled { .. } => None,
             PullState::Requested { until } => Some(until),
-            PullState::Backoff { retry_at: again } => Some(again),
+            PullState::Backoff { retry_at } => Some(retry_at),
         }
     }
 
@@ -164,15 +164,15 @@ impl Pull {
             }
             PullPod::OtherRequest => (self, PullAction::Delete),
             // Independent of who deleted it: its node does not answer, or a finalizer keeps it.
-            PullPod::Terminating { gone_by: by } if by <= now => (
+            PullPod::Terminating { gone_by } if gone_by <= now => (
                 self.unreachable("the pod of an earlier pull is being deleted, but still exists", now),
                 PullAction::Delete,
             ),
             PullPod::Terminating { gone_by: _ } if made => {
                 (self.unreachable("the pod that pulls the images was deleted too early", now), PullAction::Nothing)
             }
-            PullPod::Terminating { gone_by: by } => {
-                (Self { state: PullState::Backoff { retry_at: by }, ..self }, PullAction::Nothing)
+            PullPod::Terminating { gone_by } => {
+                (Self { state: PullState::Backoff { retry_at: gone_by }, ..self }, PullAction::Nothing)
             }
             PullPod::Owned { status: PullStatus::Pulled, since: _ } => {
                 let state = PullState::Pulled { at: now };

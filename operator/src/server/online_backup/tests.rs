@@ -4,7 +4,7 @@ use crds::paper_mc_server::PolicyKind;
 use jiff::SignedDuration;
 use scheduler::backup::Trigger;
 use scheduler::observation::{
-    AgentMemory, Announced, DataVersion, Disruption, EvictionState, NodeState, Partition, PlayerPolicy, Players,
+    AgentMemory, Announced, DataVersion, Disruption, EvictionPolicy, NodeState, Partition, PlayerPolicy, Players,
     PodUid, RecordedFacts, Revision, StableSet, StatefulSetView, Verification, WorldState,
 };
 use scheduler::rollout::next_step;
@@ -237,7 +237,7 @@ pub(crate) fn at_rest() -> (Goal, Observation, AgentReport) {
         empty_notice: SignedDuration::from_secs(10),
         stop_timeout: SignedDuration::from_mins(5),
         restart: None,
-        eviction: EvictionState::Always,
+        eviction: EvictionPolicy::Always,
     };
     let observation = Observation {
         stateful_set: Some(StatefulSetView {

@@ -25,7 +25,7 @@ pub(crate) fn pull_name(server: &str) -> String {
     format!("{server}-images")
 }
 
-/// The pod that makes `question.node` pull the requested images, as the pods of `goal` would.
+/// The pod that makes `request.node` pull the requested images, as the pods of `goal` would.
 pub(crate) fn build_pull(server: &CheckedServer, goal: &PodTemplateSpec, request: &PullRequest, agent: &str) -> Pod {
     let mut metadata = child_meta(server, pull_name(&server.name));
     // It differs from the name label of a server, by which Service, StatefulSet and budget select.

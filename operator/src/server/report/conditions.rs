@@ -361,12 +361,12 @@ fn waiting_condition(
         }
         WaitingOn::ScaledToZero => (false, "ScaledToZero", scaled_to_zero_message(report).to_owned()),
         WaitingOn::NodeLost => (false, "NodeLost", node_lost(report)),
-        WaitingOn::SaveRefused { retry_at: again } => (
+        WaitingOn::SaveRefused { retry_at } => (
             false,
             "SaveRefused",
             format!(
                 "The server did not confirm its save. Possible causes: full disk, permissions, unreachable RCON. The \
-                save is retried at {again}."
+                save is retried at {retry_at}."
             ),
         ),
         WaitingOn::Blocked { failed } => (

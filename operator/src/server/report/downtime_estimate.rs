@@ -91,11 +91,11 @@ impl DowntimeEstimate {
         }
     }
 
-    /// For example `about 25 s, plus about 3 min 10 s for the copy of the worlds (41.0 GB)`. `None` if no estimate is possible.
+    /// For example `about 25 s, plus about 3 min 10 s for the backup of the worlds (41.0 GB)`. `None` if no estimate is possible.
     pub(super) fn message(self) -> Option<String> {
-        let Self { down, backup, is_irreversible: is_leap } = self;
+        let Self { down, backup, is_irreversible } = self;
         let down = down.map(|down| format!("about {}", format_duration(down)));
-        if is_leap {
+        if is_irreversible {
             let down = down.unwrap_or_else(|| "the restart".to_owned());
             return Some(format!("{down}. {NO_BACKUP}"));
         }

@@ -2,7 +2,7 @@
 
 use crds::PaperMCServerStatus;
 use scheduler::announcement;
-use scheduler::observation::{Disruption, EvictionState};
+use scheduler::observation::{Disruption, EvictionPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::PassReport;
@@ -22,11 +22,11 @@ pub(super) fn reason_and_message(server: &CheckedServer, report: &PassReport<'_>
     let drain = &report.plan.drain;
     let (node, mark) = drain.marked()?;
     let (reason, message) = match drain.eviction {
-        EvictionState::Always => return None,
-        EvictionState::Never => {
+        EvictionPolicy::Always => return None,
+        EvictionPolicy::Never => {
             (NEVER, format!("`spec.eviction` is `Never`, so evictions are refused. {}", move_command(server)))
         }
-        EvictionState::Announced => {
+        EvictionPolicy::Announced => {
             let observation = &report.plan.observation;
             let is_announced = observation
                 .draining_since()
@@ -63,9 +63,9 @@ fn eviction_progress(server: &CheckedServer, step: Step, is_announced: bool) -> 
             "AgentUnreachable",
             format!("The agent is unreachable. Evictions are refused until {until} at the latest."),
         ),
-        Step::Wait(WaitingOn::SaveRefused { retry_at: again }) => {
+        Step::Wait(WaitingOn::SaveRefused { retry_at }) => {
             let message = format!(
-                "The server did not confirm its save, so evictions are refused. The save is retried at {again}. {}",
+                "The server did not confirm its save, so evictions are refused. The save is retried at {retry_at}. {}",
                 move_command(server)
             );
             ("SaveRefused", message)

@@ -254,8 +254,8 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         StepOutcome::Saved { confirmed: false, took_ms: _, problem } => {
             warning("SaveRefused", problem.clone().unwrap_or_else(|| "The server did not confirm its save.".to_owned()))
         }
-        StepOutcome::Committed { agent_unreachable: unasked } => {
-            let agent_note = if *unasked { "The agent was unreachable. " } else { "" };
+        StepOutcome::Committed { agent_unreachable } => {
+            let agent_note = if *agent_unreachable { "The agent was unreachable. " } else { "" };
             let why_now = report.plan.opportunistic.changes_prefix();
             normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.changes)))
         }
@@ -273,8 +273,8 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         StepOutcome::MarkedStable(MarkedStable::Previous) => {
             normal("ServerReady", format!("The previous version set runs again. {}", running_message(report, false)))
         }
-        StepOutcome::Restarting { due, agent_unreachable: unasked } => {
-            let agent_note = if *unasked { ". The agent was unreachable" } else { "" };
+        StepOutcome::Restarting { due, agent_unreachable } => {
+            let agent_note = if *agent_unreachable { ". The agent was unreachable" } else { "" };
             let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
             let purpose = match restore {
                 Some(restore) => restore_purpose(restore),
@@ -337,7 +337,7 @@ fn restore_requested_message(report: &PassReport<'_>) -> String {
     }
 }
 
-/// For example `to put the worlds of the copy … in place`.
+/// For example `to restore the worlds of the backup …`.
 fn restore_purpose(restore: &PendingRestore) -> String {
     let backup = &restore.request.copy;
     if restore.request.everything {
@@ -347,7 +347,7 @@ fn restore_purpose(restore: &PendingRestore) -> String {
     }
 }
 
-/// For example `running 1.21.11-132 with 6 plugins enabled; down for 21 s, 7 players were on`.
+/// For example `Running 1.21.11-132 with 6 plugins enabled. Downtime: 21 s, 7 players were online.`.
 fn running_message(report: &PassReport<'_>, first: bool) -> String {
     let agent = report.observed.report.as_deref();
     let version =

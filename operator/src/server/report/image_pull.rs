@@ -41,8 +41,8 @@ fn reason(problem: &PullError) -> &'static str {
 }
 
 fn message(problem: &PullError) -> String {
-    let PullError { is_image_error: is_of_an_image, subject, why } = problem;
-    let hint = if *is_of_an_image { FIX_HINT } else { UNAVAILABLE_HINT };
+    let PullError { is_image_error, subject, why } = problem;
+    let hint = if *is_image_error { FIX_HINT } else { UNAVAILABLE_HINT };
     cut(&format!("{}: {}. {hint}", cut(subject, 300), why.trim_end_matches('.')), MAX_MESSAGE_LENGTH)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn rollback_would_lose_message(checked: &CheckedServer, report: &Pass
         .map_or_else(String::new, |missing_space| format!("First free space. {}. ", space_message(&missing_space)));
     let text = format!(
         "The new version has rewritten the worlds, and players may have joined since. Action required. {room}{}. The \
-        previous version set is then rolled back to. {} {}",
+        server is then rolled back to the previous version set. {} {}",
         replace_worlds_hint(checked, backup),
         roll_forward_hint(checked, report, CHANGE_FAILED),
         report.plan.verification.problem
@@ -80,7 +80,7 @@ pub(super) fn roll_forward_past_refusal(checked: &CheckedServer, report: &PassRe
     needs_admin(&report.plan.observation).then(|| roll_forward_hint(checked, report, CHANGE_MINECRAFT))
 }
 
-/// The update that starts automatically, or the change (`what`) that leads to one.
+/// The update that starts automatically, or the `change` that leads to one.
 fn roll_forward_hint(checked: &CheckedServer, report: &PassReport<'_>, change: &str) -> String {
     let plan = report.plan;
     if let Some(pinned_set) = &plan.pinned_set {

@@ -84,11 +84,11 @@ fn saved_events(data: &PluginData, now: &PluginDataStatus) -> Vec<EventText> {
         let how_many = if files == found { files.to_string() } else { format!("{files} of {found}") };
         format!("the settings of the plugins that do not change ({how_many} files) are in {place}")
     });
-    let lie: Vec<String> = pieces.into_iter().chain(settings).collect();
-    let saved = (!lie.is_empty()).then(|| EventText {
+    let parts: Vec<String> = pieces.into_iter().chain(settings).collect();
+    let saved = (!parts.is_empty()).then(|| EventText {
         reason: "PluginDataSaved",
         warning: false,
-        text: format!("Saved before this change: {} on the volume.", lie.join(", and ")),
+        text: format!("Saved before this change: {} on the volume.", parts.join(", and ")),
     });
     let not_saved = (!now.not_kept.is_empty()).then(|| EventText {
         reason: "PluginDataSaveFailed",

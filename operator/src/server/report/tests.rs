@@ -18,7 +18,7 @@ use crate::server::approval::ApprovalState;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::image_pull::state::{Pull, PullError};
-use crate::server::online_backup::tests::observed as seen_of;
+use crate::server::online_backup::tests::observed as observed_with;
 use crate::server::records::LockRecord;
 use crate::server::scheduled_restart::Restarts;
 use crate::server::verify::VerificationResult;
@@ -58,7 +58,7 @@ impl Pass {
     pub(super) fn new() -> Self {
         let server = server(json!({}));
         let checked = check(&server).unwrap();
-        let mut observed = seen_of(true, &json!({}));
+        let mut observed = observed_with(true, &json!({}));
         let world = DataVersion(4556);
         observed.facts.settled = Some(StableSet { revision: REVISION, world });
         observed.stateful_set_view = Some(StatefulSetView {

@@ -46,18 +46,18 @@ pub(super) fn scaled_to_zero_message(report: &PassReport<'_>) -> &'static str {
 /// The servers that are being updated, and those ahead of this one. Servers of other namespaces are only counted, because their names must
 /// not be visible here.
 pub(super) fn update_slot_message(
-    SlotUnavailable { updating, updating_on_node: on_its_node, queued_before: before }: &SlotUnavailable,
+    SlotUnavailable { updating, updating_on_node, queued_before }: &SlotUnavailable,
     checked: &CheckedServer,
 ) -> String {
     let servers = |count: usize| if count == 1 { "1 server is".to_owned() } else { format!("{count} servers are") };
-    let updating = match on_its_node {
+    let updating = match updating_on_node {
         Some(on_node) => format!("{} being updated on its node (`maxConcurrentUpdatesPerNode`)", servers(*on_node)),
         None => format!("{} being updated (`maxConcurrentUpdates`)", servers(*updating)),
     };
     let same_namespace =
-        before.iter().filter(|(namespace, _)| *namespace == checked.namespace).map(|(_, name)| name.as_str());
+        queued_before.iter().filter(|(namespace, _)| *namespace == checked.namespace).map(|(_, name)| name.as_str());
     let named: Vec<_> = same_namespace.take(MAX_NAMED).collect();
-    match (before.len(), &named[..]) {
+    match (queued_before.len(), &named[..]) {
         (0, _) => format!("{updating}. This server is next."),
         (count, []) => format!("{updating}. Ahead of this server: {count} of other namespaces."),
         (count, named) => format!("{updating}. Ahead of this server: {count}, of this namespace {}.", named.join(", ")),

@@ -39,10 +39,10 @@ pub(crate) async fn record_progress(
         return Ok(false);
     }
     if restores.ends_request(handled.restore_from.as_ref()) {
-        let failed = |source| PassError::Act { step: "endRestoreOrder", source };
+        let failed = |source| PassError::Act { step: "deleteRestoreRequest", source };
         delete_request(ctx, checked).await.map_err(failed)?;
     }
-    let failed = |source| PassError::Act { step: "keepCopy", source };
+    let failed = |source| PassError::Act { step: "protectBackup", source };
     protect_backup(ctx, checked, restores.protected.as_ref()).await.map_err(failed)?;
     protect_during_online_backup(ctx, observed, restores.protected.as_ref()).await.map_err(failed)?;
     let finished = restores.record.as_ref().and_then(|record| Some((record.result?, record.message.clone()?)));
@@ -122,7 +122,7 @@ async fn delete_request(ctx: &Context, server: &CheckedServer) -> Result<(), Act
     {
         Ok(_) => Ok(()),
         Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(source) => Err(failed("end", server)(source)),
+        Err(source) => Err(failed("delete", server)(source)),
     }
 }
 

@@ -88,7 +88,7 @@ fn verify_against(
         settle: SignedDuration::from_secs(60),
         began: at(90),
         reachable_from: at(90),
-        process: ProcessExit::Running,
+        process: ProcessState::Running,
         other_image: None,
     };
     verify(report.map(|report| at_operator_clock(report, now)).as_ref(), &expected, at(now))
@@ -125,7 +125,7 @@ fn verification_passes_after_settle_time() {
     assert_eq!(result_for(Some(&good), None, &[], 160).result, Verification::Passed);
     // A node's clock that is 20 seconds behind shortens nothing, and one that is ahead extends nothing.
     let (files, earlier_baseline) = (files(&["ViaVersion", "Shop"]), baseline(&[], &[]));
-    let (settle, process) = (SignedDuration::from_secs(60), ProcessExit::Running);
+    let (settle, process) = (SignedDuration::from_secs(60), ProcessState::Running);
     let (began, other_image) = (at(90), None);
     let reachable_from = began;
     let expected = VerificationTarget {
@@ -291,7 +291,7 @@ fn verification_never_passes_with_drifted_files() {
 fn verification_never_passes_with_changed_image() {
     let (both, earlier_baseline) = (files(&["ViaVersion", "Shop"]), baseline(&["ViaVersion", "Shop"], &[]));
     let of = |other_image, shop, now| {
-        let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), ProcessExit::Running);
+        let (before, settle, process) = (Some(&both), SignedDuration::from_secs(60), ProcessState::Running);
         let (began, reachable_from) = (at(90), at(90));
         let expected = VerificationTarget {
             files: &both,
@@ -475,7 +475,7 @@ fn verification_is_unverified_for_unreadable_known_worlds() {
         settle,
         began: at(90),
         reachable_from: at(90),
-        process: ProcessExit::Running,
+        process: ProcessState::Running,
         other_image: None,
     };
     let soon = verify(Some(&at_operator_clock(&unread, 110)), &expected, at(110));

@@ -217,7 +217,7 @@ impl Fleet {
             final_states.push(cluster.check_final_state());
         }
         let in_use = self.slots_in_use();
-        self.servers[0].handle.cluster().check(in_use == 0, "nobody holds a turn in the end");
+        self.servers[0].handle.cluster().check(in_use == 0, "no server holds an update slot at the end");
         final_states
     }
 

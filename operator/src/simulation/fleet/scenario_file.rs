@@ -174,7 +174,7 @@ impl<'s> Player<'s> {
             let Some((server, rest)) = entry.split_once(": ") else { continue };
             let Some(at) = self.fleet.servers.iter().position(|candidate| candidate.name == server) else { continue };
             let Some((time, text)) = rest.split_once(' ') else { continue };
-            let time: Timestamp = time.parse().expect("a line of the story begins with its time");
+            let time: Timestamp = time.parse().expect("a line of the trace begins with its time");
             let text = self.names.replace_names(text, &self.fleet.servers[at].handle.cluster());
             let is_repeated = |lines: &Vec<String>, line: &String| lines.last() == Some(line);
             let of_server = format_line(time, None, &text);
@@ -285,7 +285,7 @@ impl<'s> Player<'s> {
             let rule = |rule: &String| format!("{}: this must always hold, and does not: {rule}", server.name);
             self.failures.extend(cluster.violations.iter().map(rule));
         }
-        let failures = self.failures.iter().map(|failures| format!("{}: {failures}", self.script_name)).collect();
+        let failures = self.failures.iter().map(|failure| format!("{}: {failure}", self.script_name)).collect();
         ScenarioResult { transcript: self.lines.join("\n"), failures }
     }
 }

@@ -145,8 +145,8 @@ pub(in crate::simulation) async fn run_held(removes_hold: bool, address: Ipv4Add
     run.finish()
 }
 
-/// An operator ends a restore request. With `given_meanwhile`, another one writes the next request between its read and
-/// its write. Returns whether a request exists then.
+/// An operator ends a restore request. With `replaced_meanwhile`, another one writes the next request between its read
+/// and its write. Returns whether a request exists then.
 pub(in crate::simulation) async fn end_restore_request(replaced_meanwhile: bool, address: Ipv4Addr) -> bool {
     let (run, _, _clocks) = begin_undisturbed(0, address).await;
     let api: Api<ConfigMap> = Api::namespaced(client(&run.handle), NAMESPACE);

@@ -22,7 +22,7 @@ async fn drain_with_eviction_never_waits_for_pod_deletion() {
 
         let cordoned = Cordoned::cordon_node_of(&before).await;
         let message = server.wait_for_condition("Draining", "True", "EvictionNever").await;
-        let manual_command = format!("`kubectl -n {} delete pod harbour-0`", env.namespace);
+        let manual_command = format!("`kubectl -n {} delete pod harbour-0`.", env.namespace);
         assert!(message.ends_with(&manual_command), "{message}");
         assert!(env.wait_for_event_note(HARBOUR, "EvictionRefused").await.ends_with(&manual_command));
         let (drained, output) = cordoned.drain("8s").await;

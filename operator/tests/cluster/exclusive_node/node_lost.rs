@@ -15,7 +15,7 @@ use crate::cluster::manifests::{
 use crate::cluster::node::{disconnect_node, processes};
 use crate::cluster::observer::ServerObserver;
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_exclusive_test_env, uid_of};
+use crate::cluster::test_env::{TestEnv, in_exclusive_test_env, uid_of};
 
 /// Kubernetes considers a node ready for 50 s after its last report.
 const UNREACHABLE_LIMIT: Duration = Duration::from_mins(2);
@@ -83,7 +83,7 @@ async fn server_on_lost_node_returns_unchanged() {
 }
 
 /// The Ready status of a node: `True`, `False` or `Unknown`.
-async fn ready(env: &World, node: &str) -> Option<String> {
+async fn ready(env: &TestEnv, node: &str) -> Option<String> {
     let node = Api::<Node>::all(env.client.clone()).get(node).await.unwrap();
     let conditions = node.status?.conditions?;
     conditions.into_iter().find(|condition| condition.type_ == "Ready").map(|condition| condition.status)

@@ -20,8 +20,8 @@ use crate::cluster::manifests::{
 };
 use crate::cluster::node::{Blocked, kill_part, try_cut_rcon, try_kill_9};
 use crate::cluster::operator_crash::Moment;
-use crate::cluster::server::{Server, Set, format_conditions, is_ready};
-use crate::cluster::test_env::{World, in_exclusive_test_env, uid_of};
+use crate::cluster::server::{Server, VersionSet, format_conditions, is_ready};
+use crate::cluster::test_env::{TestEnv, in_exclusive_test_env, uid_of};
 use crate::cluster::volume::SmallVolume;
 
 const SERVERS: u64 = 30;
@@ -76,13 +76,13 @@ const CLUSTER_FAULTS: [StormFault; 5] = [
 
 /// The faults of one server.
 #[derive(Debug)]
-struct Story {
+struct StormScenario {
     number: u64,
     faults: [(Moment, StormFault); 2],
     has_backups: bool,
 }
 
-impl Story {
+impl StormScenario {
     fn generate(number: u64, index: usize) -> Self {
         let mut rng = Rng::new(number);
         let mut fault = || (rng.choose(&Moment::ALL[2..]), rng.choose(&SERVER_FAULTS));
@@ -139,7 +139,7 @@ enum Broken<'a> {
     Rcon(Blocked),
     Full(&'a SmallVolume),
     ReadOnly(&'a SmallVolume),
-    Clock(&'a World),
+    Clock(&'a TestEnv),
 }
 
 impl Broken<'_> {
@@ -163,9 +163,9 @@ static CLUSTER: RwLock<()> = RwLock::const_new(());
 async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
     let first = std::env::var("NIGHTSHIFT_SEED").map_or(0, |text| text.parse().expect("NIGHTSHIFT_SEED is a number"));
     in_exclusive_test_env("storm", BEFORE_RELEASE, &[], async |env| {
-        let scenarios: Vec<Story> = (first..first + SERVERS).zip(0..).map(|(number, index)| Story::generate(number, index)).collect();
+        let scenarios: Vec<StormScenario> = (first..first + SERVERS).zip(0..).map(|(number, index)| StormScenario::generate(number, index)).collect();
         env.apply(&[viabackwards()]).await;
-        env.apply(&scenarios.iter().map(Story::manifest).collect::<Vec<_>>()).await;
+        env.apply(&scenarios.iter().map(StormScenario::manifest).collect::<Vec<_>>()).await;
         let servers: Vec<Server<'_>> = scenarios.iter().map(|scenario| Server::new(env, &scenario.name())).collect();
         for server in &servers {
             server.wait_until_stable().await;
@@ -230,15 +230,15 @@ async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
     .await;
 }
 
-fn is_new(version_set: &Set) -> bool {
+fn is_new(version_set: &VersionSet) -> bool {
     version_set.plugins.get("ViaVersion").is_some_and(|version| version == "5.7.1")
 }
 
 /// Injects the faults at their moments, and waits for the end. Then the new version set is stable, or it is given up
 /// and the old one runs. `before` is its pod from before its window opened.
 async fn inject_faults(
-    env: &World,
-    scenario: &Story,
+    env: &TestEnv,
+    scenario: &StormScenario,
     server: &Server<'_>,
     volume: Option<&SmallVolume>,
     before: &Pod,
@@ -313,7 +313,7 @@ async fn is_over(server: &Server<'_>) -> Result<(), String> {
 }
 
 async fn inject<'a>(
-    env: &'a World,
+    env: &'a TestEnv,
     server: &Server<'_>,
     volume: Option<&'a SmallVolume>,
     fault: StormFault,
@@ -327,7 +327,7 @@ async fn inject<'a>(
     }
     let _calm = CLUSTER.read().await;
     let Some(pod) = env.api::<Pod>().get_opt(&server.pod_name()).await.unwrap() else { return Struck::NoTarget };
-    let volume = || volume.expect("the story knows that it is about a volume");
+    let volume = || volume.expect("the scenario has a volume");
     let is_hit = match fault {
         StormFault::Operator => env.try_operator().await.is_some_and(|pod| try_kill_9(&pod, "/operator")),
         StormFault::Agent => try_kill_9(&pod, "/agent"),

@@ -9,7 +9,7 @@ use crate::cluster::eventually::{START_LIMIT, wait_until};
 use crate::cluster::manifests::{BEFORE_RELEASE, NEVER_OPEN, server, viabackwards};
 use crate::cluster::observer::ServerObserver;
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_test_env};
+use crate::cluster::test_env::{TestEnv, in_test_env};
 
 /// Longer than Kubernetes' default grace period of a pod: 30 seconds.
 const SLOW_STOP: Duration = Duration::from_secs(40);
@@ -26,7 +26,7 @@ async fn slow_stop_completes_and_hung_server_is_reported_unsaved() {
     .await;
 }
 
-async fn delete_pod(env: &World, server: &Server<'_>) -> (Pod, ServerObserver) {
+async fn delete_pod(env: &TestEnv, server: &Server<'_>) -> (Pod, ServerObserver) {
     let observer = ServerObserver::start(server).await;
     let before = server.pod().await.unwrap();
     env.kubectl(&["delete", "pod", &server.pod_name(), "--wait=false"], "").await;
@@ -41,7 +41,7 @@ async fn wait_for_line(observer: &ServerObserver, text: &str) {
     .await;
 }
 
-async fn assert_slow_stop_ends_by_itself(env: &World, slow: &Server<'_>) {
+async fn assert_slow_stop_ends_by_itself(env: &TestEnv, slow: &Server<'_>) {
     slow.send_command("build 500").await;
     slow.send_command(&format!("fault slow-stop {}", SLOW_STOP.as_secs())).await;
     let start = Instant::now();
@@ -54,7 +54,7 @@ async fn assert_slow_stop_ends_by_itself(env: &World, slow: &Server<'_>) {
 
 /// The hook waits for `gracefulShutdown.timeout`, SIGTERM follows, and the kubelet kills a process that does not react
 /// to either.
-async fn assert_hung_server_is_killed(env: &World, hung: &Server<'_>) {
+async fn assert_hung_server_is_killed(env: &TestEnv, hung: &Server<'_>) {
     let version_set = hung.version_set().await;
     hung.send_command("fault hang").await;
     let (before, observer) = delete_pod(env, hung).await;

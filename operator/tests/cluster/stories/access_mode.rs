@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use crate::cluster::node::processes;
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_test_env, uid_of};
+use crate::cluster::test_env::{TestEnv, in_test_env, uid_of};
 
 /// Counts the server processes of a namespace until it is stopped.
 struct Counter {
@@ -22,7 +22,7 @@ struct Counter {
 }
 
 impl Counter {
-    fn start(env: &World) -> Self {
+    fn start(env: &TestEnv) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(count(env.api(), Arc::clone(&stop)));
         Self { stop, task }
@@ -57,7 +57,7 @@ pub(super) fn server_with_access_mode(access_mode: &str) -> Value {
 
 /// Force-deletes the pod of a server that needs 20 seconds to stop. Returns the highest number of servers at the same
 /// time, and the log of the new pod's init container.
-pub(super) async fn force_delete(env: &World, lobby: &Server<'_>) -> (usize, String) {
+pub(super) async fn force_delete(env: &TestEnv, lobby: &Server<'_>) -> (usize, String) {
     let (version_set, before) = (lobby.version_set().await, lobby.pod().await.unwrap());
     lobby.send_command("build 500").await;
     // The kubelet gives a force-deleted pod this time to stop: the old server still runs when the new one wants to

@@ -7,7 +7,7 @@ use crate::cluster::deletes::{SHORT_TIMEOUT, wait_until_lobby_is_deleted, wait_u
 use crate::cluster::eventually::{SHORT_LIMIT, wait_until};
 use crate::cluster::manifests::{BEFORE_RELEASE, LOBBY, small_server, viabackwards};
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{RELEASE, World, in_test_env};
+use crate::cluster::test_env::{RELEASE, TestEnv, in_test_env};
 
 /// A file in the world that identifies it.
 const MARKER: &str = "/data/world/marker.txt";
@@ -47,13 +47,13 @@ async fn deleted_servers_keep_only_retained_and_adopted_claims() {
 }
 
 /// Deletes a server and waits until its pod has released the volume. `kubectl` waits for the deletion of the server.
-async fn delete(env: &World, server: &Server<'_>) {
+async fn delete(env: &TestEnv, server: &Server<'_>) {
     env.kubectl(&["delete", "papermcserver", &server.name, SHORT_TIMEOUT], "").await;
     server.wait_until_pod_is_deleted().await;
 }
 
 /// `retain: false` applies to a claim of the server's own, not to an existing one.
-async fn assert_lobby_adopts_claim(env: &World, lobby: &Server<'_>) {
+async fn assert_lobby_adopts_claim(env: &TestEnv, lobby: &Server<'_>) {
     let mut adopting = small_server(LOBBY);
     adopting["spec"]["storage"] = json!({"existingClaim": CLAIM, "retain": false});
     env.apply(&[adopting]).await;
@@ -64,12 +64,12 @@ async fn assert_lobby_adopts_claim(env: &World, lobby: &Server<'_>) {
     assert!(created_claim.is_none(), "the server needs no claim of its own");
 }
 
-async fn assert_claim_is_retained(env: &World) {
+async fn assert_claim_is_retained(env: &TestEnv) {
     let claim = env.api::<PersistentVolumeClaim>().get(CLAIM).await.unwrap();
     assert_eq!((claim.metadata.owner_references, claim.metadata.deletion_timestamp), (None, None));
 }
 
-async fn wait_until_operator_is_deleted(env: &World) {
+async fn wait_until_operator_is_deleted(env: &TestEnv) {
     env.kubectl(&["scale", "deployment", RELEASE, "--replicas=0"], "").await;
     wait_until("there is no operator", SHORT_LIMIT, async || match env.try_operator().await {
         None => Ok(()),

@@ -13,7 +13,7 @@ use crate::cluster::manifests::{
     AFTER_RELEASE, BEFORE_RELEASE, LOBBY, NEVER_OPEN, RELEASE_CHANGES, server, viabackwards,
 };
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_test_env_with};
+use crate::cluster::test_env::{TestEnv, in_test_env_with};
 use crate::cluster::unsolvable::explain;
 
 /// A compatibility fact of the cluster. It is about a release of the day [`AFTER_RELEASE`] and allows the first start.
@@ -47,7 +47,7 @@ async fn first_start_is_verified_and_survives_impossible_pin() {
     .await;
 }
 
-async fn assert_server_runs_its_lock(env: &World, lobby: &Server<'_>) {
+async fn assert_server_runs_its_lock(env: &TestEnv, lobby: &Server<'_>) {
     let locked = locked_plugins(lobby).await;
     let expected = ["ViaBackwards", "ViaVersion"].map(|name| (name.to_owned(), "5.7.0".to_owned()));
     assert_eq!(locked, BTreeMap::from(expected), "ViaBackwards needs ViaVersion");
@@ -76,7 +76,7 @@ async fn locked_plugins(server: &Server<'_>) -> BTreeMap<String, String> {
     plugins.iter().map(pair).collect()
 }
 
-async fn assert_idle_server_causes_no_write(env: &World, objects: &[Value]) {
+async fn assert_idle_server_causes_no_write(env: &TestEnv, objects: &[Value]) {
     let before = wait_for_idle_versions(env).await;
     env.apply(objects).await;
     assert_eq!(env.versions().await, before, "the same objects are applied again");
@@ -89,7 +89,7 @@ async fn assert_idle_server_causes_no_write(env: &World, objects: &[Value]) {
 
 /// The versions of all objects after the last write. The operator writes the status of the Plugin after that of the
 /// server.
-async fn wait_for_idle_versions(env: &World) -> Vec<String> {
+async fn wait_for_idle_versions(env: &TestEnv) -> Vec<String> {
     let mut last = env.versions().await;
     let mut same = 0;
     wait_until("nothing is written any more", SHORT_LIMIT, async || {
@@ -109,7 +109,7 @@ async fn assert_rcon_listens_on_loopback_only(lobby: &Server<'_>) {
 }
 
 /// Paper 1.21.12 does not exist.
-async fn assert_impossible_pin_changes_nothing(env: &World, lobby: &Server<'_>) {
+async fn assert_impossible_pin_changes_nothing(env: &TestEnv, lobby: &Server<'_>) {
     let (pod, version_set) = (lobby.pod().await.unwrap(), lobby.version_set().await);
     let template = lobby.stateful_set().await.spec.unwrap().template;
     let mut pinned = server(LOBBY, NEVER_OPEN);
@@ -133,7 +133,7 @@ async fn assert_impossible_pin_changes_nothing(env: &World, lobby: &Server<'_>) 
 }
 
 /// Both plugins have newer releases, which the fact does not allow together.
-async fn assert_fact_limits_plan_until_overridden(env: &World, lobby: &Server<'_>) {
+async fn assert_fact_limits_plan_until_overridden(env: &TestEnv, lobby: &Server<'_>) {
     env.upstream.set_now(AFTER_RELEASE).await;
     lobby.wait_until_planned(&RELEASE_CHANGES[..1]).await;
     let explained = explain(&env.namespace, &[], true).await;

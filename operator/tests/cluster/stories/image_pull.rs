@@ -13,7 +13,7 @@ use crate::cluster::eventually::{SHORT_LIMIT, wait_until};
 use crate::cluster::images::{PRESENT_IMAGE, PULL_POD};
 use crate::cluster::manifests::{ALWAYS_OPEN, BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_test_env, uid_of};
+use crate::cluster::test_env::{TestEnv, in_test_env, uid_of};
 use crate::cluster::update::wait_until_updated;
 
 /// Names below `.invalid` never resolve (RFC 2606).
@@ -32,7 +32,7 @@ async fn unpullable_image_stops_no_server() {
     .await;
 }
 
-async fn assert_unpullable_image_blocks_update(env: &World, lobby: &Server<'_>) {
+async fn assert_unpullable_image_blocks_update(env: &TestEnv, lobby: &Server<'_>) {
     let (version_set, before) = (lobby.version_set().await, lobby.pod().await.unwrap());
     let node = before.spec.as_ref().unwrap().node_name.clone().unwrap();
     lobby.patch_spec(json!({"image": UNPULLABLE})).await;
@@ -66,7 +66,7 @@ async fn assert_unpullable_image_blocks_update(env: &World, lobby: &Server<'_>) 
     wait_until_pull_pod_is_deleted(env).await;
 }
 
-async fn assert_present_image_allows_update(env: &World, lobby: &Server<'_>) {
+async fn assert_present_image_allows_update(env: &TestEnv, lobby: &Server<'_>) {
     let (before, pods) = (lobby.pod().await.unwrap(), pull_pods(env).await);
     let checks = json!({"name": "checks", "image": PRESENT_IMAGE, "command": ["/bin/true"]});
     lobby.patch_spec(json!({"podTemplate": {"spec": {"initContainers": [checks]}}})).await;
@@ -89,7 +89,7 @@ async fn assert_present_image_allows_update(env: &World, lobby: &Server<'_>) {
     assert_eq!((requested, pull_pods(env).await), (pods + 1, pods + 1), "an answer of the node is valid for an hour");
 }
 
-async fn wait_until_pull_pod_is_deleted(env: &World) {
+async fn wait_until_pull_pod_is_deleted(env: &TestEnv) {
     let api = env.api::<Pod>();
     wait_until("the pod that pulls is gone", SHORT_LIMIT, async || match api.get_opt(PULL_POD).await.unwrap() {
         None => Ok(()),
@@ -99,7 +99,7 @@ async fn wait_until_pull_pod_is_deleted(env: &World) {
 }
 
 /// The number of pods that the operator has created to pull images. Each has another UID.
-async fn pull_pods(env: &World) -> usize {
+async fn pull_pods(env: &TestEnv) -> usize {
     let events = env.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let regarding = events.into_iter().filter_map(|event| event.regarding);
     let uids = regarding.filter(|of| of.name.as_deref() == Some(PULL_POD)).filter_map(|of| of.uid);

@@ -8,9 +8,9 @@ use crate::cluster::eventually::{START_LIMIT, wait_until};
 use crate::cluster::manifests::{BEFORE_RELEASE, LOBBY, viabackwards};
 use crate::cluster::seed_volume::{MARKER, SETTINGS, build_and_back_up, server_with};
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{World, in_test_env};
+use crate::cluster::test_env::{TestEnv, in_test_env};
 
-async fn claims(env: &World) -> Vec<String> {
+async fn claims(env: &TestEnv) -> Vec<String> {
     let claims = env.api::<PersistentVolumeClaim>().list(&ListParams::default()).await.unwrap();
     claims.items.into_iter().filter_map(|claim| claim.metadata.name).collect()
 }

@@ -12,8 +12,8 @@ use super::access_mode::{force_delete, server_with_access_mode};
 use crate::cluster::eventually::{SHORT_LIMIT, START_LIMIT, wait_until};
 use crate::cluster::manifests::{AFTER_RELEASE, BEFORE_RELEASE, LOBBY, RELEASE_CHANGES, viabackwards};
 use crate::cluster::observer::ServerObserver;
-use crate::cluster::server::{Server, Set, is_ready};
-use crate::cluster::test_env::{World, in_test_env};
+use crate::cluster::server::{Server, VersionSet, is_ready};
+use crate::cluster::test_env::{TestEnv, in_test_env};
 
 /// The number of forced deletions until a new pod meets the old server.
 const TRIES: usize = 3;
@@ -48,7 +48,7 @@ async fn template(server: &Server<'_>) -> Option<PodTemplateSpec> {
     server.stateful_set().await.spec.map(|spec| spec.template)
 }
 
-async fn assert_settings_outside_pod_apply_at_once(env: &World, lobby: &Server<'_>) {
+async fn assert_settings_outside_pod_apply_at_once(env: &TestEnv, lobby: &Server<'_>) {
     let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
     lobby
         .patch_spec(json!({
@@ -73,7 +73,7 @@ async fn assert_settings_outside_pod_apply_at_once(env: &World, lobby: &Server<'
     assert!(lobby.object().await.status.unwrap().available_update.is_none());
 }
 
-async fn assert_update_and_memory_limit_wait(env: &World, lobby: &Server<'_>, version_set: &Set) {
+async fn assert_update_and_memory_limit_wait(env: &TestEnv, lobby: &Server<'_>, version_set: &VersionSet) {
     let (before, template) = (lobby.pod().await.unwrap(), template(lobby).await);
     env.upstream.set_now(AFTER_RELEASE).await;
     lobby.wait_until_planned(&RELEASE_CHANGES).await;
@@ -91,7 +91,7 @@ async fn assert_update_and_memory_limit_wait(env: &World, lobby: &Server<'_>, ve
     assert_eq!(lobby.version_set().await, *version_set);
 }
 
-async fn assert_deleted_pod_is_saved_and_replaced(env: &World, lobby: &Server<'_>, version_set: &Set) {
+async fn assert_deleted_pod_is_saved_and_replaced(env: &TestEnv, lobby: &Server<'_>, version_set: &VersionSet) {
     let before = lobby.pod().await.unwrap();
     let observer = ServerObserver::start(lobby).await;
     let built = lobby.saved_blocks().await + 500;
@@ -114,7 +114,7 @@ async fn assert_deleted_pod_is_saved_and_replaced(env: &World, lobby: &Server<'_
 
 /// Warnings of Kubernetes about pods, except those that every start may cause. These are a probe that fails until the
 /// server runs, and a volume that cannot be mounted at the first try.
-async fn warnings(env: &World) -> Vec<String> {
+async fn warnings(env: &TestEnv) -> Vec<String> {
     let events = env.api::<Event>().list(&ListParams::default()).await.unwrap().items;
     let about_pods = events.into_iter().filter(|event| {
         let of_a_pod = event.regarding.as_ref().and_then(|object| object.kind.as_deref()) == Some("Pod");
@@ -128,7 +128,7 @@ async fn warnings(env: &World) -> Vec<String> {
 }
 
 /// The init container of the new pod waits while the old server has the world open.
-async fn assert_force_deleted_pod_waits_for_old_server(env: &World, lobby: &Server<'_>, version_set: &Set) {
+async fn assert_force_deleted_pod_waits_for_old_server(env: &TestEnv, lobby: &Server<'_>, version_set: &VersionSet) {
     let mut logs = Vec::new();
     // In rare cases the kubelet may not read the claim of such a new pod yet ("no relationship found between node and
     // this object"). The kubelet tries again after the old server has exited, and then the init container does not have
@@ -148,7 +148,7 @@ async fn assert_force_deleted_pod_waits_for_old_server(env: &World, lobby: &Serv
     assert_eq!(lobby.version_set().await, *version_set, "after the pod was deleted by force");
 }
 
-async fn assert_deleted_stateful_set_is_recreated(env: &World, lobby: &Server<'_>, version_set: &Set) {
+async fn assert_deleted_stateful_set_is_recreated(env: &TestEnv, lobby: &Server<'_>, version_set: &VersionSet) {
     let before = lobby.pod().await.unwrap();
     env.api::<StatefulSet>().delete(LOBBY, &DeleteParams::foreground()).await.unwrap();
     lobby.wait_for_new_pod(&before).await;
@@ -156,7 +156,7 @@ async fn assert_deleted_stateful_set_is_recreated(env: &World, lobby: &Server<'_
     lobby.wait_until_planned(&RELEASE_CHANGES).await;
 }
 
-async fn assert_server_returns_after_scaling_to_zero(env: &World, lobby: &Server<'_>, version_set: &Set) {
+async fn assert_server_returns_after_scaling_to_zero(env: &TestEnv, lobby: &Server<'_>, version_set: &VersionSet) {
     let before = lobby.pod().await.unwrap();
     let built = lobby.saved_blocks().await + 500;
     lobby.send_command("build 500").await;

@@ -13,7 +13,7 @@ use crate::cluster::node::kill_9;
 use crate::cluster::notify::{CLUSTER_CHANNEL, all_messages, messages};
 use crate::cluster::observer::ServerObserver;
 use crate::cluster::server::Server;
-use crate::cluster::test_env::{RELEASE, World, in_test_env_with};
+use crate::cluster::test_env::{RELEASE, TestEnv, in_test_env_with};
 use crate::cluster::update::{first_minute_after, first_stop_warning, wait_until_updated};
 use crate::cluster::upstream::base_url;
 
@@ -26,7 +26,7 @@ const SETTINGS: &str = "/data/plugins/ViaVersion/by-hand.yml";
 const NOTICE: &str = "45s";
 
 /// Declares that a JAR works with this Minecraft, by the command that `resolver trust` prints in the operator's image.
-async fn trust(env: &World, jar: &str, minecraft: &str) {
+async fn trust(env: &TestEnv, jar: &str, minecraft: &str) {
     let deployment = format!("deployment/{RELEASE}");
     let trust = ["/resolver", "trust", LOBBY, jar, "--minecraft", minecraft, "-n", &env.namespace];
     let output = env.kubectl(&[&["exec", &deployment, "--"], &trust[..]].concat(), "").await;
@@ -43,7 +43,7 @@ fn lobby_with_channel() -> Value {
 }
 
 /// The Secrets of both channels.
-fn secrets(env: &World) -> [Value; 2] {
+fn secrets(env: &TestEnv) -> [Value; 2] {
     let address = format!("{}/chat/hooks/geheimnis", base_url(&env.namespace));
     ["chat", "staff"].map(|name| {
         json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"address": address}})
@@ -100,7 +100,7 @@ async fn minecraft_update_waits_for_window_warns_players_and_saves() {
     .await;
 }
 
-async fn assert_missing_secrets_are_reported(env: &World, lobby: &Server<'_>) {
+async fn assert_missing_secrets_are_reported(env: &TestEnv, lobby: &Server<'_>) {
     let why = lobby.wait_for_condition("NotifyFailed", "True", "SecretMissing").await;
     assert!(why.contains("there is no Secret `chat`"), "{why}");
     let of_the_cluster = format!("there is no Secret `staff` in namespace `{}`", env.namespace);
@@ -115,7 +115,7 @@ fn warnings(observer: &ServerObserver, left: &str) -> usize {
 }
 
 /// The next agent continues the countdown: it announces each later step, and none twice.
-async fn assert_countdown_survives_agent(env: &World, observer: &ServerObserver) {
+async fn assert_countdown_survives_agent(env: &TestEnv, observer: &ServerObserver) {
     observer.assert_order(&[
         (0, "shown: "),
         (0, "restarts in 10 seconds"),
@@ -138,7 +138,7 @@ async fn assert_countdown_survives_agent(env: &World, observer: &ServerObserver)
     assert!(!announced, "the countdown has announced this stop:\n{}", observer.console());
 }
 
-async fn assert_each_event_is_written_once(env: &World) {
+async fn assert_each_event_is_written_once(env: &TestEnv) {
     for reason in ["PlayersWarned", "WorldSaved", "UpdateStarted", "UpdateApplied"] {
         assert_eq!(env.event_notes(LOBBY, reason).await.len(), 1, "Event {reason}");
     }
@@ -164,7 +164,7 @@ async fn assert_unmanaged_files_and_world_are_retained(lobby: &Server<'_>) {
 }
 
 /// The server's channel gets the plan and the result, and the cluster's channel gets the result with its own text.
-async fn assert_channels_are_notified_once(env: &World, lobby: &Server<'_>) {
+async fn assert_channels_are_notified_once(env: &TestEnv, lobby: &Server<'_>) {
     let sent = all_messages(env, lobby, 3).await;
     let of_lobby = |begins: &str| -> Vec<&String> {
         let begins = format!("{}/{LOBBY}: {begins}", env.namespace);

@@ -199,7 +199,7 @@ impl fmt::Display for AdoptFinding {
             Self::Unmanaged { file, plugin, reason } => {
                 write!(f, "plugins/{file}: {plugin} stays unmanaged: {reason}")
             }
-            Self::Unreachable { error: why } => write!(f, "{why}. Files that it knows may be missing here"),
+            Self::Unreachable { error } => write!(f, "{error}. Files that it knows may be missing here"),
             Self::DifferentFile { plugin, version } => {
                 write!(f, "{plugin}: the release {version} that would be installed has another file than the directory")
             }

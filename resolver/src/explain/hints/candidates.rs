@@ -10,7 +10,7 @@ use crate::compatibility_facts::{FactSource, UsedFact};
 use crate::index::EdgeKind;
 use crate::index::java::sibling_image;
 use crate::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
-use crate::unusable::{GroupSplit, Unusable};
+use crate::unusable::{FileConflict, Unusable};
 use crate::version::{Minecraft, glob};
 
 /// Steps against shared plugins that are one version on several servers: any of them alone is a candidate.
@@ -244,16 +244,16 @@ fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Un
         Unusable::JavaTooOld { needs, image, .. } => against_old_java(context, *needs, image),
         Unusable::JavaHeld { .. } => vec![HintStep::ImageFollows],
         Unusable::BesideFile { apart: split, .. } => match &**split {
-            GroupSplit::Needs { fact } => {
+            FileConflict::Needs { fact } => {
                 drop_requirement(context, fact).into_iter().chain([HintStep::IgnoreUnmanaged]).collect()
             }
-            GroupSplit::FileExcludes
-            | GroupSplit::Excludes
-            | GroupSplit::FileNames
-            | GroupSplit::Names
-            | GroupSplit::FileNeeds { .. }
-            | GroupSplit::FileGuessed { .. }
-            | GroupSplit::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
+            FileConflict::FileExcludes
+            | FileConflict::Excludes
+            | FileConflict::FileNames
+            | FileConflict::Names
+            | FileConflict::FileNeeds { .. }
+            | FileConflict::FileGuessed { .. }
+            | FileConflict::Guessed { .. } => vec![HintStep::IgnoreUnmanaged],
         },
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(context.candidates.request, object.as_str(), projects)],

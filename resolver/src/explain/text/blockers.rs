@@ -138,8 +138,5 @@ pub(super) fn second_reason(both: &IneligibleCandidate, minecraft: &Minecraft) -
 
 /// The clause after "but".
 pub(super) fn but_clause(unusable: &Unusable) -> String {
-    match phrases::unusable(unusable) {
-        text if text.starts_with("you ") => text,
-        text => format!("it {text}"),
-    }
+    format!("it {}", phrases::unusable(unusable))
 }

@@ -63,12 +63,12 @@ fn hint_list(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, 
         rows.push((head(&hint.steps).to_owned(), lines));
     }
     if more > 0 {
-        let hint_section = if more == 1 {
+        let left_out = if more == 1 {
             "One more option is left out: it changes or risks".to_owned()
         } else {
             format!("{more} more options are left out: they change or risk")
         };
-        rows.push(("or".to_owned(), vec![format!("{hint_section} more.")]));
+        rows.push(("or".to_owned(), vec![format!("{left_out} more.")]));
     }
     if !waits.is_empty() {
         let mut lines: Vec<String> = waits.iter().take(MAX_WAITS).map(waiting_line).collect();

@@ -241,7 +241,7 @@ fn newest_paper(page: &mut TextBuilder, newer: &NewerPaper) {
 /// `most` of the plugins that block it on several servers are named.
 pub(super) fn blocking_clauses(newer: &NewerPaper, held_by: Option<&str>, most: usize) -> String {
     let mut clauses = match (&newer.unusable, &newer.pinned) {
-        (Some(unusable), _) => vec![paper_clause(unusable)],
+        (Some(unusable), _) => vec![phrases::unusable(unusable)],
         (None, Some(_)) => vec!["is excluded by your pin".to_owned()],
         (None, None) if newer.gave_up.is_some() => vec!["is available".to_owned()],
         (None, None) => Vec::new(),
@@ -268,19 +268,8 @@ pub(super) fn blocking_clauses(newer: &NewerPaper, held_by: Option<&str>, most: 
 }
 
 /// A complete sentence about a Paper version.
-fn paper_sentence(minecraft: &Minecraft, unusable: &crate::unusable::Unusable) -> String {
-    match phrases::unusable(unusable) {
-        text if text.starts_with("you ") => sentence(&text),
-        text => format!("{minecraft} {text}"),
-    }
-}
-
-/// The clause after its name.
-pub(super) fn paper_clause(unusable: &crate::unusable::Unusable) -> String {
-    match phrases::unusable(unusable) {
-        text if text.starts_with("you ") => format!("has to wait: {text}"),
-        text => text,
-    }
+fn paper_sentence(minecraft: &Minecraft, unusable: &Unusable) -> String {
+    format!("{minecraft} {}", phrases::unusable(unusable))
 }
 
 fn unfollowed(page: &mut TextBuilder, minecraft: &Minecraft, unfollowed: &[NotUpdatedWithLatest]) {

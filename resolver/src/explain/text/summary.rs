@@ -10,7 +10,8 @@ use super::super::{
     Blocker, Conflict, Explanation, Hint, NewerPaper, OneVersion, Pinned, ReleaseState, SolvedExplanation,
     Unanswerable, WhyNot, WhyNotRelease,
 };
-use super::solved::{blocking_clauses, deploy_blocker, headline, newest, paper_clause};
+use super::blockers::but_clause;
+use super::solved::{blocking_clauses, deploy_blocker, headline, newest};
 use super::unsolvable::unsolvable_headline;
 use super::{gave_up, hints, named, paper, short_name, why_not_release};
 use crate::untrusted_text::sanitize_line;
@@ -134,7 +135,7 @@ fn why_not(why: &WhyNot, size: Size) -> String {
     let held_by = blocker_list(&why.holders, &why.one_version, target, size);
     let mut clauses = Vec::new();
     clauses.extend(why.to_come.then(|| "there is no build of it yet".to_owned()));
-    clauses.extend(why.unusable.as_ref().map(|reason| format!("it {}{}", paper_clause(reason), nearest_are(&instead))));
+    clauses.extend(why.unusable.as_ref().map(|reason| but_clause(reason) + &nearest_are(&instead)));
     clauses.extend(why.pinned.as_ref().map(|pin| format!("you pinned {software} {} (`spec.version`)", pin.version)));
     clauses.extend(held_by.map(|names| format!("it is blocked by {names}")));
     clauses.extend(why.shared_name.as_ref().map(short_form::shared_name));

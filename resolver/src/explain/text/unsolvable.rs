@@ -167,7 +167,7 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
             (head, if *optional { format!("{needed}, or none at all") } else { needed })
         }
         Reason::Excludes { plugin, version, other, releases } => {
-            let which = if releases.is_empty() { String::new() } else { format!(" {}", phrases::list(releases, 3)) };
+            let which = if releases.is_empty() { String::new() } else { format!(" {}", list(releases, 3)) };
             (format!("{plugin} {version}"), format!("must not be installed together with {other}{which}"))
         }
         Reason::OnlyThese { plugin, papers, oldest, newest } => {

@@ -102,7 +102,7 @@ fn budget_exceeded_alone(
     }
 }
 
-/// Decides within the budget of the meter, without the servers that are known to be too `hard`.
+/// Decides within the budget of the meter, without the servers that are known to exceed their budget (`exceeded`).
 pub(crate) fn decide_within<'a>(
     catalog: &'a Catalog,
     tables: &SharedTables<'a>,
@@ -181,7 +181,8 @@ fn solve_latest_alone<'a>(
     now: Timestamp,
     meter: &BudgetMeter,
 ) -> Result<Option<ServerExclusion<'a>>, BudgetExceeded> {
-    let candidates = CandidateIndex::build(catalog, view.request, now).expect("a seat without a gap has a world");
+    let candidates =
+        CandidateIndex::build(catalog, view.request, now).expect("a server view without a gap has an index");
     let Some(decision) = decide_alone(&candidates, meter)? else { return Ok(None) };
     // All requested plugins may follow even if dependencies stay at their running release.
     if decision.unfollowed.is_empty() && decision.problem.retained.iter().all(|retained| *retained == IndexSet::empty())
@@ -246,9 +247,9 @@ fn choose_compatible<'x, 'a>(
         able[at] = able[at] && solve_group(tables, &views_at(&[at]), meter)?.is_some();
         solo_problems[at].take_if(|_| !able[at]);
     }
-    let order = self::acceptance_order(tables, views, &solo_problems);
+    let order = acceptance_order(tables, views, &solo_problems);
     let accepted =
-        self::compatible_servers(&order, &mut |members| Ok(solve_group(tables, &views_at(members), meter)?.is_some()))?;
+        compatible_servers(&order, &mut |members| Ok(solve_group(tables, &views_at(members), meter)?.is_some()))?;
     let found = solve_group(tables, &views_at(&accepted), meter)?;
     Ok((accepted, found))
 }
@@ -299,7 +300,7 @@ fn acceptance_order(
     solo_problems: &[Option<JointProblem<'_, '_>>],
 ) -> Vec<usize> {
     let (positions, solo_problems): (Vec<usize>, Vec<&JointProblem<'_, '_>>) =
-        solo_problems.iter().enumerate().filter_map(|(at, solo_problems)| Some((at, solo_problems.as_ref()?))).unzip();
+        solo_problems.iter().enumerate().filter_map(|(at, problem)| Some((at, problem.as_ref()?))).unzip();
     let problem = JointProblem::new(tables, positions.iter().map(|&at| views[at]).collect());
     let solo_domain = |&(server, plugin): &(usize, usize)| {
         &solo_problems[server].variables[solo_problems[server].variable_of[0][plugin]].domain

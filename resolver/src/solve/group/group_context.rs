@@ -108,7 +108,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         }
     }
 
-    /// The solutions that the members could have alone: on the chosen Paper versions if `settled`, otherwise on those
+    /// The solutions that the members could have alone: on the chosen Paper versions if `on_chosen_papers`, otherwise on those
     /// that they can choose from.
     fn solo_domains(&self, on_chosen_papers: bool) -> &'c SharedDomains {
         let solo_domains = &self.outcome.solo_domains;
@@ -127,7 +127,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
     /// Finds the servers that share a plugin with this one and have no common release of it.
     ///
     /// `mine` holds the Paper versions of this server. The others use the versions that they can choose from, or the
-    /// chosen ones for servers before this one if `settled`. `gone` holds plugins of this server to ignore. At most
+    /// chosen ones for servers before this one if `on_chosen_papers`. `ignored` holds plugins of this server to ignore. At most
     /// `many` options are listed, this server's first. The rest is counted.
     pub(crate) fn group_conflicts(
         &self,

@@ -22,7 +22,7 @@ pub(crate) struct JointProblem<'x, 'a> {
     /// Every plugin, in rank order: requested plugins by object, then by server. The others follow by server, in its
     /// own order.
     pub(crate) variables: Vec<Variable>,
-    /// Per server and plugin, the position in `slots`.
+    /// Per server and plugin, the position in `variables`.
     pub(crate) variable_of: Vec<Vec<usize>>,
 }
 

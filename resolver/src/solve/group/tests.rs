@@ -92,7 +92,7 @@ fn fleet_answers_are_explainable_and_independent_of_input_order() {
                 Err(unsolvable) => unsolvable.explanation(),
             };
             let text = text::render(&explanation, problem.now);
-            for word in ["Slot", "Party", "IndexSet", "Plugin(", "satisf", "version set"] {
+            for word in ["Variable", "GroupPackage", "IndexSet", "Plugin(", "satisf", "version set"] {
                 assert!(!text.contains(word), "{word} in:\n{text}");
             }
             let json = serde_json::to_string(&explanation).unwrap();
@@ -115,7 +115,7 @@ fn single_server_answer_matches_fleet_and_peers_omit_excluded() {
         let excluded_servers: Vec<&String> =
             decisions.iter().filter(|(_, answer)| answer.kind() != "runs").map(|(server, _)| server).collect();
         let mut together: Vec<&str> = problem.requests.iter().map(|request| request.server.as_str()).collect();
-        together.retain(|server| !excluded_servers.iter().any(|excluded_servers| excluded_servers == server));
+        together.retain(|server| !excluded_servers.iter().any(|excluded_server| excluded_server == server));
         together.sort_unstable();
         excluded += excluded_servers.len();
 

@@ -7,7 +7,7 @@ use sha2::Sha256;
 
 use super::*;
 use crate::explain::{PaperName, text};
-use crate::request::Request as Wanted;
+use crate::request::Request;
 use crate::software::Software;
 use crate::{Unsolvable, resolve};
 
@@ -80,7 +80,7 @@ fn hashes(reading: &CatalogBuild) -> Vec<(u32, String)> {
     builds.map(|build| (build.number, build.file.hash.clone().unwrap())).collect()
 }
 
-fn request() -> Wanted {
+fn request() -> Request {
     serde_json::from_value(serde_json::json!({
         "server": "games/lobby", "software": "Purpur", "paper": {"strategy": "auto"}, "delay": "PT0S", "channel": "STABLE", "plugins": [],
     }))

@@ -11,7 +11,7 @@ use tracing::{info, warn};
 
 use super::super::retry::Backoff;
 use super::super::state::SidecarState;
-use super::super::{Chain, clock};
+use super::super::{ErrorChain, clock};
 use crate::protocol::OnlineBackupRequest;
 use crate::rcon;
 use crate::rcon::responses::{self, Saving};
@@ -56,14 +56,14 @@ pub(super) async fn switch_off(shared: &SidecarState, request: &OnlineBackupRequ
     let marker = AutosaveOffMarker { request: request.request.clone(), since: clock::now() };
     let path = shared.volume.autosave_off_path();
     let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &marker)).await;
-    written.map_err(|error| error.to_string())?.map_err(|error| Chain(&error).to_string())?;
+    written.map_err(|error| error.to_string())?.map_err(|error| ErrorChain(&error).to_string())?;
 
     let lease = shared.console.lease();
     let mut console = lease.console().await;
     let until = Instant::now() + Duration::from_secs(request.timeout_seconds.into());
     let left = || until.saturating_duration_since(Instant::now());
     let answer = console.save_off(left().min(COMMAND_TIMEOUT)).await;
-    let answer = answer.map_err(|error| format!("saving could not be disabled: {}", Chain(&error)))?;
+    let answer = answer.map_err(|error| format!("saving could not be disabled: {}", ErrorChain(&error)))?;
     match responses::saving(&answer) {
         Some(Saving::Off) => {}
         Some(Saving::AlreadyOff) => warn!("saving was already disabled; it is enabled after this backup"),
@@ -83,11 +83,11 @@ pub(super) async fn switch_off(shared: &SidecarState, request: &OnlineBackupRequ
             "the worlds were not flushed to the disk: the server answered `save-all flush` with `{}`",
             answer.trim()
         )),
-        Err(error) => Err(format!("the worlds were not flushed to the disk: {}", Chain(&error))),
+        Err(error) => Err(format!("the worlds were not flushed to the disk: {}", ErrorChain(&error))),
     }
 }
 
-/// Switches autosave on in the process `life`. Retries until the server confirms it, or that process has ended.
+/// Switches autosave on in the process of `process_generation`. Retries until the server confirms it, or that process has ended.
 pub(super) async fn switch_on(shared: &SidecarState, process_generation: u64) -> AutosaveResult {
     let mut backoff = Backoff::default();
     let (mut unclear, mut unanswered) = (0, false);
@@ -126,7 +126,7 @@ pub(super) async fn switch_on(shared: &SidecarState, process_generation: u64) ->
             }
             Err(error) => {
                 unanswered |= matches!(error, rcon::Error::Timeout { .. } | rcon::Error::Disconnected { .. });
-                warn!("saving is not enabled again yet: {}", Chain(error));
+                warn!("saving is not enabled again yet: {}", ErrorChain(error));
             }
         }
         tokio::time::sleep(backoff.next()).await;
@@ -153,7 +153,7 @@ pub(super) async fn remove_marker(shared: &SidecarState) {
     match tokio::task::spawn_blocking(move || Disk::new(RealFs).remove(&path)).await {
         Ok(Ok(())) => {}
         // It is then switched on once more than needed.
-        Ok(Err(error)) => warn!("{}", Chain(&error)),
+        Ok(Err(error)) => warn!("{}", ErrorChain(&error)),
         Err(error) => warn!("{error}"),
     }
 }

@@ -10,7 +10,7 @@ use tracing::{info, warn};
 
 use super::super::prune::RetentionInput;
 use super::super::state::SidecarState;
-use super::super::{Chain, clock, pre_update_backup};
+use super::super::{ErrorChain, clock, pre_update_backup};
 use super::autosave::{self, AutosaveResult};
 use super::cancel::CancellationToken;
 use super::{BackupStage, record};
@@ -33,7 +33,7 @@ async fn join<T>(part: JobStage<T>) -> Result<T, String> {
 }
 
 fn message(error: &create::Error) -> String {
-    Chain(error).to_string()
+    ErrorChain(error).to_string()
 }
 
 /// The backup in progress.
@@ -220,7 +220,7 @@ impl Job {
         tokio::task::spawn_blocking(move || {
             let worlds = Worlds::read(volume.root())
                 .map_err(|error| format!("could not look for worlds in `{}`: {error}", volume.root().display()))?;
-            let manifest = volume.manifest().map_err(|error| Chain(&error).to_string())?;
+            let manifest = volume.manifest().map_err(|error| ErrorChain(&error).to_string())?;
             let spec = BackupSpec {
                 data: volume.root(),
                 worlds: &worlds,
@@ -257,7 +257,7 @@ impl Job {
         match tokio::task::spawn_blocking(move || repository.remove_unfinished(&mut Disk::new(RealFs))).await {
             Ok(Ok(())) => {}
             // The next backup cleans up first.
-            Ok(Err(error)) => warn!("{}", Chain(&error)),
+            Ok(Err(error)) => warn!("{}", ErrorChain(&error)),
             Err(error) => warn!("{error}"),
         }
     }

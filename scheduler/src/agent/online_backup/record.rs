@@ -6,7 +6,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use tracing::warn;
 
-use super::super::Chain;
+use super::super::ErrorChain;
 use super::super::state::SidecarState;
 use crate::backup::repository::BackupRepository;
 use crate::protocol::{OnlineBackupOutcome, OnlineBackupReport};
@@ -18,7 +18,7 @@ pub(super) async fn write(shared: &Arc<SidecarState>, record: &OnlineBackupRepor
     let (path, record) = (shared.volume.online_backup_path(), record.clone());
     let written = tokio::task::spawn_blocking(move || Disk::new(RealFs).write_record(&path, &record)).await;
     match written {
-        Ok(written) => written.map_err(|error| Chain(&error).to_string()),
+        Ok(written) => written.map_err(|error| ErrorChain(&error).to_string()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -30,7 +30,7 @@ pub(in super::super) fn load_last(volume: &Volume, backups: &Path, now: Timestam
     let record: OnlineBackupReport = match read_record(&path) {
         Ok(record) => record?,
         Err(error) => {
-            warn!("{}", Chain(&error));
+            warn!("{}", ErrorChain(&error));
             return None;
         }
     };
@@ -47,7 +47,7 @@ pub(in super::super) fn load_last(volume: &Volume, backups: &Path, now: Timestam
     };
     let record = OnlineBackupReport { at: now, outcome, ..record };
     if let Err(error) = Disk::new(RealFs).write_record(&path, &record) {
-        warn!("{}", Chain(&error));
+        warn!("{}", ErrorChain(&error));
     }
     Some(record)
 }

@@ -6,7 +6,7 @@ use std::fs;
 use super::*;
 use crate::agent::volume_report::VolumeReport;
 use crate::backup::Contents;
-use crate::staging::StagedManifest;
+use crate::staging::AppliedManifest;
 
 /// A server with a world, and a repository beside it.
 struct Server {
@@ -59,7 +59,7 @@ pub(in crate::agent) fn back_up_before(
 pub(in crate::agent) fn set_lock(volume: &Volume, lock: &str) {
     let (lock, minecraft) = (lock.to_owned(), "1.21.11".to_owned());
     let manifest =
-        StagedManifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
+        AppliedManifest { lock, previous: None, minecraft, build: 1, files: BTreeMap::new(), went_back: false };
     let path = volume.root().join(".nightshift/manifest.json");
     Disk::new(RealFs).write_record(&path, &manifest).unwrap();
 }

@@ -165,9 +165,9 @@ fn server_is_empty_since_first_of_gapless_answers() {
     scenario.observe(35, answered(1), Some(true));
     scenario.observe(40, answered(0), Some(true));
     assert_eq!(since(&scenario, 41), Some(at(40)));
-    scenario.monitor.set_player_count(0);
+    scenario.monitor.observe_console_count(0);
     assert_eq!(since(&scenario, 41), Some(at(40)));
-    scenario.monitor.set_player_count(3);
+    scenario.monitor.observe_console_count(3);
     assert_eq!(since(&scenario, 41), None, "the ping does not show everybody");
     scenario.observe(45, answered(0), Some(true));
     assert_eq!(since(&scenario, 45), Some(at(45)));

@@ -388,7 +388,7 @@ fn restore_journal_with_outside_path_is_not_executed() {
         let set_aside = ".nightshift/set-aside/x".into();
         let id = "x".into();
         let done = Restored { at: at(0), id, set_aside, request: None, everything: false, after_damage: false };
-        let journal = RestoreJournal { done, aside: vec![name.into()], comes: vec![] };
+        let journal = RestoreJournal { done, displaced: vec![name.into()], restored: vec![] };
         Disk::new(RealFs).write_record(&server.volume.restore_journal_path(), &journal).unwrap();
         let failed = finish(&server.volume, &mut Disk::new(RealFs)).unwrap_err();
         assert!(matches!(failed, Error::Journal { .. }), "{failed:?}");

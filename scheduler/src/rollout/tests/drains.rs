@@ -10,7 +10,7 @@ const DISRUPTION: Disruption = Disruption::Drain { since: Timestamp::constant(60
 
 /// The goal is running, and may be evicted after players are warned.
 fn goal_with_eviction() -> Goal {
-    Goal { revision: OLD, world: DataVersion(1), eviction: EvictionState::Announced, ..GOAL }
+    Goal { revision: OLD, world: DataVersion(1), eviction: EvictionPolicy::Announced, ..GOAL }
 }
 
 /// 60 players, on a node that is drained.
@@ -104,7 +104,7 @@ fn drain_ends_without_mark_but_ignores_unreadable_node() {
     assert_eq!(step(&goal_with_eviction(), &stays, MARKED + 7), Step::EndDrain);
     let unknown = Observation { node: NodeState::Unknown, ..ready.clone() };
     assert_eq!(step(&goal_with_eviction(), &unknown, MARKED + 7), Step::UpToDate);
-    for eviction in [EvictionState::Always, EvictionState::Never] {
+    for eviction in [EvictionPolicy::Always, EvictionPolicy::Never] {
         let goal = Goal { eviction, ..goal_with_eviction() };
         assert_eq!(step(&goal, &ready, MARKED + 7), Step::EndDrain, "{eviction:?}");
         assert_eq!(step(&goal, &draining(), MARKED + 7), Step::UpToDate, "{eviction:?}");
@@ -116,7 +116,7 @@ fn drain_ends_without_mark_but_ignores_unreadable_node() {
 
 #[test]
 fn drain_yields_to_update_in_window_unless_waiting() {
-    let goal = Goal { eviction: EvictionState::Announced, ..GOAL };
+    let goal = Goal { eviction: EvictionPolicy::Announced, ..GOAL };
     let step = |observation: &Observation, gate| next_step(&goal, observation, gate, at(SUNDAY + 1));
     let ready = saved(with_announcement(begun(draining())));
     let disruption = Disruption::Update { goal: NEW, window_opened_at: at(SUNDAY) };

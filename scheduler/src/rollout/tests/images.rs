@@ -93,7 +93,7 @@ fn missing_image_neither_hides_server_down_nor_blocks_drain() {
     assert_eq!(step(&observation, SUNDAY), Step::Wait(WaitingOn::ServerDown));
     for (images, _) in WAITS {
         let marked = Observation { images, node: NodeState::Draining, ..lobby() };
-        let careful = Goal { eviction: EvictionState::Announced, ..GOAL };
+        let careful = Goal { eviction: EvictionPolicy::Announced, ..GOAL };
         let begins = Step::BeginDrain { pod: POD, since: at(SUNDAY) };
         assert_eq!(next_step(&careful, &marked, open(), at(SUNDAY)), begins);
     }

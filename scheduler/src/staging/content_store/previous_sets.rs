@@ -137,7 +137,7 @@ impl ContentStore {
         Ok(self.records()?.into_iter().map(|(lock, _)| lock).collect())
     }
 
-    /// The files that would be kept in the store without the records of `going`.
+    /// The files that would be kept in the store without the records of `removed`.
     pub(super) fn files_without(&self, removed: &[String]) -> Result<BTreeSet<PathBuf>, Error> {
         let mut named = BTreeSet::new();
         for (lock, path) in self.records()? {

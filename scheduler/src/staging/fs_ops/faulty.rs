@@ -12,7 +12,7 @@ use rustix::io::Errno;
 
 use super::FsHook;
 
-/// Allows `left` operations, refuses the next one, and allows all others.
+/// Allows `remaining` operations, refuses the next one, and allows all others.
 pub(crate) struct FaultyFs {
     remaining: Option<usize>,
     errno: Errno,

@@ -113,18 +113,18 @@ struct Set {
 impl Set {
     /// From (path, plugin, content), the server's JAR first.
     fn new(lock: char, build: u32, files: &[(&str, Option<&str>, Vec<u8>)]) -> Self {
-        let mut set = files.iter().map(|(path, plugin, content)| file(path, *plugin, content));
-        let server = set.next().unwrap();
-        let files_set = FileSet {
+        let mut files_of_set = files.iter().map(|(path, plugin, content)| file(path, *plugin, content));
+        let server = files_of_set.next().unwrap();
+        let set = FileSet {
             lock: lock.to_string().repeat(64),
             minecraft: "1.21.10".into(),
             build,
             data_version: Some(4556),
             server,
             support: vec![],
-            plugins: set.collect(),
+            plugins: files_of_set.collect(),
         };
-        Self { files: files_set, contents: files.iter().map(|(_, _, content)| content.clone()).collect() }
+        Self { files: set, contents: files.iter().map(|(_, _, content)| content.clone()).collect() }
     }
 
     fn store_on(&self, server: &Server) {

@@ -4,7 +4,7 @@ use scheduler::observation::ImagesOnNode;
 
 use super::Moves;
 use crate::action::{Action, Again, F, For};
-use crate::backups::{Order, RestoreChoice};
+use crate::backups::{RestoreChoice, RollbackRequest};
 use crate::state::{Agent, Asking, ByUs, Clock, L, Mark, P, Rev, Rule, State, WindowNow};
 
 /// Its node was asked, and does not have them.
@@ -295,7 +295,7 @@ impl Moves<'_> {
             }
             Action::RequestRestore { to, unless_played } => {
                 let failed = w.pod.map_or(to, |p| p.rev);
-                w.restore_request = Some(Order { to, failed, unless_played });
+                w.restore_request = Some(RollbackRequest { to, failed, unless_played });
             }
             Action::RequestUserRestore(to) => {
                 let refused = w.pod.is_some_and(|p| p.phase == L::Refused && p.rev == to);

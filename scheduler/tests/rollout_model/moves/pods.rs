@@ -77,13 +77,12 @@ impl Moves<'_> {
                 "10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)",
             );
             // Until the user requests again, a lost pod changes nothing.
-            let by_us = ByUs::Nothing;
             self.run_init(
                 &State {
                     faults: w.faults - 1,
                     user_request: RestoreChoice::Over,
                     user_restore_for: None,
-                    by_operator: by_us,
+                    by_operator: ByUs::Nothing,
                     ..*w
                 },
                 p,

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server as server_of_spec;
-use crate::server::online_backup::tests::observed as seen_of;
+use crate::server::online_backup::tests::observed as observed_with;
 
 /// A server of this generation, with these annotations.
 fn server(generation: i64, annotations: &[(&str, &str)]) -> PaperMCServer {
@@ -26,7 +26,7 @@ fn stopped_with(requests: &[&str]) -> PaperMCServerStatus {
 
 /// A server with this number of replicas and this state of its container. `None` if it has no pod.
 fn observed(replicas: usize, state: Option<&Value>) -> Observed {
-    let mut observed = seen_of(false, &json!({}));
+    let mut observed = observed_with(false, &json!({}));
     let revision = Revision(1);
     let (template, current, update) = (revision, revision, revision);
     observed.stateful_set_view = Some(StatefulSetView {

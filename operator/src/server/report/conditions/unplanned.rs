@@ -52,12 +52,12 @@ pub(in super::super) fn build_rollout(
     before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
     let is_of_the_server = |condition: &Condition| SERVER_CONDITIONS.contains(&condition.type_.as_str());
-    let has_come = is_update_done(report, before);
+    let is_done = is_update_done(report, before);
     // Whether there are more updates is unknown now.
     let kept_conditions = |condition: &&Condition| {
         !is_of_the_server(condition)
             && condition.type_ != why.condition_type
-            && !(has_come && condition.type_ == "UpdateAvailable")
+            && !(is_done && condition.type_ == "UpdateAvailable")
     };
     let mut conditions: Vec<Condition> = before.conditions.iter().filter(kept_conditions).cloned().collect();
     conditions.extend(build_conditions(server, checked, report, before).into_iter().filter(is_of_the_server));

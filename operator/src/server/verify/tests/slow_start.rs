@@ -16,15 +16,15 @@ fn verification_fails_crashing_server_without_agent() {
         settle,
         began: at(90),
         reachable_from: at(90),
-        process: ProcessExit::Running,
+        process: ProcessState::Running,
         other_image: None,
     };
-    let ends = VerificationTarget { process: ProcessExit::Exited { times: 3 }, ..stays };
+    let ends = VerificationTarget { process: ProcessState::Exited { times: 3 }, ..stays };
     let over = at(90) + VERIFICATION_TIMEOUT;
     assert_eq!(verify(None, &stays, over).result, Verification::Inconclusive);
     assert_eq!(verify(None, &ends, over).result, Verification::Failed);
     let until = over + settle;
-    let again = VerificationTarget { process: ProcessExit::Restarting { until }, ..stays };
+    let again = VerificationTarget { process: ProcessState::Restarting { until }, ..stays };
     assert_eq!(verify(None, &again, over).result, Verification::Pending { until }, "it was started again");
     let before = verify(None, &ends, over - SignedDuration::from_secs(1));
     assert_eq!(before.result, Verification::Pending { until: over }, "it may get well, and the agent may speak");
@@ -40,7 +40,7 @@ fn verification_fails_after_five_exits_except_first_start() {
         settle: SignedDuration::from_secs(60),
         began: at(90),
         reachable_from: at(90),
-        process: ProcessExit::Exited { times },
+        process: ProcessState::Exited { times },
         other_image: None,
     };
     let absent = AgentReport { server: Server::Absent, ..report(&[]) };

@@ -226,8 +226,9 @@ fn downgradable<'a>(
         let pins: Vec<&VersionRequest> =
             requests_for(project).iter().map(|plugin_request| &plugin_request.version).collect();
         for release in &project.releases {
-            let pinned =
-                pins.iter().any(|plugin_request| matches!(plugin_request, VersionRequest::Pin { version } if *version == release.version));
+            let pinned = pins
+                .iter()
+                .any(|requested| matches!(requested, VersionRequest::Pin { version } if *version == release.version));
             let may = release.file.as_ref().unwrap().hash.is_some()
                 && (runs(request, release) || pinned || release.published.unwrap() + delay <= problem.now);
             for dependency in

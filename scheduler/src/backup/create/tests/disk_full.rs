@@ -7,7 +7,7 @@ const BACKUP_BYTES: usize = 300_000;
 /// Less than four backups with their other files.
 const SPACE: u64 = 1_050_000;
 
-/// A volume of [`ROOM`] bytes, in addition to the reserve that must stay free.
+/// A volume of [`SPACE`] bytes, in addition to the reserve that must stay free.
 struct Small {
     repository: PathBuf,
 }

@@ -85,9 +85,9 @@ fn offline_backup_fails_while_a_process_writes_files() {
 }
 
 /// Refuses every step of this kind.
-struct ReportingHook(&'static str);
+struct RefusingHook(&'static str);
 
-impl FsHook for ReportingHook {
+impl FsHook for RefusingHook {
     fn before_operation(&mut self, operation: &'static str, _path: &Path) -> io::Result<()> {
         if operation == self.0 { Err(io::Error::other("told to end")) } else { Ok(()) }
     }
@@ -97,7 +97,7 @@ impl FsHook for ReportingHook {
 fn backup_stops_at_next_chunk_when_cancelled() {
     for operation in ["read", "read back"] {
         let server = Server::new(&NEW_LAYOUT);
-        let mut disk = Disk::new(ReportingHook(operation));
+        let mut disk = Disk::new(RefusingHook(operation));
         let failed = server.create_as(Contents::Worlds, Trigger::Scheduled, 0, &mut disk).unwrap_err();
         assert!(format!("{failed:?}").contains("told to end"), "{failed:?}");
         assert!(server.repository.list().unwrap().is_empty());

@@ -8,7 +8,7 @@ use super::*;
 use crate::backup::retention::Retention;
 use crate::staging::fs_ops::faulty::{FaultyFs, error_text};
 
-/// For each n, operation n fails while `part` of `server` is restored over the files in `existing_backups`. At the end the files match the backup, and no
+/// For each n, operation n fails while `part` of `server` is restored over the files in `existing`. At the end the files match the backup, and no
 /// previous file is lost.
 fn fail_everywhere(
     part: RestorePart,
