@@ -7,7 +7,7 @@ use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::jar::Hash;
-use scheduler::agent::volume_report::record_players;
+use scheduler::agent::play_record::record_players;
 use scheduler::protocol::{File, FileSet};
 use scheduler::staging::Volume;
 use scheduler::world::Worlds;

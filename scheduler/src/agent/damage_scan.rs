@@ -1,35 +1,65 @@
 //! Edge (writes). Scans the server's log for world damage: periodically, at the server's end, before a backup, and on the operator's request.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tracing::warn;
 
-use super::state::SidecarState;
 use super::{ErrorChain, clock};
+use crate::protocol::world_damage::DamageReport;
+use crate::staging::Volume;
 use crate::world::damage::DamageLog;
 
 /// The server rotates its log at midnight. Lines written after the last scan are then lost.
 const SCAN_INTERVAL: Duration = Duration::from_mins(1);
 
-/// Scans for ever.
-pub(super) async fn scan_periodically(shared: Arc<SidecarState>) {
-    loop {
-        scan(&shared, SidecarState::damage).await;
-        tokio::time::sleep(SCAN_INTERVAL).await;
+/// The log of the server of one sidecar, shared by its tasks.
+#[derive(Debug)]
+pub(super) struct DamageScan(Mutex<DamageLog>);
+
+impl DamageScan {
+    pub(super) fn new(volume: Volume) -> Self {
+        Self(Mutex::new(DamageLog::new(volume)))
     }
-}
 
-/// Scans the whole rest of the log.
-pub(super) async fn scan_to_end(shared: &Arc<SidecarState>) {
-    scan(shared, SidecarState::may_be_damaged).await;
-}
+    /// Scans for ever.
+    pub(super) async fn scan_periodically(self: Arc<Self>) {
+        loop {
+            self.scan(Self::damage).await;
+            tokio::time::sleep(SCAN_INTERVAL).await;
+        }
+    }
 
-/// Scans only to update the record. Other callers report the result.
-async fn scan<T: Send + 'static>(shared: &Arc<SidecarState>, read: fn(&SidecarState) -> T) {
-    let task = Arc::clone(shared);
-    if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
-        warn!("{error}");
+    /// Scans the whole rest of the log.
+    pub(super) async fn scan_to_end(self: &Arc<Self>) {
+        self.scan(Self::may_be_damaged).await;
+    }
+
+    /// Scans only to update the record. Other callers report the result.
+    async fn scan<T: Send + 'static>(self: &Arc<Self>, read: fn(&Self) -> T) {
+        let task = Arc::clone(self);
+        if let Err(error) = tokio::task::spawn_blocking(move || read(&task)).await {
+            warn!("{error}");
+        }
+    }
+
+    /// Whether the server's log reports damage to its worlds, after reading its new lines. Unknown counts as yes, because a backup with this mark
+    /// replaces none without it. Blocks on the disk.
+    pub(super) fn may_be_damaged(&self) -> bool {
+        may_be_damaged(&mut self.log())
+    }
+
+    /// The damage that the log reports, after reading its new lines. Blocks on the disk.
+    pub(super) fn damage(&self) -> Option<DamageReport> {
+        let mut log = self.log();
+        log.scan(clock::now()).unwrap_or_else(|error| {
+            warn!("{}", ErrorChain(&error));
+            log.reported()
+        })
+    }
+
+    fn log(&self) -> MutexGuard<'_, DamageLog> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -50,7 +80,6 @@ mod tests {
     use std::fs;
 
     use super::*;
-    use crate::staging::Volume;
 
     #[test]
     fn backup_is_marked_if_damage_is_logged_or_unknown() {

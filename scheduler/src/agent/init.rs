@@ -6,11 +6,10 @@
 //! - Time cannot fix it in this container: a read-only disk.
 //! - The failure persists. It then exits once, because a running container cannot show from outside why it waits.
 
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{fs, io};
 
 use tracing::{info, warn};
 
@@ -18,7 +17,8 @@ use super::fetch::{self, Fetcher};
 use super::persistent_failure::PersistentFailure;
 use super::retry::Backoff;
 use super::{
-    ErrorChain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, seed_volume, stage,
+    ErrorChain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, rollback_restore,
+    seed_volume, stage,
 };
 use crate::protocol::termination_message::WorldRefused;
 use crate::protocol::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
@@ -102,7 +102,7 @@ enum Error {
     #[error(transparent)]
     Backup(#[from] pre_update_backup::Error),
     #[error(transparent)]
-    Restore(#[from] pre_update_backup::RestoreError),
+    Restore(#[from] rollback_restore::RestoreError),
     #[error("could not fill the volume from a backup")]
     NewVolume(#[from] seed_volume::Error),
     #[error("could not save or restore the plugins' data")]
@@ -213,7 +213,7 @@ async fn prepare(
     // First, so that the end is reported whatever the result of this start is.
     run_backup_work(&volume, move |volume| process_record::record_previous_end(&volume, &locked_worlds)).await?;
 
-    let finished = run_backup_work(&volume, |volume| pre_update_backup::finish_restore(&volume)).await??;
+    let finished = run_backup_work(&volume, |volume| rollback_restore::finish_restore(&volume)).await??;
     let worlds =
         if finished.is_some() { relock_worlds(&settings.data, locks, persistent_failure).await? } else { worlds };
     log_restored(finished.as_ref());
@@ -240,7 +240,7 @@ async fn prepare(
         opened => {
             let (backup_config, files, locked_worlds) = (settings.copies.clone(), set.clone(), worlds.clone());
             let restore = move |volume: Volume| {
-                pre_update_backup::restore_if_requested(&backup_config, &volume, &locked_worlds, &files)
+                rollback_restore::restore_if_requested(&backup_config, &volume, &locked_worlds, &files)
             };
             match (run_backup_work(&volume, restore).await??, opened) {
                 (Some(restored), _) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -11,13 +11,11 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 use tracing::{info, warn};
 
-use super::server_log::LoggedSaves;
+use super::process_record::{self, FollowUp};
+use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, Transition};
 use super::state::{SidecarState, StopSent};
-use super::{
-    ErrorChain, backup_size, clock, damage_scan, loaded_content, online_backup, pre_update_backup, process_record,
-    server_log,
-};
+use super::{ErrorChain, backup_size, clock, loaded_content, online_backup, play_record};
 use crate::protocol::{LastStop, PluginReport, UNREQUESTED_STOP};
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
@@ -80,7 +78,39 @@ pub(super) async fn sample_once(shared: &Arc<SidecarState>) {
             handle_start(shared);
         }
     }
-    process_record::handle_sample(shared, &sample).await;
+    update_process_record(shared, &sample).await;
+}
+
+/// Updates the record of the process that a sample has found, and reports one whose end this agent has missed.
+async fn update_process_record(shared: &Arc<SidecarState>, sample: &Sample) {
+    let (FollowUp { ended, needs_write }, is_absent) = {
+        let mut guard = shared.state();
+        let state = &mut *guard;
+        (state.record.observe(sample, &state.monitor), state.monitor.is_absent())
+    };
+    if let Some(running) = ended {
+        let volume = shared.volume.clone();
+        match tokio::task::spawn_blocking(move || process_record::record_missed_end(&volume, &running, is_absent)).await
+        {
+            // Reported after it is on disk, not before.
+            Ok(end) => shared.state().last_stop = Some(end),
+            Err(error) => warn!("{error}"),
+        }
+    }
+    if needs_write {
+        // A separate task, because a slow disk must not delay the samples.
+        let task = Arc::clone(shared);
+        tokio::task::spawn_blocking(move || write_current(&task));
+    }
+}
+
+/// Writes the current record to disk. Of two concurrent calls, the later one does not write older data.
+fn write_current(shared: &SidecarState) {
+    let _lock = shared.record_lock.lock().unwrap_or_else(PoisonError::into_inner);
+    let running = shared.state().record.running().cloned();
+    if let Some(running) = running {
+        process_record::write_current(&shared.volume, &running);
+    }
 }
 
 /// Records on the volume that this pod had a player: restoring worlds or plugins' data would lose that player's progress.
@@ -90,7 +120,7 @@ async fn record_players(shared: &Arc<SidecarState>, sample: &Sample) {
         return;
     }
     let volume = shared.volume.clone();
-    match tokio::task::spawn_blocking(move || pre_update_backup::record_players(&volume)).await {
+    match tokio::task::spawn_blocking(move || play_record::record_players(&volume)).await {
         Ok(Ok(())) => shared.state().play_recorded = true,
         Ok(Err(error)) => warn!("{}", ErrorChain(&error)),
         Err(error) => warn!("{error}"),
@@ -303,7 +333,7 @@ fn last_stop(
 
 async fn handle_exit(shared: &Arc<SidecarState>, sample: &Sample) {
     // First, because its next start, which may have begun, rotates the log.
-    damage_scan::scan_to_end(shared).await;
+    shared.damage.scan_to_end().await;
     let is_confirmed = shared.state().stop.as_ref().is_some_and(|stop| stop.saved);
     let logged_saves = if is_confirmed { LoggedSaves::default() } else { read_logged_saves(shared).await };
     let (record, was_requested) = {

@@ -5,7 +5,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::{ErrorChain, clock, pre_update_backup};
+use super::{ErrorChain, clock, play_record};
 use crate::plugin_data::{Error, finish, prune_saved, restore_data, save_data};
 use crate::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 use crate::protocol::{FileSet, RestoreRequest, Restored};
@@ -62,8 +62,7 @@ fn may_have_played(volume: &Volume, saved_at: Timestamp) -> bool {
     let restored: Option<Restored> = read_record(&volume.restored_path()).unwrap_or(None);
     let worlds_restored = restored.is_some_and(|restored| restored.at > saved_at);
     let is_unplayed = || {
-        Worlds::read(volume.root())
-            .is_ok_and(|worlds| !pre_update_backup::may_have_played_since(volume, &worlds, saved_at))
+        Worlds::read(volume.root()).is_ok_and(|worlds| !play_record::may_have_played_since(volume, &worlds, saved_at))
     };
     !worlds_restored && !is_unplayed()
 }

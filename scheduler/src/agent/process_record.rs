@@ -2,8 +2,6 @@
 //!
 //! That happens when a pod was deleted by force, its node was lost, or its agent was down.
 
-use std::sync::{Arc, PoisonError};
-
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
@@ -11,7 +9,6 @@ use tracing::{info, warn};
 use super::ErrorChain;
 use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, ServerMonitor};
-use super::state::SidecarState;
 use crate::protocol::{LastStop, UNOBSERVED_STOP};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
@@ -231,36 +228,12 @@ fn logged_saves(volume: &Volume, running: &Running) -> LoggedSaves {
     })
 }
 
-/// Updates the record of the process that a sample has found, and reports one whose end this agent has missed.
-pub(super) async fn handle_sample(shared: &Arc<SidecarState>, sample: &Sample) {
-    let (FollowUp { ended, needs_write }, is_absent) = {
-        let mut guard = shared.state();
-        let state = &mut *guard;
-        (state.record.observe(sample, &state.monitor), state.monitor.is_absent())
-    };
-    if let Some(running) = ended {
-        let volume = shared.volume.clone();
-        match tokio::task::spawn_blocking(move || record_missed_end(&volume, &running, is_absent)).await {
-            // Reported after it is on disk, not before.
-            Ok(end) => shared.state().last_stop = Some(end),
-            Err(error) => warn!("{error}"),
-        }
-    }
-    if needs_write {
-        // A separate task, because a slow disk must not delay the samples.
-        let task = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || write_current(&task));
-    }
-}
-
-/// Writes the current record to disk. Of two concurrent calls, the later one does not write older data.
-fn write_current(shared: &SidecarState) {
-    let _lock = shared.record_lock.lock().unwrap_or_else(PoisonError::into_inner);
-    let running = shared.state().record.running().cloned();
-    // The agent of a pod that was deleted by force may mistake the next pod's locks for those of its own server.
-    let recorded = || read_or_warn::<Running>(read_record(&shared.volume.running_path()));
-    if let Some(running) = running.filter(|running| recorded().is_none_or(|recorded| recorded.since <= running.since)) {
-        write_running(&shared.volume, &running);
+/// Writes the record of the current process, unless the next pod has recorded a newer one. The agent of a pod that was deleted by force may mistake
+/// the next pod's locks for those of its own server. Blocks on the disk.
+pub(super) fn write_current(volume: &Volume, running: &Running) {
+    let recorded: Option<Running> = read_or_warn(read_record(&volume.running_path()));
+    if recorded.is_none_or(|recorded| recorded.since <= running.since) {
+        write_running(volume, running);
     }
 }
 

@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::pre_update_backup::{RestoreError, can_open};
+use super::rollback_restore::RestoreError;
 use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup};
@@ -141,7 +141,7 @@ fn execute(
     if restore_request.everything && !backup.contents.has_server_files() {
         return Err(RequestRefused::NoServerFiles { id: id.clone() });
     }
-    if !can_open(&backup, set) {
+    if !set.can_open(backup.data_version, backup.lock.as_deref()) {
         return Err(RequestRefused::Newer(id.clone()));
     }
     let part = if restore_request.everything { RestorePart::Everything } else { RestorePart::Worlds };
@@ -179,8 +179,11 @@ pub(super) fn termination_message(
     let backups =
         settings.backups.as_ref().and_then(|backups| BackupRepository::new(backups).list().ok()).map(|listed| {
             let good = listed.into_iter().rev().filter_map(|stored| stored.state.ok());
-            let would_do =
-                |backup: &Backup| backup.contents.has_worlds() && !backup.folders.is_empty() && can_open(backup, set);
+            let would_do = |backup: &Backup| {
+                backup.contents.has_worlds()
+                    && !backup.folders.is_empty()
+                    && set.can_open(backup.data_version, backup.lock.as_deref())
+            };
             good.filter(would_do).take(MAX_NAMED).map(|backup| backup.id).collect()
         });
     let refused_request = refused_request.map(|refused| (refused.request, refused.why));

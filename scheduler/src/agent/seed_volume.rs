@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use tracing::{info, warn};
 
-use super::pre_update_backup::can_open;
 use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup, StoredBackup};
@@ -190,7 +189,7 @@ fn select(request: &SeedRequest, listed: &[StoredBackup], set: &FileSet) -> Resu
     if !has_worlds(backup) {
         return Err(NotRestored::NoWorlds { id: id(), newest: newest() });
     }
-    if !can_open(backup, set) {
+    if !set.can_open(backup.data_version, backup.lock.as_deref()) {
         let backup_version = backup.minecraft.clone().unwrap_or_else(|| "an unknown version".to_owned());
         return Err(NotRestored::Newer { id: id(), backup_version, server_version: set.minecraft.clone() });
     }

@@ -9,7 +9,7 @@ use tracing::{info, warn};
 use super::fetch::Fetcher;
 use super::process_record::{self, ProcessRecord};
 use super::state::{SidecarState, StopSent};
-use super::{ErrorChain, api, clock, config, damage_scan, graceful_stop, monitor, online_backup, stage};
+use super::{ErrorChain, api, clock, config, graceful_stop, monitor, online_backup, stage};
 
 /// The sidecar cannot start. Later failures are only logged.
 #[derive(Debug, thiserror::Error)]
@@ -64,7 +64,7 @@ impl Sidecar {
         monitor::sample_once(&shared).await;
         let serving = tokio::spawn(axum::serve(http, api::routes(Arc::clone(&shared))).into_future());
         let watching = tokio::spawn(monitor::watch(Arc::clone(&shared)));
-        let reading = tokio::spawn(damage_scan::scan_periodically(Arc::clone(&shared)));
+        let reading = tokio::spawn(Arc::clone(&shared.damage).scan_periodically());
         terminated.await;
         online_backup::on_server_stopping(&shared);
 

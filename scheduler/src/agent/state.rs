@@ -8,19 +8,18 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use jiff::Timestamp;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
-use tracing::warn;
 
 use super::console_session::ConsoleSession;
+use super::damage_scan::DamageScan;
 use super::fetch::Fetcher;
-use super::online_backup::RunningBackup;
+use super::online_backup::running::RunningBackup;
 use super::process_record::ProcessRecord;
 use super::server_state::ServerMonitor;
 use super::volume_report::VolumeReport;
-use super::{ErrorChain, clock, config, damage_scan};
+use super::{clock, config};
 use crate::protocol::backup_size::Sizes;
 use crate::protocol::loaded_content::Loaded;
 use crate::protocol::signature::Guard;
-use crate::protocol::world_damage::DamageReport;
 use crate::protocol::{
     AgentReport, Announce, BackupsReport, LastStop, OnlineBackupReport, PluginReport, ProtectBackup, Server, Staging,
 };
@@ -29,7 +28,6 @@ use crate::staging::Volume;
 use crate::staging::content_store::ContentStore;
 use crate::staging::drift::Drift;
 use crate::staging::unmanaged_jars::UnmanagedJars;
-use crate::world::damage::DamageLog;
 
 /// Shared by all tasks of one sidecar.
 #[derive(Debug)]
@@ -49,7 +47,7 @@ pub(super) struct SidecarState {
     pub(super) stop_lock: tokio::sync::Mutex<()>,
     /// Allows one write of the process record at a time.
     pub(super) record_lock: Mutex<()>,
-    damage: Mutex<DamageLog>,
+    pub(super) damage: Arc<DamageScan>,
     state: Mutex<MutableState>,
 }
 
@@ -147,7 +145,7 @@ impl SidecarState {
         Self {
             store: ContentStore::new(volume.clone()),
             unmanaged_jars: UnmanagedJars::default(),
-            damage: Mutex::new(DamageLog::new(volume.clone())),
+            damage: Arc::new(DamageScan::new(volume.clone())),
             settings,
             volume,
             fetcher,
@@ -177,21 +175,6 @@ impl SidecarState {
         self.state().saved_at = Some(clock::now());
     }
 
-    /// Whether the server's log reports damage to its worlds, after reading its new lines. Unknown counts as yes, because a backup with this mark
-    /// replaces none without it. Blocks on the disk.
-    pub(super) fn may_be_damaged(&self) -> bool {
-        damage_scan::may_be_damaged(&mut self.damage.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// The damage that the log reports, after reading its new lines. Blocks on the disk.
-    pub(super) fn damage(&self) -> Option<DamageReport> {
-        let mut log = self.damage.lock().unwrap_or_else(PoisonError::into_inner);
-        log.scan(clock::now()).unwrap_or_else(|error| {
-            warn!("{}", ErrorChain(&error));
-            log.reported()
-        })
-    }
-
     /// The part of the backup report that only the agent knows.
     pub(super) fn online_backup_and_sizes(&self) -> (Option<OnlineBackupReport>, Option<Sizes>) {
         let state = self.state();
@@ -206,7 +189,7 @@ impl SidecarState {
         (last_online_backup, sizes): (Option<OnlineBackupReport>, Option<Sizes>),
     ) -> AgentReport {
         let unmanaged_jars = self.unmanaged_jars.describe(&self.volume, &found.unmanaged);
-        let damage = self.damage();
+        let damage = self.damage.damage();
         let VolumeReport { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
         let state = self.state();
         let server = match state.monitor.server() {

@@ -1,13 +1,13 @@
-//! Edge (reads, and writes one record). Reports on a server's volume: the part of a report that needs no running server.
+//! Edge (reads). Reports on a server's volume: the part of a report that needs no running server.
 
 use std::path::Path;
 
-use super::{ErrorChain, pre_update_backup};
+use super::{ErrorChain, backups_report};
 use crate::protocol::plugin_data::PluginData;
 use crate::protocol::restore::SeedResult;
 use crate::protocol::{BackupsReport, ReplacedJar, WorldReport};
 use crate::staging::drift::unmanaged;
-use crate::staging::{Volume, displaced_jars, fs_ops, read_record};
+use crate::staging::{Volume, displaced_jars, read_record};
 use crate::world::Worlds;
 
 /// The content of a volume and of its backup repository.
@@ -43,18 +43,10 @@ impl VolumeReport {
             world: worlds.report(),
             unmanaged,
             replaced: displaced_jars::displaced_jars(volume),
-            backups: backups.map(|backups| pre_update_backup::report(backups, volume, lock.as_deref(), &worlds)),
+            backups: backups.map(|backups| backups_report::report(backups, volume, lock.as_deref(), &worlds)),
             lock,
             plugin_data: crate::plugin_data::last(volume),
             new_volume: read_record(&volume.new_volume_path()).unwrap_or(None),
         })
     }
-}
-
-/// Records on the volume that the server has players, so that neither worlds nor plugins' data are restored over their progress.
-///
-/// # Errors
-/// When the write fails.
-pub fn record_players(volume: &Volume) -> Result<(), fs_ops::Error> {
-    pre_update_backup::record_players(volume)
 }

@@ -8,11 +8,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use tracing::info;
 
 use super::archive::{self, Damaged, DiscardTarget, WriteError};
 use super::contents::{self, BackupSource, escape_path};
-use super::repository::{BackupRepository, PARTIAL, RECORD};
-use super::{Backup, Contents, FORMAT, LiveReads, Trigger, new_id, repository};
+use super::repository::{self, BackupRepository, PARTIAL, RECORD};
+use super::{Backup, Contents, FORMAT, LiveReads, Trigger, new_id};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::world::{Role, WorldFolder, Worlds};
 
@@ -234,6 +235,19 @@ fn describe_unloaded_worlds(spec: &BackupSpec<'_>) -> String {
         ),
         Some(_) | None => String::new(),
     }
+}
+
+/// Logs a finished backup.
+pub fn log_backup(backup: &Backup) {
+    let took = backup.completed_at.duration_since(backup.started_at);
+    info!(
+        "the backup {} has {} files ({} bytes, {} in the archive) and was read back; it took {} s",
+        backup.id,
+        backup.seal.files,
+        backup.seal.bytes,
+        backup.seal.archive_bytes,
+        took.as_secs()
+    );
 }
 
 #[cfg(test)]

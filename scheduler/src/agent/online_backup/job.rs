@@ -10,10 +10,11 @@ use tracing::{info, warn};
 
 use super::super::prune::RetentionInput;
 use super::super::state::SidecarState;
-use super::super::{ErrorChain, clock, pre_update_backup};
+use super::super::{ErrorChain, clock};
 use super::autosave::{self, AutosaveResult};
 use super::cancel::CancellationToken;
-use super::{BackupStage, record};
+use super::record;
+use super::running::BackupStage;
 use crate::backup::contents::holds_chunks;
 use crate::backup::create::{self, BackupSpec, UnverifiedBackup};
 use crate::backup::repository::BackupRepository;
@@ -110,7 +111,7 @@ impl Job {
                 let (repository, cancellation, shared) =
                     (self.repository.clone(), self.cancellation.clone(), Arc::clone(&self.shared));
                 let publish = move || {
-                    let written = if shared.may_be_damaged() { written.mark_after_damage() } else { written };
+                    let written = if shared.damage.may_be_damaged() { written.mark_after_damage() } else { written };
                     written
                         .publish(&repository, &mut Disk::new(cancellation), clock::now())
                         .map_err(|error| message(&error))
@@ -295,7 +296,7 @@ impl Job {
 }
 
 fn log_online_backup(backup: &Backup) {
-    pre_update_backup::log_backup(backup);
+    create::log_backup(backup);
     for name in &backup.left_out {
         warn!("the backup lacks {name}: it was deleted before it was read, or is neither a file nor a directory");
     }

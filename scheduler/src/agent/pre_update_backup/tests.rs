@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fs;
 
+use jiff::Timestamp;
+
 use super::*;
 use crate::agent::volume_report::VolumeReport;
 use crate::backup::Contents;
