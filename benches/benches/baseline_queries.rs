@@ -14,9 +14,9 @@ use benches::generators::adversarial::{PLUGINS, big};
 use benches::generators::{PAPERS, RELEASES, SIX_PLUGINS, now};
 use benches::measure::{Cost, measure, median, print_line};
 use other_solvers::{Found, Others, Plain};
-use resolver::catalog::Catalog;
-use resolver::request::{PaperRequest, Request};
-use resolver::version::Minecraft;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::{PaperRequest, Request};
+use resolver::model::version::Minecraft;
 use resolver::{NaiveTables, PreparedTables, Unsolvable};
 
 mod other_solvers;

@@ -17,9 +17,9 @@ use benches::generators::{RELEASES, conflicting_fleet, fleet, fleet_catalog, now
 use benches::measure::{Cost, measure, print_line};
 use criterion::Criterion;
 use other_solvers::{Found, Others, Plain};
-use resolver::catalog::Catalog;
-use resolver::request::Request;
-use resolver::version::Minecraft;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::Request;
+use resolver::model::version::Minecraft;
 use resolver::{Budget, Fleet, NaiveTables, Resolution, Unsolvable, groups, missing_projects, resolve};
 
 mod other_solvers;

@@ -3,20 +3,19 @@
 //! Each case runs twice under callgrind: with its work and with its preparation only. The difference is the count. The counts are compared with
 //! `instructions.txt`. With `NIGHTSHIFT_RECORD=1` they are written to it.
 
-use std::env;
-use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
+use std::{env, fs};
 
 use benches::budgets::Bounds;
 use benches::generators::adversarial::big;
 use benches::generators::{self, PAPERS, fleet, fleet_catalog};
 use benches::instruction_counts::{self, Counts};
 use benches::measure::print_line;
-use resolver::catalog::Catalog;
-use resolver::explain::text;
-use resolver::request::PaperRequest;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::PaperRequest;
+use resolver::render::text;
 use resolver::{Budget, Fleet};
 
 mod recorded;
@@ -56,7 +55,7 @@ fn six_plugins(dir: &Path, work: bool) {
     }
 }
 
-fn resolve_and_explain(catalog: &Catalog, request: &resolver::request::Request, at: jiff::Timestamp) {
+fn resolve_and_explain(catalog: &Catalog, request: &resolver::model::request::Request, at: jiff::Timestamp) {
     let explanation = match resolver::resolve(catalog, request, at) {
         Ok(resolution) => resolution.explanation,
         Err(unsolvable) => unsolvable.explanation(),

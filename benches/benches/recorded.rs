@@ -2,8 +2,8 @@
 
 use benches::generators::{self, ON_HANGAR};
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, ProjectKey, Source};
-use resolver::request::{PaperRequest, Request, VersionRequest};
+use resolver::model::catalog::{Catalog, ProjectKey, Source};
+use resolver::model::request::{PaperRequest, Request, VersionRequest};
 use resolver::upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
 
 /// The time of every question.

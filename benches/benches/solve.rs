@@ -15,10 +15,11 @@ use benches::measure::median;
 use criterion::Criterion;
 use recorded::now;
 use resolver::PreparedTables;
-use resolver::catalog::Catalog;
-use resolver::explain::{Explanation, text};
-use resolver::request::{PaperRequest, Request};
-use resolver::version::Minecraft;
+use resolver::explanation::Explanation;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::{PaperRequest, Request};
+use resolver::model::version::Minecraft;
+use resolver::render::text;
 
 mod recorded;
 

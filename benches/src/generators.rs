@@ -4,14 +4,14 @@ use std::sync::LazyLock;
 
 use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{
+use resolver::model::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
-use resolver::software::Software;
-use resolver::unmanaged_jar::UnmanagedPlugins;
-use resolver::version::Minecraft;
+use resolver::model::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::version::Minecraft;
 
 pub mod adversarial;
 
@@ -177,9 +177,9 @@ pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>)
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
-        hotfix_siblings: resolver::request::HotfixSiblings::default(),
-        unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::compatibility_facts::CompatibilityFacts::default(),
+        hotfix_siblings: resolver::model::request::HotfixSiblings::default(),
+        unlisted: resolver::model::request::Unlisted::default(),
+        facts: resolver::model::compatibility_facts::CompatibilityFacts::default(),
     }
 }
 

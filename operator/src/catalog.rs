@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, ProjectKey};
-use resolver::request::Request;
-use resolver::unmanaged_jar::UnmanagedJar;
+use resolver::model::catalog::{Catalog, ProjectKey};
+use resolver::model::request::Request;
+use resolver::model::unmanaged_jar::UnmanagedJar;
 use resolver::upstream::{CatalogQuery, Fetcher};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
-use resolver::compatibility_facts::CompatibilityFacts;
+use resolver::model::compatibility_facts::CompatibilityFacts;
 use scheduler::timer::Timer;
 use tokio::sync::mpsc;
 

@@ -11,7 +11,7 @@ use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
-use resolver::compatibility_facts::CompatibilityFacts;
+use resolver::model::compatibility_facts::CompatibilityFacts;
 use resolver::upstream::{Fetcher, StartError};
 use scheduler::timer::Timer;
 use tokio::net::TcpListener;
@@ -46,9 +46,8 @@ mod telemetry;
 mod template_revision;
 mod update_slots;
 
-pub use config::{Config, LogFormat, UpstreamArgs};
-
 use catalog::CatalogKeeper;
+pub use config::{Config, LogFormat, UpstreamArgs};
 use context::Context;
 use controller::Controllers;
 use k8s::events::EventPublisher;

@@ -11,7 +11,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::controller::Action;
-use resolver::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey, Source};
+use resolver::model::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey, Source};
 use serde_json::json;
 use tracing::warn;
 

@@ -7,7 +7,7 @@ use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::controller::Action;
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{DECISION_VALID_FOR, Step, WaitingOn};
 use tracing::{Instrument as _, info, info_span, warn};

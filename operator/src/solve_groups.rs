@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use resolver::catalog::ProjectKey;
-use resolver::request::{Request, VersionRequest};
-use resolver::unmanaged_jar::UnmanagedJar;
+use resolver::model::catalog::ProjectKey;
+use resolver::model::request::{Request, VersionRequest};
+use resolver::model::unmanaged_jar::UnmanagedJar;
 
 use crate::caches::Key;
 

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
-use resolver::request::Request;
+use resolver::model::request::Request;
 use resolver::{Budget, DecidedFleet, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
 

@@ -9,6 +9,7 @@ use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
 mod adopt;
+pub(crate) mod answers;
 mod args;
 mod atomic_write;
 mod cel_rules;
@@ -22,6 +23,7 @@ mod from_status;
 #[cfg(test)]
 mod fuzz;
 mod hotfix_note;
+pub(crate) mod input;
 mod instant;
 mod invocation;
 mod join;
@@ -50,11 +52,10 @@ mod what_if;
 mod when;
 mod yaml;
 
+use crate::model::untrusted_text::sanitize_text;
 use args::{Arguments, CatalogCommand, Command, SourceArgs};
 use invocation::Invocation;
 use style::styled;
-
-use crate::untrusted_text::sanitize_text;
 
 /// Exit status of a command. The numbers are part of the interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,16 +7,16 @@ use crds::plugin::{self, SourceKind};
 use crds::{PaperMCServer, Plugin, duration, paper_mc_server};
 use jiff::SignedDuration;
 
-use crate::catalog::{BuildChannel, Channel};
-use crate::compatibility_facts::CompatibilityFacts;
-use crate::explain::phrases::sentence;
-use crate::request::{
+use crate::model::catalog::{BuildChannel, Channel};
+use crate::model::compatibility_facts::CompatibilityFacts;
+use crate::model::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Running, Unlisted, VersionRequest,
 };
-use crate::software::Software;
-use crate::unmanaged_jar::UnmanagedPlugins;
-use crate::version::Minecraft;
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::UnmanagedPlugins;
+use crate::model::version::Minecraft;
+use crate::render::phrases::sentence;
 
 mod requires;
 mod selector;

@@ -2,52 +2,50 @@
 //! release.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use jiff::{SignedDuration, Timestamp};
-use pubgrub::VersionSet;
+use jiff::Timestamp;
 
-use crate::catalog::{Catalog, Channel, Project, Release};
-use crate::compatibility_facts::{FactSource, UsedFact};
-use crate::explain::{PaperName, Warning};
-use crate::known_constraints::UserConstraint;
-use crate::lock::Guess;
-use crate::request::{CompatibilityOverride, Hold, Request, Unlisted};
-use crate::solve::index_set::IndexSet;
-use crate::unusable::Unusable;
-use crate::version::Minecraft;
-use crate::version::range::Range;
+use crate::explanation::Warning;
+use crate::model::catalog::{Catalog, Project, Release};
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::lock::Guess;
+use crate::model::request::{Request, Unlisted};
+use crate::model::software::PaperName;
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 
 mod bundled_build;
-mod delay_groups;
+pub(crate) mod candidates;
+pub(crate) mod chosen;
+pub(crate) mod delay_groups;
 mod dependency_closure;
 mod dependency_edges;
-mod eligibility;
-mod eligibility_cache;
+pub(crate) mod dependency_targets;
+pub(crate) mod eligibility;
+pub(crate) mod eligibility_cache;
 pub(crate) mod fleet_tables;
-mod identified_jars;
+pub(crate) mod identified_jars;
 pub(crate) mod jar_selection;
 pub(crate) mod java;
+pub(crate) mod known_constraints;
+pub(crate) mod known_file;
 pub(crate) mod listed_versions;
+pub(crate) mod missing_projects;
 pub(crate) mod paper_candidates;
-mod provided_names;
-mod unmanaged_dependencies;
+pub(crate) mod provided_names;
+pub(crate) mod rules;
+pub(crate) mod unmanaged_dependencies;
 pub(crate) mod unmanaged_jars;
-mod version_bounds;
+pub(crate) mod unmanaged_queries;
+pub(crate) mod version_bounds;
 
-use delay_groups::Companion;
-pub(crate) use dependency_closure::Gap;
-use eligibility::position_among;
+pub(crate) use crate::explanation::unanswerable::Gap;
+use crate::index::candidates::{Edge, PluginCandidates, UnusableClass, classes};
 pub(crate) use eligibility::{is_older, is_pinned};
 use eligibility_cache::EligibilityTable;
-use jar_selection::Jars;
 use listed_versions::{ListingEvidence, ListingPolicy, ListingReader};
 use paper_candidates::PaperCandidate;
 pub(crate) use unmanaged_dependencies::MissingDependency;
-
-/// Limit of releases of one plugin in an index. The oldest ones beyond it are left out. An index is 16 bits wide, and
-/// no project publishes that many.
-pub(crate) const MAX_RELEASES: usize = 60_000;
 
 /// All data that the solver and the explanations read, computed once.
 pub(crate) struct CandidateIndex<'a> {
@@ -64,103 +62,6 @@ pub(crate) struct CandidateIndex<'a> {
     pub(crate) warnings: Vec<Warning>,
     reader: ListingReader,
     eligibility_table: EligibilityTable<'a>,
-}
-
-/// Unusable versions that share one reason.
-#[derive(Debug)]
-pub(crate) struct UnusableClass {
-    pub(crate) reason: Unusable,
-    pub(crate) members: std::sync::Arc<[u64]>,
-}
-
-/// The policy that applies to one plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Rules<'a> {
-    pub(crate) channel: Channel,
-    pub(crate) delay: SignedDuration,
-    /// Whether a downgrade below the running release is allowed.
-    pub(crate) may_downgrade: bool,
-    /// The Plugin object that is held at the running release, and the origin of the hold. `None` if no release of it
-    /// runs.
-    pub(crate) hold: Option<(&'a str, Hold)>,
-    pub(crate) compatibility: Option<&'a CompatibilityOverride>,
-    pub(crate) pin: Option<&'a str>,
-    /// The files of a release that are installed.
-    pub(crate) jars: Jars<'a>,
-    /// Constraints of its Plugin object on its own versions and on those of other plugins.
-    pub(crate) requires: Option<UserConstraint<'a>>,
-    /// The server's policy for pages without a list of Minecraft versions.
-    pub(crate) unlisted: Unlisted,
-    /// The companion plugins on this server.
-    pub(crate) companions: Vec<Companion<'a>>,
-}
-
-/// The Plugin objects that request a plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct RequestedBy<'a> {
-    /// All objects, by name.
-    pub(crate) objects: Vec<&'a str>,
-    /// The object whose fields apply.
-    pub(crate) deciding_object: &'a str,
-    /// Objects that want one release on all their servers (`updateStrategy: latest`), by name.
-    pub(crate) latest: Vec<&'a str>,
-}
-
-/// One plugin with its releases, oldest first. The index of a release in the solver is its position here plus 1.
-pub(crate) struct PluginCandidates<'a> {
-    pub(crate) project: &'a Project,
-    /// `None` if only other plugins need it.
-    pub(crate) requested_by: Option<RequestedBy<'a>>,
-    /// Unmanaged JARs that need it, if it runs and no Plugin object requests it.
-    pub(crate) unmanaged_dependents: Vec<String>,
-    pub(crate) rules: Rules<'a>,
-    /// The channel in use: that of the rules, or the most stable one available if the project has no release on it.
-    pub(crate) channel: Channel,
-    pub(crate) releases: Rc<Vec<Candidate<'a>>>,
-    /// The dependency edges of each release. Empty for a release that may not be used.
-    pub(crate) edges: Vec<Vec<Edge>>,
-    pub(crate) classes: Vec<UnusableClass>,
-    /// Per Paper version, the releases known to run on it, including unusable ones.
-    pub(crate) supports: Vec<IndexSet>,
-    /// Releases that may be used.
-    pub(crate) usable: IndexSet,
-    /// Releases that match the pin. Without a pin: every release, but not "not installed".
-    pub(crate) allowed: IndexSet,
-}
-
-/// One release and its eligibility.
-pub(crate) struct Candidate<'a> {
-    pub(crate) release: &'a Release,
-    pub(crate) unusable: Option<Unusable>,
-    /// Required projects that are missing at its source, named as on its page.
-    pub(crate) missing_at_source: Vec<String>,
-}
-
-/// A requirement of one release on another plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Edge {
-    /// Position of the other plugin.
-    pub(crate) to: usize,
-    /// The accepted versions of it. They include "not installed" unless the plugin is required.
-    pub(crate) set: IndexSet,
-    pub(crate) kind: EdgeKind,
-    /// The release that was guessed as the minimum.
-    pub(crate) guessed: Option<usize>,
-    /// The fact behind the edge, if no page states it.
-    pub(crate) fact: Option<Arc<(Range, FactSource)>>,
-}
-
-/// The kinds of dependency edges that constrain the solver.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum EdgeKind {
-    Required,
-    Optional,
-    Incompatible,
-}
-
-/// The instant at which a release published at `published` is old enough.
-pub(crate) fn eligible_at(published: Timestamp, delay: SignedDuration) -> Timestamp {
-    published.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
 
 /// Returns the catalog data that is missing for this request. [`CandidateIndex::build`] looks for the same data before
@@ -311,67 +212,4 @@ impl<'a> CandidateIndex<'a> {
     pub(crate) fn is_running(&self, release: &Release) -> bool {
         self.request.running.as_ref().is_some_and(|running| running.runs_release(release))
     }
-}
-
-impl PluginCandidates<'_> {
-    /// The position of a release, whether the value comes from this server or from another one.
-    pub(crate) fn position_of(&self, release: &Release) -> Option<usize> {
-        position_among(release, self.releases.iter().map(|candidate| candidate.release))
-    }
-
-    /// The position of the newest release that may be used, with or without a pin.
-    pub(crate) fn newest_usable(&self) -> Option<usize> {
-        self.usable.highest(self.releases.len()).and_then(|index| index.checked_sub(1))
-    }
-
-    /// The releases that may be used and that are known to run on a Paper version (given by position).
-    pub(crate) fn usable_on(&self, paper: usize) -> IndexSet {
-        self.supports[paper].intersection(&self.usable)
-    }
-
-    /// The position of the release that runs now and may stay.
-    pub(crate) fn running_release(&self, candidates: &CandidateIndex<'_>) -> Option<usize> {
-        self.releases
-            .iter()
-            .position(|candidate| candidate.unusable.is_none() && candidates.is_running(candidate.release))
-    }
-
-    /// The display name.
-    pub(crate) fn name(&self) -> &str {
-        &self.project.name
-    }
-
-    /// Whether the server must have this plugin regardless of the needs of other plugins.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.requested_by.is_some() || !self.unmanaged_dependents.is_empty()
-    }
-
-    /// The Plugin object that hints refer to.
-    pub(crate) fn object(&self) -> Option<&str> {
-        self.requested_by.as_ref().map(|requested_by| requested_by.deciding_object)
-    }
-}
-
-/// Groups unusable versions by reason. The index is the position plus 1.
-fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
-    let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
-    for (position, reason) in reasons.enumerate() {
-        let Some(reason) = reason else { continue };
-        let at = found.iter().rposition(|(existing, _)| *existing == reason).unwrap_or_else(|| {
-            found.push((reason, Vec::new()));
-            found.len() - 1
-        });
-        let words = &mut found[at].1;
-        let index = position + 1;
-        if words.len() <= index / 64 {
-            words.resize(index / 64 + 1, 0);
-        }
-        words[index / 64] |= 1 << (index % 64);
-    }
-    found.into_iter().map(|(reason, words)| UnusableClass { reason: reason.clone(), members: words.into() }).collect()
-}
-
-/// The class that contains an index.
-pub(crate) fn class_of(classes: &[UnusableClass], index: usize) -> Option<&UnusableClass> {
-    classes.iter().find(|class| class.members.get(index / 64).is_some_and(|word| word >> (index % 64) & 1 == 1))
 }

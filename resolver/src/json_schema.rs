@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
-use crate::lock::FormatVersion;
-use crate::version::Minecraft;
+use crate::model::lock::FormatVersion;
+use crate::model::version::Minecraft;
 
 impl JsonSchema for Minecraft {
     fn schema_name() -> Cow<'static, str> {

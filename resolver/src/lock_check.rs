@@ -3,18 +3,19 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::catalog::{Artifact, Catalog, Project, Release};
-use crate::compatibility_facts::UsedFact;
-use crate::explain::{PaperName, PaperPin, Unanswerable};
-use crate::ignore_unknown_fields::passing_over;
-use crate::index::java::java_of_image;
-use crate::index::{CandidateIndex, Edge, EdgeKind, PluginCandidates};
-use crate::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
-use crate::request::{PaperRequest, Request};
-use crate::software::Software;
-use crate::unusable::Unusable;
-use crate::unverified_build::announced_md5;
-use crate::version::Minecraft;
+use crate::explanation::{PaperPin, Unanswerable};
+use crate::index::CandidateIndex;
+use crate::index::candidates::{Edge, EdgeKind, PluginCandidates};
+use crate::model::catalog::{Artifact, Catalog, Project, Release};
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::ignore_unknown_fields::passing_over;
+use crate::model::image_tag::java_of_image;
+use crate::model::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
+use crate::model::request::{PaperRequest, Request};
+use crate::model::software::{PaperName, Software};
+use crate::model::unusable::Unusable;
+use crate::model::unverified_build::announced_md5;
+use crate::model::version::Minecraft;
 
 mod facts;
 
@@ -251,7 +252,7 @@ fn project_of<'a>(locked: &LockedPlugin, catalog: &'a Catalog) -> Option<&'a Pro
     catalog.projects.iter().find(|project| is_same_project(locked, &project.key, &project.id))
 }
 
-fn is_same_project(locked: &LockedPlugin, key: &crate::catalog::ProjectKey, id: &str) -> bool {
+fn is_same_project(locked: &LockedPlugin, key: &crate::model::catalog::ProjectKey, id: &str) -> bool {
     locked.key.source == key.source && locked.project_id == id
 }
 

@@ -2,9 +2,9 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::catalog::{Catalog, ProjectKey};
 use crate::index;
-use crate::request::Request;
+use crate::model::catalog::{Catalog, ProjectKey};
+use crate::model::request::Request;
 
 /// The projects that are missing from the catalog, sorted: requested ones, and the dependencies of their usable
 /// releases.

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::{SignedDuration, Timestamp};
 
-use crate::catalog::Catalog;
-use crate::index::eligible_at;
-use crate::request::Request;
+use crate::index::rules::eligible_at;
+use crate::model::catalog::Catalog;
+use crate::model::request::Request;
 
 /// The first instant after `now` at which the same requests may have another result on the same catalog, because a
 /// release is published or old enough then. `None` if time alone changes nothing.

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use crate::lock::{Lock, LockReason};
-use crate::request::Request;
+use crate::model::lock::{Lock, LockReason};
+use crate::model::request::Request;
 
 mod restrict;
 

@@ -47,8 +47,7 @@ use std::fmt;
 
 use reqwest::Url;
 
-use crate::software::Software;
-
+use crate::model::software::Software;
 pub use catalog_builder::{CatalogBuild, ReadError};
 pub use error::{Blame, FetchError, StartError, format_chain};
 pub use fetcher::{CatalogQuery, Fetcher, Settings, Ttl};

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet, resolve_within};
 
 #[path = "brute_force/blockers.rs"]
@@ -90,11 +90,12 @@ mod texts;
 #[path = "brute_force/to_scenario.rs"]
 mod to_scenario;
 
+use rules::Book;
+
 use coverage::Census;
 use group::Pair;
 use oracle::Outcome;
 use problem::Problem;
-use rules::Book;
 
 /// Whether this run tests all problems, as `make test-all` does. `make test` tests a part of them.
 fn is_thorough() -> bool {

@@ -5,14 +5,14 @@
 use std::fmt::Write as _;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Catalog, Channel, FurtherJar, Release};
-use resolver::explain::Explanation;
-use resolver::jar_pattern::stem;
-use resolver::lock::{Guess, ImageJava, Lock, LockReason};
+use resolver::explanation::Explanation;
 use resolver::lock_check::{StaleFact, Unmet, stale_facts, stale_file_facts, unmet};
-use resolver::request::{PaperRequest, PluginRequest, Request, VersionRequest};
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Artifact, Catalog, Channel, FurtherJar, Release};
+use resolver::model::jar_pattern::stem;
+use resolver::model::lock::{Guess, ImageJava, Lock, LockReason};
+use resolver::model::request::{PaperRequest, PluginRequest, Request, VersionRequest};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve, resolve_within};
 
 #[path = "support/checker.rs"]

@@ -3,9 +3,10 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Catalog, Channel, Release};
-use resolver::explain::{Explanation, Reason, text};
-use resolver::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
+use resolver::explanation::{Explanation, Reason};
+use resolver::model::catalog::{Catalog, Channel, Release};
+use resolver::model::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
+use resolver::render::text;
 use resolver::{Unsolvable, resolve};
 
 #[path = "support/recorded.rs"]

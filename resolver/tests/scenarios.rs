@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Source};
-use resolver::explain::text::MAX_SUMMARY_LENGTH;
-use resolver::explain::{Explanation, text};
-use resolver::lock::{Lock, LockedPlugin};
-use resolver::request::{Request, VersionRequest};
+use resolver::explanation::Explanation;
+use resolver::model::catalog::{Catalog, Source};
+use resolver::model::lock::{Lock, LockedPlugin};
+use resolver::model::request::{Request, VersionRequest};
+use resolver::render::text::{self, MAX_SUMMARY_LENGTH};
 use resolver::{
     Budget, Fleet, Resolution, Unsolvable, missing_projects, resolve_fleet, resolve_within, why_not_within,
 };

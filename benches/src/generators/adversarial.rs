@@ -1,8 +1,8 @@
 //! Pure. Generates catalogs that are hard to solve for one server or for many. The encoding and the budget exist for them.
 
 use fixtures::rng::Rng;
-use resolver::catalog::{Catalog, Channel, DependencyKind};
-use resolver::request::{PaperRequest, Request, VersionRequest};
+use resolver::model::catalog::{Catalog, Channel, DependencyKind};
+use resolver::model::request::{PaperRequest, Request, VersionRequest};
 
 use super::{
     PAPERS, RELEASES, catalog, dependency, fleet, minecraft, papers, plugin_request, project, release, request,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use resolver::catalog::Release;
+use resolver::model::catalog::Release;
 
 use super::*;
 

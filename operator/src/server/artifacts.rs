@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use resolver::jar::{FactsError, plugin_descriptor};
-use resolver::lock::{Lock, LockedFile, LockedPlugin};
-use resolver::name_conflict::{JarNameConflict, find_conflicts};
+use resolver::model::lock::{Lock, LockedFile, LockedPlugin};
+use resolver::model::name_conflict::{JarNameConflict, find_conflicts};
 use scheduler::protocol::{AgentReport, File, FileHash, FileSet};
 
 use super::records::{self, LockRecord, RecordError};

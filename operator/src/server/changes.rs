@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use resolver::lock::{Lock, LockedPlugin};
+use resolver::model::lock::{Lock, LockedPlugin};
 
 /// One line of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,8 +97,11 @@ pub(crate) fn format_changes(changes: &[ServerChange]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use resolver::catalog::{ProjectKey, Source};
-    use resolver::lock::{FormatVersion, LockReason, LockedFile};
+    use resolver::model::catalog::ProjectKey;
+    use resolver::model::catalog::Source;
+    use resolver::model::lock::FormatVersion;
+    use resolver::model::lock::LockReason;
+    use resolver::model::lock::LockedFile;
 
     use super::*;
 
@@ -121,7 +124,7 @@ mod tests {
 
     fn lock(minecraft: &str, build: u32, plugins: Vec<LockedPlugin>) -> Lock {
         Lock {
-            software: resolver::software::Software::Paper,
+            software: resolver::model::software::Software::Paper,
             format_version: FormatVersion::default(),
             server: "games/lobby".to_owned(),
             minecraft: minecraft.parse().unwrap(),

@@ -7,7 +7,7 @@
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
-use resolver::explain::{Explanation, Unanswerable};
+use resolver::explanation::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
 use scheduler::observation::Disruption;
 use scheduler::rollout::{Step, WaitingOn, can_roll_forward, failure_needs_admin, needs_admin};
@@ -20,11 +20,11 @@ use super::check::CheckedServer;
 use super::check::lenient::check_leniently;
 use super::crash_loop::stopped::active_stop;
 use super::error::PassError;
-use super::observe::Observed;
+use super::observe::{self, Observed};
 use super::plan::{Plan, ResolvedLock, StartTimeout};
 use super::report::{self, PassBlocked, PassReport, status_before};
 use super::scheduled_restart::Restarts;
-use super::{execute_step, observe, requeue, update_slot};
+use super::{execute_step, requeue, update_slot};
 use crate::caches::Rendered;
 use crate::clock::Stopwatch;
 use crate::context::Context;

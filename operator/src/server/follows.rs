@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use resolver::lock::{Lock, LockedPlugin};
+use resolver::model::lock::{Lock, LockedPlugin};
 use scheduler::announcement;
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Goal, Observation};

@@ -4,9 +4,9 @@
 use crds::PaperMCServer;
 use jiff::Timestamp;
 use kube::ResourceExt;
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
+use resolver::model::request::Request;
 use resolver::partial::Scope;
-use resolver::request::Request;
 
 use crate::k8s::labels::APPLY_NOW;
 use crate::requeue::Outcome;

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use kube::ResourceExt;
-use resolver::request::Request;
+use resolver::model::request::Request;
 
 use super::follows::followed_server::servers_in_namespace;
 use crate::context::Context;

@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use jiff::Timestamp;
-use resolver::catalog::Catalog;
-use resolver::lock::{Lock, LockedPlugin};
+use resolver::model::catalog::Catalog;
+use resolver::model::lock::{Lock, LockedPlugin};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, Goal, Observation, PodUid, RecordedFacts, Revision};
 use scheduler::rollout::{Step, has_goal_begun};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::{ConfigMap, PodTemplateSpec};
 use kube::Client;
 use kube::api::{Api, PostParams};
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::observation::{DataVersion, Revision};
 use scheduler::protocol::FileSet;
 

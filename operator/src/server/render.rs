@@ -3,7 +3,7 @@
 use crds::PaperMCServer;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::protocol::FileSet;
 
 use super::check::CheckedServer;

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::Api;
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::Step;
 use serde_json::{Value, json};

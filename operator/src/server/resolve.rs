@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crds::Plugin;
 use resolver::Unsolvable;
-use resolver::catalog::Catalog;
-use resolver::lock::{Lock, LockReason};
+use resolver::model::catalog::Catalog;
+use resolver::model::lock::{Lock, LockReason};
+use resolver::model::request::Request;
 use resolver::partial::{Delays, Present, RestrictedRequest, Scope, restrict};
-use resolver::request::Request;
 
 use super::artifacts;
 use super::changes::diff_locks;

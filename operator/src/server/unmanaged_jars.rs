@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
-use resolver::name_conflict::{JarNameConflict, find_unmanaged_conflicts};
+use resolver::model::name_conflict::{JarNameConflict, find_unmanaged_conflicts};
 use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
 
 use crate::error_chain::cut;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use clap::Parser as _;
 use fixtures::upstream::{self, State};
 use jiff::Timestamp;
-use resolver::catalog::{ProjectKey, Source};
+use resolver::model::catalog::{ProjectKey, Source};
 use resolver::upstream::{CatalogQuery, Fetcher};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};

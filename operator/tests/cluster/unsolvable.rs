@@ -1,6 +1,6 @@
 //! Edge (writes). Tests an impossible request: the running server stays, and condition, Event and `explain` agree.
 
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 use serde_json::json;
 
 use super::kubectl::try_run;

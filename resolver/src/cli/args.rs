@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use reqwest::Url;
 
 use super::instant;
+use super::terminal::ColorWhen;
 use super::what_if::{NamedRelease, WhyNotArg};
+use crate::model::version::Minecraft;
 use crate::upstream::Upstreams;
-use crate::version::Minecraft;
 
 /// Choose the Paper and plugin versions of PaperMC servers, and explain what blocks newer ones
 #[derive(Debug, Parser)]
@@ -23,14 +24,6 @@ pub(super) struct Arguments {
     /// When to highlight headings. `auto` does so only on a terminal, and honors `NO_COLOR` and `CLICOLOR_FORCE`
     #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = ColorWhen::Auto)]
     pub(super) color: ColorWhen,
-}
-
-/// When an answer is colored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(super) enum ColorWhen {
-    Auto,
-    Always,
-    Never,
 }
 
 impl Command {

@@ -5,8 +5,8 @@ use crds::paper_mc_server::{GracefulShutdown, PaperMCServerSpec, RCON_REQUIRED_M
 use crds::{PaperMCServer, Plugin, duration};
 use jiff::tz;
 
-use crate::did_you_mean::nearest;
 use crate::from_api::{Violation, plugin_name, server_name};
+use crate::model::did_you_mean::nearest;
 
 mod blackouts;
 

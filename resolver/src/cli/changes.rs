@@ -8,8 +8,8 @@ use serde::Serialize;
 use super::diff;
 use super::running::RunningSet;
 use crate::Resolution;
-use crate::explain::SolvedExplanation;
-use crate::lock::Lock;
+use crate::explanation::SolvedExplanation;
+use crate::model::lock::Lock;
 
 /// Name of a change of the server's image.
 const IMAGE: &str = "image";

@@ -10,8 +10,8 @@ use kube::Client;
 
 use super::running;
 use super::terminal::Progress;
-use crate::did_you_mean::nearest;
 use crate::from_api::server_name;
+use crate::model::did_you_mean::nearest;
 
 mod error;
 mod kubeconfig;

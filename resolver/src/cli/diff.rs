@@ -6,9 +6,10 @@ use std::io::{self, Read as _};
 use super::args::{DiffArgs, Format};
 use super::table::table;
 use super::{ExitStatus, Output};
-use crate::explain::phrases::list;
-use crate::explain::text::named;
-use crate::lock::{ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName, ValueChange};
+use crate::model::lock::{
+    ChangeKind, Difference, Lock, LockedFile, PaperChange, PluginChange, ReleaseName, ValueChange,
+};
+use crate::render::phrases::{list, named};
 use crate::upstream::format_chain;
 
 /// A lock that could not be read.

@@ -13,7 +13,7 @@ use super::query::Query;
 use super::requests::check;
 use super::saved_query::SavedQuery;
 use super::yaml;
-use crate::lock::FormatVersion;
+use crate::model::lock::FormatVersion;
 use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, text, within_time_limit};
 
 mod fuzz_facts;
@@ -293,7 +293,7 @@ fn yaml_aliases_that_multiply_are_refused_at_once() {
 
 fn saved_query() -> String {
     let at = "2026-01-20T18:00:00Z".parse().unwrap();
-    let catalog = crate::catalog::Catalog::empty(at);
+    let catalog = crate::model::catalog::Catalog::empty(at);
     let question = Query {
         now: at,
         at,

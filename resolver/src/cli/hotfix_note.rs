@@ -3,9 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::explain::phrases::listed_for_sibling;
-use crate::explain::{Listing, SolvedExplanation};
-use crate::version::Minecraft;
+use crate::explanation::{Listing, SolvedExplanation};
+use crate::model::version::Minecraft;
+use crate::render::phrases::listed_for_sibling;
 
 /// A release whose page lists not the Minecraft version of the server but its hotfix sibling, or one that Paper never
 /// built.

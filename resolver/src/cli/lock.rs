@@ -5,12 +5,14 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::answers::exit_status;
 use super::args::LockArgs;
 use super::atomic_write::write_atomically;
-use super::session::{InputSource, exit_status, gather_answers, select_server};
+use super::session::{InputSource, gather_answers, select_server};
 use super::{ExitStatus, Output};
 use crate::Resolution;
-use crate::explain::{Explanation, text};
+use crate::explanation::Explanation;
+use crate::render::text;
 use crate::upstream::format_chain;
 
 /// Runs `resolver lock`.

@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use super::files::InputFile;
 use super::yaml::{self, YamlNode, YamlValue};
 use super::{running, schema_check};
-use crate::did_you_mean::nearest;
-use crate::explain::phrases::sentence;
 use crate::from_api::{Violation, plugin_name, server_name};
-use crate::untrusted_text::shortened;
+use crate::model::did_you_mean::nearest;
+use crate::model::untrusted_text::shortened;
+use crate::render::phrases::sentence;
 
 /// The group and version of Nightshift's kinds.
 const API_VERSION: &str = "nightshift.dev/v1alpha1";

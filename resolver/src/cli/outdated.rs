@@ -5,14 +5,16 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answers::exit_status;
 use super::args::{Format, OutdatedArgs};
 use super::running::RunningSet;
-use super::session::{InputSource, exit_status, gather_answers};
+use super::session::{InputSource, gather_answers};
 use super::table::table;
 use super::{ExitStatus, Output};
-use crate::catalog::{Catalog, Project};
-use crate::explain::phrases::date;
-use crate::explain::{Blocker, ChosenPlugin, Explanation, SolvedExplanation, short_form, text};
+use crate::explanation::{Blocker, ChosenPlugin, Explanation, SolvedExplanation};
+use crate::model::catalog::{Catalog, Project};
+use crate::render::phrases::date;
+use crate::render::{short, text};
 
 /// Outdated packages of one server.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -126,7 +128,7 @@ pub(super) fn report(
             would_run: None,
             newest: version,
             why_not: Some(if blocks_itself {
-                short_form::blocker(&excluded_plugin.holder)
+                short::blocker(&excluded_plugin.holder)
             } else {
                 format!("needs {}", excluded_plugin.holder.name)
             }),
@@ -137,7 +139,7 @@ pub(super) fn report(
     let of = 1
         + solved.plugins.len()
         + solved.unfollowed.iter().filter(|excluded_plugin| excluded_plugin.stays.is_none()).count();
-    let stopped = solved.deploy_blocker().map(|(name, files)| short_form::name_conflict(name, files));
+    let stopped = solved.deploy_blocker().map(|(name, files)| short::name_conflict(name, files));
     OutdatedReport { server: solved.server.clone(), stopped, behind, of }
 }
 
@@ -216,14 +218,14 @@ fn paper_row(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -
     if let Some(newer) = solved.newer_paper.last() {
         let names: Vec<&str> = newer.held_by.iter().map(|blocker| blocker.name.as_str()).collect();
         let why = match (&newer.unusable, &newer.pinned, &newer.gave_up) {
-            (Some(unusable), _, _) if names.is_empty() => short_form::unusable(unusable),
-            (Some(unusable), _, _) => format!("{}, {}", short_form::unusable(unusable), short_form::blocked_by(&names)),
+            (Some(unusable), _, _) if names.is_empty() => short::unusable(unusable),
+            (Some(unusable), _, _) => format!("{}, {}", short::unusable(unusable), short::blocked_by(&names)),
             (None, Some(pin), _) => format!("you pinned {}", pin.version),
-            (None, None, Some(gave_up)) => short_form::blockers_unknown(gave_up),
+            (None, None, Some(gave_up)) => short::blockers_unknown(gave_up),
             (None, None, None) if names.is_empty() => {
-                newer.one_version.first().map(short_form::one_version).unwrap_or_default()
+                newer.one_version.first().map(short::one_version).unwrap_or_default()
             }
-            (None, None, None) => short_form::blocked_by(&names),
+            (None, None, None) => short::blocked_by(&names),
         };
         return Some(row(newer.minecraft.to_string(), Some(why), newer.since));
     }
@@ -232,7 +234,7 @@ fn paper_row(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -
         let build = version.and_then(|version| version.builds.iter().find(|build| build.number == newer.build))?;
         let newest = format!("{}-{}", chosen.minecraft, newer.build);
         let pinned = || format!("you pinned build {}", chosen.build);
-        let why = newer.unusable.as_ref().map_or_else(pinned, short_form::unusable);
+        let why = newer.unusable.as_ref().map_or_else(pinned, short::unusable);
         return Some(row(newest, Some(why), build.published));
     }
     let differs = runs.paper.as_ref().is_some_and(|runs| *runs != would_run);
@@ -250,7 +252,7 @@ fn plugin_row(chosen: &ChosenPlugin, runs: &RunningSet) -> Option<OutdatedRow> {
         since,
     };
     if let Some(newest) = &chosen.newest {
-        return Some(row(&newest.version, Some(short_form::why_older(&newest.because)), newest.published));
+        return Some(row(&newest.version, Some(short::why_older(&newest.because)), newest.published));
     }
     let differs = runs.as_ref().is_some_and(|runs| *runs != chosen.version);
     differs.then(|| row(&chosen.version, None, chosen.published))

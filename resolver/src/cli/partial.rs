@@ -14,11 +14,11 @@ use super::from_status::Schedule;
 use super::hotfix_note::HotfixListing;
 use super::running::RunningSet;
 use super::when::RestartTime;
-use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::{Explanation, SolvedExplanation};
-use crate::lock::{Lock, LockReason};
+use crate::explanation::{Explanation, SolvedExplanation};
+use crate::model::catalog::{Catalog, ProjectKey};
+use crate::model::lock::{Lock, LockReason};
+use crate::model::request::{Request, Running};
 use crate::partial::{Delays, Present, PresentPlugin, Scope, restrict};
-use crate::request::{Request, Running};
 use crate::{Resolution, groups, resolve};
 
 /// A partial update.

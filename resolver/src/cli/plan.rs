@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answers::exit_status;
 use super::args::{Format, PlanArgs};
 use super::changes::{self, RenderedChange, changes};
 use super::from_status::Schedule;
@@ -13,15 +14,16 @@ use super::hotfix_note::HotfixListing;
 use super::outdated::{self, OutdatedRow};
 use super::partial::{self, Alone, FullSelection, PartialChoice};
 use super::running::RunningSet;
-use super::session::{InputSource, exit_status, gather_answers, select_server};
+use super::session::{InputSource, gather_answers, select_server};
 use super::table::table;
 use super::when::RestartTime;
 use super::{ExitStatus, Output, diff};
-use crate::catalog::Catalog;
-use crate::explain::phrases::date;
-use crate::explain::{Explanation, SolvedExplanation, short_form, text};
-use crate::lock::Lock;
-use crate::request::{Request, Running};
+use crate::explanation::{Explanation, SolvedExplanation};
+use crate::model::catalog::Catalog;
+use crate::model::lock::Lock;
+use crate::model::request::{Request, Running};
+use crate::render::phrases::date;
+use crate::render::{short, text};
 use crate::upstream::format_chain;
 use crate::{Resolution, Unsolvable};
 
@@ -120,7 +122,7 @@ pub(super) fn plan(plan: &PlanArgs, now: Timestamp) -> Result<Output, Output> {
                         output.status = output.status.max(ExitStatus::NoSolution);
                         let changes = changes(solved, resolution, &runs, planned.lock);
                         let chosen = PartialChoice { resolution, solved, changes: &changes };
-                        planned.partial_plan(Some(chosen), short_form::name_conflict(name, files))
+                        planned.partial_plan(Some(chosen), short::name_conflict(name, files))
                     }
                     None => Some(planned.full_plan(resolution, solved)),
                 }
@@ -161,7 +163,7 @@ fn why_no_version_set(unsolvable: &Unsolvable) -> String {
     match unsolvable {
         Unsolvable::NoSolution(_) => "no version set meets the request".to_owned(),
         Unsolvable::Unanswerable(_) => "some metadata is missing".to_owned(),
-        Unsolvable::GaveUp(gave_up) => short_form::gave_up(gave_up),
+        Unsolvable::GaveUp(gave_up) => short::gave_up(gave_up),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Pure. Suggests slugs for a misspelt one when the store is empty.
 
-use crate::catalog::{ProjectKey, Source};
-use crate::did_you_mean::nearest;
+use crate::model::catalog::{ProjectKey, Source};
+use crate::model::did_you_mean::nearest;
 
 /// Slugs of widely used projects. All are in the recorded responses or in the dependencies that those name. The list
 /// only helps with spelling: a slug that is not in it is looked up all the same.

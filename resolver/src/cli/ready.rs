@@ -7,16 +7,19 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answers::{exit_status, first_published, missing_data};
 use super::args::{Format, ReadyArgs};
-use super::session::{InputSource, exit_status, missing_data};
+use super::session::InputSource;
 use super::table::table;
 use super::{ExitStatus, Output, what_if};
-use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::phrases::{self, date, list};
-use crate::explain::{Blocker, WhyNot, last_release, short_form, text};
-use crate::request::Request;
-use crate::software::Software;
-use crate::version::Minecraft;
+use crate::explain::last_release;
+use crate::explanation::{Blocker, WhyNot};
+use crate::model::catalog::{Catalog, ProjectKey};
+use crate::model::request::Request;
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
+use crate::render::phrases::{self, date, list};
+use crate::render::{short, text};
 use crate::{Budget, Fleet, Unsolvable};
 
 /// The report.
@@ -151,7 +154,7 @@ fn report(
         for blocker in &why.holders {
             // A release may be pinned on one server and free on another.
             let newest = blocker.newest.as_ref().map(|newest| newest.version.as_str());
-            let key = (blocker.name.as_str(), &blocker.key, newest, short_form::blocker(blocker));
+            let key = (blocker.name.as_str(), &blocker.key, newest, short::blocker(blocker));
             let row = not_ready.entry(key).or_insert_with(|| not_ready_row(catalog, blocker, at));
             row.servers.insert(why.server.clone());
             blocked.extend(blocker.object.as_ref().map(|_| blocker.name.as_str()));
@@ -175,25 +178,13 @@ fn report(
     }
 }
 
-/// When the first build of a version was published.
-pub(super) fn first_published(
-    catalog: &Catalog,
-    software: Software,
-    target: &Minecraft,
-    at: Timestamp,
-) -> Option<Timestamp> {
-    let versions = catalog.versions(software).iter().filter(|version| version.minecraft == *target);
-    let builds = versions.flat_map(|version| &version.builds);
-    builds.map(|build| build.published).filter(|published| *published <= at).min()
-}
-
 fn not_ready_row(catalog: &Catalog, blocker: &Blocker, at: Timestamp) -> NotReady {
     NotReady {
         name: blocker.name.clone(),
         key: blocker.key.clone(),
         newest: blocker.newest.as_ref().map(|newest| newest.version.clone()),
         listed_up_to: blocker.newest.as_ref().and_then(|newest| newest.up_to.clone()),
-        why: short_form::blocker(blocker),
+        why: short::blocker(blocker),
         last_release: catalog.project(&blocker.key).and_then(|project| last_release(project, at)),
         silent_since: blocker.silent_since,
         servers: BTreeSet::new(),
@@ -204,13 +195,13 @@ fn server_row(why: &WhyNot, is_published: bool) -> Server {
     let names: Vec<&str> = why.holders.iter().map(|blocker| blocker.name.as_str()).collect();
     let mut reasons = Vec::new();
     // The eligibility of a Paper version that is not released is unknown.
-    reasons.extend(why.unusable.as_ref().filter(|_| is_published).map(short_form::unusable));
+    reasons.extend(why.unusable.as_ref().filter(|_| is_published).map(short::unusable));
     reasons.extend(why.pinned.as_ref().map(|pin| format!("you pinned {} {}", why.software, pin.version)));
     if !names.is_empty() {
-        reasons.push(short_form::blocked_by(&names));
+        reasons.push(short::blocked_by(&names));
     }
-    reasons.extend(why.one_version.iter().map(short_form::one_version));
-    reasons.extend(why.shared_name.as_ref().map(short_form::shared_name));
+    reasons.extend(why.one_version.iter().map(short::one_version));
+    reasons.extend(why.shared_name.as_ref().map(short::shared_name));
     let can = is_published && reasons.is_empty();
     if !is_published && reasons.is_empty() {
         reasons.push(format!("waits for {}", why.software));

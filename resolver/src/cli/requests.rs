@@ -7,11 +7,11 @@ use super::from_status::{self, Schedule};
 use super::manifests::{InputViolation, Manifests, WithPosition};
 use super::running::{self, RunningSet};
 use super::saved_query::SavedQuery;
-use crate::catalog::ProjectKey;
 use crate::from_api::{self, ServerState, Violation, plugin_name};
-use crate::request::{PaperRequest, Request, Running};
-use crate::software::Software;
-use crate::version::Minecraft;
+use crate::model::catalog::ProjectKey;
+use crate::model::request::{PaperRequest, Request, Running};
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
 
 /// Validated input of a query.
 #[derive(Debug)]
@@ -197,9 +197,15 @@ impl Checked {
         bounds.collect::<Option<Vec<_>>>()?.into_iter().min().cloned()
     }
 
-    /// The software of the servers, and the software that must be known for them.
+    /// The software whose builds are needed to resolve the requests, Paper first. Lists for Purpur and Folia are interpreted by the versions that
+    /// Paper has built, and the Java version of Purpur is Paper's.
     pub(super) fn software(&self) -> Vec<Software> {
-        Software::needed_for(&self.requests)
+        let runs = |software: &Software| self.requests.iter().any(|request| request.software == *software);
+        let needed = |software: &Software| match software {
+            Software::Paper => runs(&Software::Paper) || runs(&Software::Purpur) || runs(&Software::Folia),
+            Software::Purpur | Software::Folia | Software::Velocity => runs(software),
+        };
+        Software::ALL.into_iter().filter(needed).collect()
     }
 
     /// Whether the resolver chooses the image of any server.

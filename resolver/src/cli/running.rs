@@ -6,7 +6,7 @@ use crds::paper_mc_server::{PaperMCServerStatus, PluginState};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::lock::LockReason;
+use crate::model::lock::LockReason;
 
 /// The running version set.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,9 +1,8 @@
 //! Edge (writes). Saves a query with its input in a file, so that it gives the same answer anywhere.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -14,10 +13,10 @@ use super::from_status::Schedule;
 use super::query::Query;
 use super::requests::Checked;
 use super::running::RunningSet;
-use crate::catalog::Catalog;
-use crate::lock::FormatVersion;
-use crate::request::Request;
-use crate::untrusted_text::shortened;
+use crate::model::catalog::Catalog;
+use crate::model::lock::FormatVersion;
+use crate::model::request::Request;
+use crate::model::untrusted_text::shortened;
 
 /// A query with all its input.
 #[derive(Debug, Serialize, Deserialize)]

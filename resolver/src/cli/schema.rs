@@ -9,8 +9,8 @@ use super::plan::ServerPlan;
 use super::verify::VerifyReport;
 use super::what_if::Assumptions;
 use super::{outdated, ready};
-use crate::explain::Explanation;
-use crate::lock::{Difference, Lock};
+use crate::explanation::Explanation;
+use crate::model::lock::{Difference, Lock};
 
 /// The output of `explain --format json` for each server.
 #[derive(JsonSchema)]

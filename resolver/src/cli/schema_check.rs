@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::join::or_list;
 use super::yaml::{YamlNode, YamlValue};
-use crate::did_you_mean::nearest;
+use crate::model::did_you_mean::nearest;
 
 mod expectation;
 mod misplaced_field;

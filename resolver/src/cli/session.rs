@@ -6,48 +6,22 @@ use std::path::Path;
 
 use jiff::Timestamp;
 
+use super::answers::{Answers, MissingFromCatalog, missing_data, resolve_all};
 use super::args::{FromArgs, SourceArgs};
-use super::explain::{self, add_read_errors, block_on, fetcher, read_upstreams, unknown_projects};
+use super::input::{add_read_errors, block_on, fetcher, read_upstreams, unknown_projects};
 use super::query::Query;
 use super::requests::Checked;
 use super::saved_query::SavedQuery;
 use super::{ExitStatus, Output};
-use crate::catalog::{Catalog, ProjectKey};
-use crate::explain::{Explanation, PaperName};
-use crate::request::Request;
-use crate::unverified_build::is_unverified;
+use crate::model::catalog::Catalog;
+use crate::model::request::Request;
+use crate::model::software::PaperName;
+use crate::model::unverified_build::is_unverified;
 use crate::upstream::{self, CatalogBuild, Fetcher, format_chain};
-use crate::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 /// Maximum number of rounds in which a solve names missing data. One such round is rare except for Purpur, where a
 /// version set is chosen first and its build is verified then.
 const MAX_ROUNDS: usize = 4;
-
-/// Data that the catalog lacks for an answer.
-#[derive(Debug, Default)]
-pub(super) struct MissingFromCatalog {
-    /// Projects that were not fetched.
-    pub(super) projects: Vec<ProjectKey>,
-    /// Builds that are not verified.
-    pub(super) builds: Vec<PaperName>,
-}
-
-impl MissingFromCatalog {
-    /// Adds the data that an unsolved request lacks.
-    pub(super) fn add(&mut self, unsolvable: &Unsolvable) {
-        self.projects.extend_from_slice(unsolvable.projects_to_fetch());
-        self.builds.extend_from_slice(unsolvable.builds_to_verify());
-    }
-
-    /// Adds the missing data, and returns the explanation.
-    pub(super) fn add_and_explain(&mut self, unsolvable: &Unsolvable) -> Explanation {
-        self.add(unsolvable);
-        unsolvable.explanation()
-    }
-}
-
-/// An answer for each server, by its name.
-pub(super) type Answers = Vec<(String, Result<Resolution, Unsolvable>)>;
 
 /// An answer with its input.
 pub(super) struct Session<T> {
@@ -91,7 +65,7 @@ impl InputSource {
     /// Reads the input that `from` names.
     pub(super) fn read(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
         let Some(file) = &from.problem else {
-            let checked = explain::read(&from.reading, notes)?;
+            let checked = crate::cli::input::read(&from.reading, notes)?;
             return Ok(Self { checked, now, at: from.at.unwrap_or(now), saved_catalog: None });
         };
         let failed = |error: String| Output::failure(vec![error]);
@@ -199,26 +173,6 @@ pub(super) fn gather_answers(
         answers.retain(|(server, _)| queried.contains(server));
         (answers, missing)
     })
-}
-
-/// The best version set for each server, sorted by name.
-pub(super) fn resolve_all(catalog: &Catalog, requests: &[Request], at: Timestamp) -> Answers {
-    resolve_fleet(catalog, requests, at, Budget::default())
-}
-
-/// The data that is missing for an answer.
-pub(super) fn missing_data<T>(answers: &[(String, Result<T, Unsolvable>)]) -> MissingFromCatalog {
-    let mut missing = MissingFromCatalog::default();
-    answers.iter().filter_map(|(_, answer)| answer.as_ref().err()).for_each(|unsolvable| missing.add(unsolvable));
-    missing
-}
-
-/// The exit status of a query without a version set.
-pub(super) fn exit_status(unsolvable: &Unsolvable) -> ExitStatus {
-    match unsolvable {
-        Unsolvable::NoSolution(_) => ExitStatus::NoSolution,
-        Unsolvable::Unanswerable(_) | Unsolvable::GaveUp(_) => ExitStatus::Failed,
-    }
 }
 
 /// Resolves a server by `games/lobby` or `lobby`, or returns the only one there is.

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-use super::args::ColorWhen;
+use clap::ValueEnum;
 
 /// Whether the answer is colored. `auto` follows `NO_COLOR`, `CLICOLOR`, `CLICOLOR_FORCE` and `TERM`, and never colors
 /// a file or a pipe.
@@ -51,4 +51,12 @@ impl Drop for Progress {
             let _ = write!(io::stderr(), "\r\u{1b}[K");
         }
     }
+}
+
+/// When an answer is colored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ColorWhen {
+    Auto,
+    Always,
+    Never,
 }

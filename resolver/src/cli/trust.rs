@@ -9,16 +9,16 @@ use serde_json::json;
 use super::args::TrustArgs;
 #[cfg(feature = "cluster")]
 use super::cluster;
-#[cfg(feature = "cluster")]
-use super::explain::block_on;
 use super::join::or_list;
 use super::session::select_server;
 use super::{Output, files, manifests};
-use crate::did_you_mean::nearest;
-use crate::explain::phrases::shell_quoted;
+#[cfg(feature = "cluster")]
+use crate::cli::input::block_on;
 use crate::from_api::server_name;
+use crate::model::did_you_mean::nearest;
+use crate::model::version::Minecraft;
+use crate::render::phrases::shell_quoted;
 use crate::upstream::format_chain;
-use crate::version::Minecraft;
 
 /// The maximum number of files that a spec may name.
 const MAX_TRUSTED_FILES: usize = 100;

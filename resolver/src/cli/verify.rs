@@ -5,16 +5,19 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::answers::exit_status;
 use super::args::{Format, VerifyArgs};
-use super::session::{InputSource, exit_status, gather_answers, select_server};
+use super::session::{InputSource, gather_answers, select_server};
 use super::table::table;
 use super::{ExitStatus, Output, diff};
 use crate::Unsolvable;
-use crate::compatibility_facts::UsedFact;
-use crate::explain::phrases::{date, range, unusable};
-use crate::explain::{Explanation, PaperName, text};
-use crate::lock::{Difference, Guess, Lock, LockedPlugin};
+use crate::explanation::Explanation;
 use crate::lock_check::{StaleFact, Unmet, stale_facts, stale_file_facts, unmet};
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::lock::{Difference, Guess, Lock, LockedPlugin};
+use crate::model::software::PaperName;
+use crate::render::phrases::{date, range, unusable};
+use crate::render::text;
 use crate::upstream::format_chain;
 
 /// Result of checking a lock.

@@ -10,14 +10,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::join::or_list;
-use crate::catalog::{Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release};
-use crate::did_you_mean::nearest;
-use crate::explain::Explanation;
-use crate::explain::phrases::{date, list};
-use crate::request::{PluginRequest, Request, VersionRequest};
-use crate::software::Software;
+use crate::explanation::Explanation;
+use crate::model::catalog::{
+    Artifact, Build, BuildChannel, Catalog, Channel, FurtherJar, PaperVersion, Project, Release,
+};
+use crate::model::did_you_mean::nearest;
+use crate::model::request::{PluginRequest, Request, VersionRequest};
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
+use crate::render::phrases::{date, list};
 use crate::solve::group::namespace;
-use crate::version::Minecraft;
 
 /// The hash of hypothetical files. It has the length of a hash and matches no file.
 const HYPOTHETICAL_HASH: &str = "sha256:0000000000000000000000000000000000000000000000000000000000000000";

@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::from_status::{LeaderServer, Schedule};
-use crate::explain::{Explanation, Hint, HintStep, SolvedExplanation};
-use crate::request::Request;
+use crate::explanation::{Explanation, Hint, HintStep, SolvedExplanation};
+use crate::model::request::Request;
 
 /// Suffix of the operator's text for a window that an empty server does not need.
 const OR_WHEN_EMPTY: &str = " or when empty";

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use super::solved::conflicts_with_chosen;
-use super::{DelistedReason, DowngradePermission, Warning, WhyOlder};
+use super::why_older::conflicts_with_chosen;
+use crate::explanation::{DelistedReason, DowngradePermission, Warning, WhyOlder};
 use crate::index::{CandidateIndex, is_pinned};
+use crate::model::version::lenient;
 use crate::solve::Decision;
-use crate::version::lenient;
 
 /// The warning for the chosen release (given by position) of a plugin. A newer release replaces a delisted one without
 /// a warning.

@@ -1,33 +1,26 @@
 //! Pure. Computes hints: possible actions, each verified by solving again with it applied.
 
-use jiff::Timestamp;
-
-use super::why_not_version::explain_without_hints;
-use super::{
-    ChosenPaper, ChosenPlugin, Conflict, ExplainContext, Hint, HintStep, HintsLeftOut, NewerPaper, NewerRelease,
-    NotUpdatedWithLatest, PaperPin, Reason, WhyNot, WhyOlder,
+use super::ExplainContext;
+use super::version_blockers::explain_without_hints;
+use crate::explanation::{
+    ChosenPaper, ChosenPlugin, Conflict, Hint, HintStep, HintsLeftOut, NewerPaper, NewerRelease, NotUpdatedWithLatest,
+    PaperPin, Reason, WhyNot, WhyOlder,
 };
-use crate::request::{PaperRequest, Request};
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 use crate::solve::SolveOutcome;
-use crate::unusable::Unusable;
-use crate::version::Minecraft;
 
-mod apply;
+pub(super) mod apply;
 mod candidates;
 mod verify;
 
-use apply::apply;
+use super::hints::apply::with_pin;
 pub(crate) use apply::apply_to_others;
 use candidates::{
     against_one_version, against_paper, correct_server, propose, step_lists_for_blocker, step_lists_for_reason,
 };
 pub(super) use verify::HintList;
 use verify::{HintProver, combinations, with_step};
-
-/// Limit of listed hints. The first ones have the lowest risk.
-const MAX_HINTS: usize = 5;
-/// Limit of steps in one hint. Users would not apply more, and each step costs a solver run.
-const MAX_STEPS: usize = 6;
 
 /// Hints that lead to the newer Paper versions.
 pub(super) fn for_newer(
@@ -160,15 +153,6 @@ pub(super) fn for_target(context: &ExplainContext<'_, '_>, why: &WhyNot) -> Hint
     prover.finish(hints)
 }
 
-/// The request with a pin to a Paper version. A pinned build belongs to this very version and stays.
-pub(super) fn with_pin(request: &Request, minecraft: &Minecraft) -> Request {
-    let mut pinned = request.clone();
-    if !matches!(pinned.paper, PaperRequest::BuildPin { .. }) {
-        pinned.paper = PaperRequest::Pin { version: minecraft.clone() };
-    }
-    pinned
-}
-
 /// Hints that lead to a certain Paper version that the server's pin and these blockers rule out.
 fn against_pin(prover: &HintProver<'_, '_, '_>, why: &WhyNot, pin: &PaperPin, blockers: &[Vec<HintStep>]) -> Vec<Hint> {
     let context = prover.context;
@@ -226,26 +210,6 @@ pub(super) fn for_existing_pin(context: &ExplainContext<'_, '_>, why: &WhyNot) -
 pub(super) fn is_in_direction(why: &WhyNot, real: &Minecraft) -> bool {
     let current = why.nearest_possible.as_ref().map(|paper| &paper.minecraft);
     current.is_none_or(|current| real.cmp(current) == why.target.cmp(current))
-}
-
-/// The request, and the instant, as if a Paper version were usable (its delay is over, or a field is set) and the
-/// server were not pinned. `None` if nothing makes it usable.
-pub(super) fn assuming_usable(
-    context: &ExplainContext<'_, '_>,
-    unusable: Option<&Unusable>,
-    pin: Option<&PaperPin>,
-    minecraft: &Minecraft,
-) -> Option<(Request, Timestamp)> {
-    let (mut request, mut now) = (context.candidates.request.clone(), context.candidates.now);
-    if pin.is_some() {
-        apply(&mut request, &mut now, &HintStep::UnpinServer);
-    }
-    if let Some(unusable) = unusable {
-        let steps = against_paper(context, unusable, minecraft);
-        let waits = steps.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
-        apply(&mut request, &mut now, waits.or(steps.last())?);
-    }
-    Some((request, now))
 }
 
 #[cfg(test)]

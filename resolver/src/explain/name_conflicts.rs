@@ -1,24 +1,11 @@
 //! Pure. Finds plugin names that several files of a version set share: a server loads only one of them, and it is not
 //! predictable which.
 
-use serde::{Deserialize, Serialize};
-
-use super::phrases::list;
+use crate::explanation::shared_name::SharedName;
 use crate::index::CandidateIndex;
-use crate::name_conflict::{JarNameConflict, find_conflicts};
-use crate::solve::provider::Chosen;
-use crate::unmanaged_jar::unmanaged_conflicts;
-
-/// A plugin name that several files declare or provide.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct SharedName {
-    /// The name.
-    pub name: String,
-    /// The files in `plugins/`.
-    pub files: Vec<String>,
-}
+use crate::index::chosen::Chosen;
+use crate::model::name_conflict::{JarNameConflict, find_conflicts};
+use crate::model::unmanaged_jar::unmanaged_conflicts;
 
 /// The names that several files of a version set share, including unmanaged JARs. The flag tells whether one of the
 /// files is managed and was read: the operator does not deploy a version set with such a name.
@@ -57,9 +44,4 @@ pub(super) fn blocking_conflict(candidates: &CandidateIndex<'_>, chosen: &Chosen
     conflicts_of_version_set(candidates, chosen)
         .into_iter()
         .find_map(|(shared, is_refused)| is_refused.then_some(shared))
-}
-
-/// `A.jar and B.jar share the plugin name Shop`
-pub(super) fn phrase(name: &str, files: &[String]) -> String {
-    format!("{} share the plugin name {name}", list(files, 4))
 }

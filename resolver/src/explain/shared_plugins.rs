@@ -2,47 +2,21 @@
 
 use pubgrub::VersionSet;
 
+use super::ExplainContext;
 use super::blockers::minimize;
-use super::solved::lists_read_later;
-use super::unsolvable::running;
-use super::{Blocker, Conflict, ExplainContext, OneVersion, PaperPin, Reason, ServerChoice, SharedPlugin, Span, hints};
-use crate::index::PluginCandidates;
+use super::group_context::{GroupConflict, GroupContext, MAX_ANALYSED_SERVERS, PairConflict, SoloDomain};
+use crate::explanation::{Blocker, OneVersion, PaperPin, ServerChoice, SharedPlugin, Span};
+use crate::index::candidates::PluginCandidates;
 use crate::index::fleet_tables::ListingTable;
-use crate::solve::BudgetExceeded;
+use crate::model::budget::BudgetExceeded;
+use crate::model::unusable::Unusable;
 use crate::solve::group::MemberDecision;
-use crate::solve::group::group_context::{GroupConflict, GroupContext, MAX_ANALYSED_SERVERS, PairConflict, SoloDomain};
 use crate::solve::index_set::IndexSet;
-use crate::unusable::Unusable;
 
 /// Limit of listed servers. Further ones are counted.
 const MAX_SERVERS: usize = 4;
 /// Limit of listed plugins, because each takes several lines.
-const MAX_PLUGINS: usize = 3;
-
-/// The explanation for an excluded server: it has a solution alone, but not with the members of its group that were
-/// accepted before it.
-pub(crate) fn explain_excluded(context: &ExplainContext<'_, '_>, group: &GroupContext<'_, '_>) -> Conflict {
-    let mine = group.view(group.server).open.clone();
-    let reasons = conflicting_plugins(context, group, &mine, false);
-    let mut conflict = Conflict {
-        server: context.candidates.request.server.clone(),
-        software: context.candidates.request.software,
-        running: running(context.candidates),
-        reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
-        more: 0,
-        hints: Vec::new(),
-        more_hints: 0,
-        hints_left_out: None,
-        waits: Vec::new(),
-        lists_read_later: lists_read_later(context),
-    };
-    let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);
-    (conflict.hints, conflict.more_hints, conflict.hints_left_out) = (hints, more, skipped);
-    // Reasons that are not shown still count for the hints.
-    conflict.more = conflict.reasons.len().saturating_sub(MAX_PLUGINS);
-    conflict.reasons.truncate(MAX_PLUGINS);
-    conflict
-}
+pub(crate) const MAX_PLUGINS: usize = 3;
 
 /// The shared plugins that keep a server from a Paper version (given by position) that it could have alone.
 pub(super) fn blocking_plugins(
@@ -104,7 +78,8 @@ pub(super) fn blocking_if_usable(
     if other_reasons.is_empty() {
         return evaluate(Some(group));
     }
-    let Some((mut request, now)) = hints::assuming_usable(context, *unusable, *pin, minecraft) else {
+    let Some((mut request, now)) = crate::explain::hints::apply::assuming_usable(context, *unusable, *pin, minecraft)
+    else {
         return Ok(Vec::new());
     };
     let is_blocked = |plugin: &PluginCandidates<'_>| blockers.iter().any(|blocker| blocker.blocks(plugin.name()));
@@ -130,7 +105,7 @@ pub(super) fn blocking_if_usable(
     group.with_changed_requests(&request, &[], now, context.meter, evaluate).unwrap_or_else(|| Ok(Vec::new()))
 }
 
-fn conflicting_plugins(
+pub(crate) fn conflicting_plugins(
     context: &ExplainContext<'_, '_>,
     group: &GroupContext<'_, '_>,
     papers: &IndexSet,
@@ -197,7 +172,7 @@ fn from_conflict(group: &GroupContext<'_, '_>, GroupConflict { plugin, domains, 
     OneVersion { more: *more, ..one_version(group, &[*plugin], domains) }
 }
 
-fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], domains: &[SoloDomain]) -> OneVersion {
+pub(crate) fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], domains: &[SoloDomain]) -> OneVersion {
     let view = group.view(group.server);
     let plugins = positions.iter().map(|&plugin| {
         let plugin_view = &view.plugins[plugin];

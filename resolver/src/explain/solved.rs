@@ -2,27 +2,29 @@
 
 use pubgrub::VersionSet;
 
-use super::blockers::{find_blockers, minimize, new_blocker, newest_listed};
-use super::shared_plugins::OtherReasons;
-use super::{
-    Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, ExplainContext, Listing, NewerBuild, NewerPaper,
-    NewerRelease, NotUpdatedWithLatest, PaperPin, SolvedExplanation, Warning, WhyOlder, delisted, hints, image,
-    is_change, name_conflicts, shared_plugins, upstream_actions,
+use super::blockers::{find_blockers, minimize, new_blocker};
+use super::inputs::{lists_read_later, paper_pin};
+use super::shared_plugins::{self, OtherReasons};
+use super::why_older::not_chosen;
+use super::{ExplainContext, delisted, hints, image, name_conflicts, upstream_actions};
+use crate::explanation::{
+    Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, Listing, NewerBuild, NewerPaper, NewerRelease,
+    NotUpdatedWithLatest, SolvedExplanation, Warning, is_change,
 };
-use crate::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
-use crate::compatibility_facts::UsedFact;
+use crate::index::candidates::Candidate;
 use crate::index::listed_versions::ListingEvidence;
 use crate::index::unmanaged_jars::UnmanagedJarCompatibility;
-use crate::index::{Candidate, CandidateIndex, Edge, MissingDependency, is_older};
-use crate::lock::Guess;
-use crate::request::{OverrideMode, PaperRequest, Running};
+use crate::index::{CandidateIndex, MissingDependency, is_older};
+use crate::model::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
+use crate::model::lock::Guess;
+use crate::model::request::{OverrideMode, PaperRequest, Running};
+use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use crate::model::unusable::Unusable;
+use crate::model::version::{Minecraft, glob, lenient};
 use crate::solve::Decision;
 use crate::solve::build_lock::{dependents, used_facts};
 use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{SolverProblem, find_solution};
-use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use crate::unusable::Unusable;
-use crate::version::{Minecraft, glob, lenient};
 
 /// Explains a decision.
 pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> SolvedExplanation {
@@ -97,15 +99,6 @@ fn blocker_among_others(context: &ExplainContext<'_, '_>, with: &SolverProblem, 
     let conflict = minimize(others, fails).unwrap_or_default();
     let names = conflict.into_iter().map(|plugin| context.candidates.plugins[plugin].name().to_owned());
     Blocker { together_with: names.collect(), ..new_blocker(context.candidates, at, paper) }
-}
-
-/// The latest read time, if it is after the instant of the request.
-pub(super) fn lists_read_later(context: &ExplainContext<'_, '_>) -> Option<jiff::Timestamp> {
-    let projects = context.candidates.plugins.iter().map(|plugin| plugin.project.read_at);
-    projects
-        .chain([context.catalog.read_at(context.candidates.request.software)])
-        .max()
-        .filter(|read| *read > context.candidates.now)
 }
 
 fn chosen_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> ChosenPaper {
@@ -203,95 +196,6 @@ fn newer_releases(
     (Some(describe(newest)), next.map(describe))
 }
 
-/// The reason why a release (given by position) was not chosen, ignoring newer releases that were chosen.
-pub(super) fn not_chosen(
-    context: &ExplainContext<'_, '_>,
-    decision: &Decision,
-    at: usize,
-    newer: usize,
-) -> NewerRelease {
-    let candidates = context.candidates;
-    let plugin = &candidates.plugins[at];
-    let candidate = &plugin.releases[newer];
-    // A date that would not make the release usable is no reason.
-    let because = if let Some(unusable) = candidate.unusable.as_ref().filter(|unusable| !unusable.is_waiting()) {
-        WhyOlder::Unusable { unusable: unusable.clone() }
-    } else if plugin.requested_by.is_some() && !plugin.allowed.has(newer + 1) {
-        WhyOlder::Pinned
-    } else if let Some(unusable) = candidates.refusal(at, newer, decision.chosen.paper) {
-        WhyOlder::Unusable { unusable }
-    } else if candidates.listing_evidence(at, newer, decision.chosen.paper).is_none() {
-        WhyOlder::NotListed { up_to: newest_listed(candidate.release) }
-    } else if let Some(unusable) = &candidate.unusable {
-        WhyOlder::Unusable { unusable: unusable.clone() }
-    } else {
-        let why = conflicts_with_chosen(candidates, decision, at, newer);
-        let is_possible = || is_possible_alone(context, decision, at, newer);
-        let is_unsupported = matches!(&why, WhyOlder::Needs { needs } if needs.is_empty() || is_possible());
-        match shared_plugins::not_chosen_reason(context, at, newer, is_unsupported) {
-            Some(one_version) => WhyOlder::OneVersion { one_version },
-            None => why,
-        }
-    };
-    NewerRelease { version: candidate.release.version.clone(), published: candidate.release.published, because }
-}
-
-/// Whether the server could have a release of a shared plugin if it had no group. All other requested and chosen
-/// releases stay, and its dependencies are added.
-fn is_possible_alone(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
-    let candidates = context.candidates;
-    if !context.group.is_some_and(|group| shared_plugins::is_shared(group, at)) {
-        return false;
-    }
-    let mut with = decision.problem.with_papers(IndexSet::from_indexes([decision.chosen.paper + 1]));
-    for (plugin, release) in decision.chosen.releases.iter().enumerate() {
-        if let (Some(release), Some(_)) = (release, &candidates.plugins[plugin].requested_by) {
-            with.root[plugin] = IndexSet::from_indexes([release + 1]);
-        }
-    }
-    with.root[at] = IndexSet::from_indexes([newer + 1]);
-    find_solution(candidates, &with, context.meter).is_ok_and(|solution| solution.is_some())
-}
-
-/// The plugins of the chosen version set that a release is incompatible with.
-pub(super) fn conflicts_with_chosen(
-    candidates: &CandidateIndex<'_>,
-    decision: &Decision,
-    at: usize,
-    position: usize,
-) -> WhyOlder {
-    let chosen = |plugin: usize| decision.chosen.releases[plugin];
-    let index = |plugin: usize| chosen(plugin).map_or(0, |position| position + 1);
-    let named = |plugin: usize| {
-        let releases = &candidates.plugins[plugin].releases;
-        let version = chosen(plugin).map_or("", |position| releases[position].release.version.as_str());
-        format!("{} {version}", candidates.plugins[plugin].name())
-    };
-    let edges = &candidates.plugins[at].edges[position];
-    let unmet: Vec<&Edge> = edges.iter().filter(|edge| !edge.set.has(index(edge.to))).collect();
-    let unmet_installed = || unmet.iter().filter(|edge| chosen(edge.to).is_some());
-    let mut with: Vec<String> = unmet_installed().map(|edge| named(edge.to)).collect();
-    let mut facts: Vec<UsedFact> = unmet_installed().filter_map(|edge| candidates.fact(at, position, edge)).collect();
-    for (other, release) in decision.chosen.releases.iter().enumerate() {
-        let Some(release) = *release else { continue };
-        let edges = candidates.plugins[other].edges[release].iter();
-        for edge in edges.filter(|edge| edge.to == at && !edge.set.has(position + 1)) {
-            with.push(named(other));
-            facts.extend(candidates.fact(other, release, edge));
-        }
-    }
-    with.sort();
-    with.dedup();
-    if with.is_empty() {
-        let mut needs: Vec<String> = unmet.iter().map(|edge| candidates.plugins[edge.to].name().to_owned()).collect();
-        needs.sort();
-        WhyOlder::Needs { needs }
-    } else {
-        facts.sort();
-        WhyOlder::Others { with, facts }
-    }
-}
-
 /// Running plugins that are not in the chosen version set in any version and that no Plugin object requests.
 fn removed(context: &ExplainContext<'_, '_>, decision: &Decision) -> Vec<(String, String)> {
     let candidates = context.candidates;
@@ -363,14 +267,6 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
         one_version,
         one_way: candidates.request.software.is_minecraft()
             && candidate.version.minecraft > candidates.papers[decision.chosen.paper].version.minecraft,
-    }
-}
-
-pub(super) fn paper_pin(candidates: &CandidateIndex<'_>) -> Option<PaperPin> {
-    match &candidates.request.paper {
-        PaperRequest::Pin { version } => Some(PaperPin { version: version.clone(), build: None }),
-        PaperRequest::BuildPin { version, build } => Some(PaperPin { version: version.clone(), build: Some(*build) }),
-        PaperRequest::Latest | PaperRequest::Auto => None,
     }
 }
 

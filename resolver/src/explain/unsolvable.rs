@@ -6,15 +6,18 @@ use std::sync::Arc;
 use pubgrub::{DerivationTree, External, VersionSet};
 
 use super::blockers::{blocked_twice, listed_release, minimize, newest_listed};
-use super::solved::lists_read_later;
-use super::why_not_version::nearest_existing;
-use super::{Conflict, ExplainContext, Reason, RunningNow, Span, hints, upstream_actions};
-use crate::index::{CandidateIndex, EdgeKind};
-use crate::request::PaperRequest;
+use super::group_context::GroupContext;
+use super::inputs::{lists_read_later, running};
+use super::nearest::{nearest_existing, nearest_releases};
+use super::shared_plugins::{MAX_PLUGINS, conflicting_plugins};
+use super::{ExplainContext, hints, upstream_actions};
+use crate::explanation::{Conflict, Reason, Span};
+use crate::index::CandidateIndex;
+use crate::index::candidates::EdgeKind;
+use crate::model::request::PaperRequest;
+use crate::model::unusable::Unusable;
 use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{Package, Proof, SolverFailure, SolverProblem, find_solution, solve};
-use crate::unusable::Unusable;
-use crate::version::lenient;
 
 /// Limit of listed facts, for readability. Further ones are counted.
 const MAX_REASONS: usize = 8;
@@ -100,25 +103,6 @@ fn visit(
         }
     }
     size
-}
-
-/// The running versions, by name.
-pub(super) fn running(candidates: &CandidateIndex<'_>) -> Option<RunningNow> {
-    let running = candidates.request.running.as_ref()?;
-    let mut plugins: Vec<(String, String)> = candidates
-        .plugins
-        .iter()
-        .flat_map(|plugin| {
-            let on_page = |release| candidates.is_running(release) && !candidates.is_delisted(plugin.project, release);
-            let runs = plugin.releases.iter().filter(move |candidate| on_page(candidate.release));
-            let runs = runs
-                .map(|candidate| candidate.release.version.as_str())
-                .chain(candidates.delisted_version(plugin.project));
-            runs.map(|version| (plugin.name().to_owned(), version.to_owned()))
-        })
-        .collect();
-    plugins.sort();
-    Some(RunningNow { paper: running.paper_name(), plugins })
 }
 
 /// Converts leaves of a proof into reasons.
@@ -386,28 +370,27 @@ fn is_preview(reason: &Reason) -> bool {
     matches!(reason, Reason::PaperUnusable { unusable: Unusable::Preview, .. })
 }
 
-/// Up to three existing versions close to a nonexistent one.
-pub(super) fn nearest_releases(candidates: &CandidateIndex<'_>, at: usize, pin: &str) -> Vec<String> {
-    let plugin_candidates = &candidates.plugins[at];
-    let mut versions: Vec<&str> =
-        plugin_candidates.releases.iter().map(|candidate| candidate.release.version.as_str()).collect();
-    let on_channel = |version: &&str| {
-        plugin_candidates
-            .releases
-            .iter()
-            .any(|s| s.release.version == **version && s.release.channel >= plugin_candidates.channel)
+/// The explanation for an excluded server: it has a solution alone, but not with the members of its group that were
+/// accepted before it.
+pub(crate) fn explain_excluded(context: &ExplainContext<'_, '_>, group: &GroupContext<'_, '_>) -> Conflict {
+    let mine = group.view(group.server).open.clone();
+    let reasons = conflicting_plugins(context, group, &mine, false);
+    let mut conflict = Conflict {
+        server: context.candidates.request.server.clone(),
+        software: context.candidates.request.software,
+        running: running(context.candidates),
+        reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
+        more: 0,
+        hints: Vec::new(),
+        more_hints: 0,
+        hints_left_out: None,
+        waits: Vec::new(),
+        lists_read_later: lists_read_later(context),
     };
-    if versions.iter().any(on_channel) {
-        versions.retain(|version| on_channel(version));
-    }
-    versions.sort_by(|a, b| lenient::compare(a, b).then_with(|| a.cmp(b)));
-    versions.dedup();
-    let split = versions.partition_point(|version| lenient::compare(version, pin).is_lt());
-    let mut near: Vec<(usize, &str)> = versions
-        .iter()
-        .enumerate()
-        .map(|(position, version)| (if position < split { split - position } else { position + 1 - split }, *version))
-        .collect();
-    near.sort_by_key(|(distance, _)| *distance);
-    near.into_iter().take(3).map(|(_, version)| version.to_owned()).collect()
+    let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);
+    (conflict.hints, conflict.more_hints, conflict.hints_left_out) = (hints, more, skipped);
+    // Reasons that are not shown still count for the hints.
+    conflict.more = conflict.reasons.len().saturating_sub(MAX_PLUGINS);
+    conflict.reasons.truncate(MAX_PLUGINS);
+    conflict
 }

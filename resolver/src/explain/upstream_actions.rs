@@ -1,36 +1,12 @@
 //! Pure. Lists the actions that only plugin authors can take: releases and list entries.
 
-use serde::{Deserialize, Serialize};
-
-use super::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLatest, Reason, UnmetNeed};
-use crate::catalog::Source;
+use crate::explanation::upstream_action::UpstreamAction;
+use crate::explanation::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLatest, Reason, UnmetNeed};
 use crate::index::CandidateIndex;
-use crate::request::{CompatibilityOverride, OverrideMode};
-use crate::unusable::Unusable;
-use crate::version::{Minecraft, glob};
-
-/// An action of the plugin's authors. It changes none of the user's settings, so it was not verified.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "await", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum UpstreamAction {
-    /// List the Minecraft version for an existing release, or publish a release for it.
-    Listed {
-        /// The plugin name.
-        plugin: String,
-        /// Its newest release that may be used.
-        release: String,
-        /// The Minecraft version.
-        minecraft: Minecraft,
-    },
-    /// Publish a release for the Minecraft version: no existing release would be sufficient, even with a list entry.
-    Released {
-        /// The plugin name.
-        plugin: String,
-        /// The Minecraft version.
-        minecraft: Minecraft,
-    },
-}
+use crate::model::catalog::Source;
+use crate::model::request::{CompatibilityOverride, OverrideMode};
+use crate::model::unusable::Unusable;
+use crate::model::version::{Minecraft, glob};
 
 /// The actions that the next newer Paper version waits for, and those that the left-behind plugins wait for.
 pub(super) fn for_newer(
@@ -46,7 +22,7 @@ pub(super) fn for_newer(
 }
 
 /// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
-pub(super) fn can_pass(unusable: Option<&Unusable>) -> bool {
+pub(crate) fn can_pass(unusable: Option<&Unusable>) -> bool {
     unusable.is_none_or(|unusable| {
         matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
     })
@@ -134,12 +110,4 @@ fn sort_and_dedup(actions: impl Iterator<Item = UpstreamAction>) -> Vec<Upstream
     actions.sort_by(|a, b| (a.plugin(), a).cmp(&(b.plugin(), b)));
     actions.dedup();
     actions
-}
-
-impl UpstreamAction {
-    fn plugin(&self) -> &str {
-        match self {
-            Self::Listed { plugin, .. } | Self::Released { plugin, .. } => plugin,
-        }
-    }
 }

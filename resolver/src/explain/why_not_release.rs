@@ -1,102 +1,15 @@
 //! Pure. Explains "why not this release of a plugin?": the reason against it, and the result with that release pinned.
 
-use serde::{Deserialize, Serialize};
-
-use super::solved::not_chosen;
-use super::unsolvable::nearest_releases;
-use super::{ChosenPlugin, ExplainContext, Explanation, Hint, HintStep, PaperName, WhyOlder, why_not_version};
-use crate::index::{PluginCandidates, is_pinned};
-use crate::software::Software;
-use crate::solve::{BudgetExceeded, Decision};
-
-/// The result of "why not this release?".
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct WhyNotRelease {
-    /// The server as the request names it.
-    pub server: String,
-    /// The server software. Absent for Paper. All fields named after Paper refer to this software.
-    #[serde(default, skip_serializing_if = "Software::is_paper")]
-    pub software: Software,
-    /// The display name.
-    pub plugin: String,
-    /// The Plugin object that requests it.
-    pub object: String,
-    /// The requested version, as its authors write it if it exists.
-    pub version: String,
-    /// Its publication time, if known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub published: Option<jiff::Timestamp>,
-    /// Whether it is in the version set, and the reason if not.
-    pub state: ReleaseState,
-    /// The Paper version of the result. Absent if the request is unsolvable.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub paper: Option<PaperName>,
-    /// The release of this plugin in that result. Absent if it has none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instead: Option<String>,
-    /// The result with this release pinned, from an actual solver run. Absent if it is chosen or does not exist.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub pinned: Option<Pinned>,
-}
-
-/// Whether a release is in the chosen version set, and the reason if not.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum ReleaseState {
-    /// It is in the version set.
-    Chosen,
-    /// There is no reason of its own against it, and a newer release is compatible with the rest.
-    Older,
-    /// This reason excludes it.
-    KeptOut {
-        /// The reason.
-        because: WhyOlder,
-    },
-    /// There is no solution, and no reason of its own against it.
-    NothingMeets,
-    /// The plugin has no release with this version.
-    NoSuchRelease {
-        /// Existing versions close to it.
-        nearest: Vec<String>,
-    },
-}
-
-/// The result with a release pinned.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(tag = "then", rename_all = "camelCase", rename_all_fields = "camelCase")]
-pub enum Pinned {
-    /// A version set.
-    Set {
-        /// Its Paper version.
-        paper: PaperName,
-        /// The other plugins that would change, by name.
-        changes: Vec<OtherRelease>,
-    },
-    /// No version set that would be deployed, and the reason.
-    NoSet {
-        /// The complete result for the request with the pin.
-        answer: Box<Explanation>,
-    },
-}
-
-/// A plugin that would change its release, be added, or be removed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct OtherRelease {
-    /// The display name.
-    pub plugin: String,
-    /// Its version with the pin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Its version without the pin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub instead_of: Option<String>,
-}
+use super::ExplainContext;
+use super::nearest::nearest_releases;
+use super::why_older::not_chosen;
+use crate::explanation::why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
+use crate::explanation::{ChosenPlugin, Explanation, Hint, HintStep, WhyOlder};
+use crate::index::candidates::PluginCandidates;
+use crate::index::is_pinned;
+use crate::model::budget::BudgetExceeded;
+use crate::model::software::PaperName;
+use crate::solve::Decision;
 
 /// Explains why the version set contains another release of the plugin than this one. `pinned` returns the result with
 /// this release pinned. `None` if the server does not request the plugin.
@@ -112,7 +25,7 @@ pub(crate) fn explain(
     };
     let Some(at) = candidates.plugins.iter().position(|plugin| is_requested(plugin)) else { return Ok(None) };
     let plugin = &candidates.plugins[at];
-    let decision = why_not_version::decision(context)?;
+    let decision = crate::explain::version_blockers::decision(context)?;
     let position = plugin.releases.iter().rposition(|candidate| is_pinned(&candidate.release.version, version));
     let chosen = decision.as_ref().and_then(|decision| decision.chosen.releases[at]);
     let state = match (position, &decision) {
@@ -143,7 +56,7 @@ pub(crate) fn explain(
 }
 
 /// The state of an existing release (given by position), if there is a solution.
-fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, position: usize) -> ReleaseState {
+pub(crate) fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, position: usize) -> ReleaseState {
     let plugin = &context.candidates.plugins[at];
     let chosen = decision.chosen.releases[at];
     // Two uploads of one version are the same for a user.
@@ -183,7 +96,7 @@ fn pinned_result(
 }
 
 /// The changes of all other plugins, by name.
-fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
+pub(crate) fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
     let was = |name: &str| before.iter().find(|(other, _)| other == name).map(|(_, version)| version.clone());
     let is = |name: &str| after.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.version.clone());
     let mut names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();

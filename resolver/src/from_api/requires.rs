@@ -3,8 +3,8 @@
 use crds::plugin::RequiredPlugin;
 
 use super::ManifestViolations;
-use crate::compatibility_facts::Requirement;
-use crate::version::range::NotARange;
+use crate::model::compatibility_facts::Requirement;
+use crate::model::version::range::NotARange;
 
 impl ManifestViolations {
     /// An error is reported for every entry that is left out.

@@ -5,10 +5,10 @@ use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStat
 use crds::{PaperMCServer, Plugin};
 
 use super::{Violation, request};
-use crate::catalog::{Artifact, ProjectKey};
-use crate::request::{DelistedRelease, Request, Running, RunningEvidence, RunningVersion};
-use crate::software::Software;
-use crate::version::Minecraft;
+use crate::model::catalog::{Artifact, ProjectKey};
+use crate::model::request::{DelistedRelease, Request, Running, RunningEvidence, RunningVersion};
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
 
 /// The limits of the status for releases and their ids.
 const MAX_RELEASES: usize = 200;
@@ -205,7 +205,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::catalog::Source;
+    use crate::model::catalog::Source;
 
     fn server(status: &Value) -> PaperMCServer {
         serde_json::from_value(json!({

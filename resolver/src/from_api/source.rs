@@ -4,9 +4,9 @@ use crds::paper_mc_server::UpdateStrategy;
 use crds::plugin::{PluginSource, SourceKind};
 
 use super::ManifestViolations;
-use crate::catalog::{ProjectKey, Source};
-use crate::jar_pattern;
-use crate::request::VersionRequest;
+use crate::model::catalog::{ProjectKey, Source};
+use crate::model::jar_pattern;
+use crate::model::request::VersionRequest;
 
 /// The maximum URL length, equal to the schema.
 const MAX_URL_LENGTH: usize = 2048;

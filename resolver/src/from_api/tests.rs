@@ -4,8 +4,8 @@ use crds::LabelSelector;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{ProjectKey, Source};
-use crate::compatibility_facts::Requirement;
+use crate::model::catalog::{ProjectKey, Source};
+use crate::model::compatibility_facts::Requirement;
 
 fn server(spec: &Value) -> PaperMCServer {
     serde_json::from_value(json!({
@@ -185,7 +185,7 @@ fn server_and_plugins_become_request() {
         unmanaged_plugins: UnmanagedPlugins::Hold,
         hotfix_siblings: HotfixSiblings::Ask,
         unlisted: Unlisted::Refuse,
-        facts: crate::compatibility_facts::CompatibilityFacts::default(),
+        facts: crate::model::compatibility_facts::CompatibilityFacts::default(),
     };
     assert_eq!(request, expected);
 }

@@ -2,7 +2,7 @@
 
 use crds::paper_mc_server::{TrustedFile, UnmanagedFile};
 
-use crate::unmanaged_jar::UnmanagedJar;
+use crate::model::unmanaged_jar::UnmanagedJar;
 
 /// The observed JARs, by file. Trust applies to bytes: a file that changed since loses it, whatever its name is.
 pub fn unmanaged(spec: &crds::PaperMCServerSpec, observed: &[UnmanagedFile]) -> Vec<UnmanagedJar> {

@@ -1,9 +1,9 @@
 //! Pure. Reads the Paper build of an image that bundles one from the tag of the pinned image.
 
-use crate::catalog::Catalog;
-use crate::request::Request;
-use crate::unusable::Unusable;
-use crate::version::Minecraft;
+use crate::model::catalog::Catalog;
+use crate::model::request::Request;
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 
 /// The Paper build that a pinned image bundles.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -2,32 +2,23 @@
 
 use std::collections::BTreeMap;
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 
-use super::{RequestedBy, Rules, eligible_at};
-use crate::catalog::{Catalog, Project, Release};
-use crate::explain::Warning;
-use crate::known_constraints::{ESSENTIALS, SAME_RELEASE_WINDOW, folded_letters, is_named};
-use crate::request::Request;
-use crate::unusable::Unusable;
+use super::known_constraints::{ESSENTIALS, SAME_RELEASE_WINDOW, is_named};
+use super::rules::{Companion, RequestedBy, Rules, eligible_at};
+use crate::explanation::Warning;
+use crate::model::catalog::{Catalog, Project, Release};
+use crate::model::did_you_mean::folded_letters;
+use crate::model::request::Request;
+use crate::model::unusable::Unusable;
 
 /// Plugins whose parts only work with parts of the same release. `ViaBackwards` needs the `ViaVersion` of the same
 /// minute, and the modules of `EssentialsX` need it in their own version.
 const KNOWN_GROUPS: [&[&str]; 4] =
     [&["viaversion", "viabackwards", "viarewind"], &ESSENTIALS, &["worldedit", "worldguard"], &["geyser", "floodgate"]];
 
-/// A plugin that belongs to another plugin.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Companion<'a> {
-    position: usize,
-    /// The delay of its releases.
-    delay: SignedDuration,
-    /// The Plugin object that requests it.
-    object: &'a str,
-}
-
 /// Which requested plugins of one server belong together.
-pub(super) struct Companions<'a> {
+pub(crate) struct Companions<'a> {
     /// Each companion with the known group of its project.
     requested: Vec<(Companion<'a>, Option<usize>)>,
     /// Positions that a Plugin names together with its own.

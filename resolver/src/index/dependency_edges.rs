@@ -8,17 +8,19 @@ use std::sync::Arc;
 
 use pubgrub::VersionSet;
 
-use super::dependency_closure::{Closure, ClosureMember, DependencyTarget, resolve_target, sorted_dependencies};
+use super::candidates::{Candidate, Edge, EdgeKind, PluginCandidates, classes};
+use super::dependency_closure::{Closure, ClosureMember};
+use super::dependency_targets::{DependencyTarget, resolve_target, sorted_dependencies};
 use super::eligibility::is_pinned;
+use super::known_constraints::Bound;
 use super::listed_versions::ListingReader;
-use super::version_bounds::BoundContext;
-use super::{Candidate, Edge, EdgeKind, PluginCandidates, Rules, classes, eligible_at};
-use crate::catalog::{Catalog, DependencyKind, Release, Source};
-use crate::known_constraints::{self, Bound};
-use crate::request::Request;
+use super::rules::Rules;
+use super::version_bounds::{BoundContext, guessed_minimum};
+use crate::model::catalog::{Catalog, DependencyKind, Release, Source};
+use crate::model::request::Request;
+use crate::model::version::range::Range;
+use crate::model::version::{Minecraft, lenient};
 use crate::solve::index_set::IndexSet;
-use crate::version::range::Range;
-use crate::version::{Minecraft, lenient};
 
 /// The releases of a project in the closure, as other projects refer to them.
 pub(super) struct DependencyReleases<'x> {
@@ -256,16 +258,6 @@ fn bounded_releases(
             None => (IndexSet::present(), None),
         },
     }
-}
-
-/// The index of the oldest release (of releases sorted oldest first) that a release is assumed to need: the newest of
-/// its channel on its day.
-pub(super) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
-    let until = release.published.map(|published| eligible_at(published, known_constraints::SAME_RELEASE_WINDOW));
-    // The day of a release without a date is unknown.
-    let on_its_day =
-        |other: &&Release| other.channel == release.channel && other.published.is_some() && other.published <= until;
-    others.iter().rposition(on_its_day).map(|at| at + 1)
 }
 
 /// Merges the edges to each required plugin into one: the page may allow any version, and the overlay a minimum. A page

@@ -7,11 +7,11 @@ use jiff::Timestamp;
 use super::jar_selection::Loads;
 use super::java::AvailableJava;
 use super::paper_candidates::has_known_hash;
-use super::{MAX_RELEASES, Rules, eligible_at};
-use crate::catalog::{Channel, Project, Release, Source};
-use crate::request::{OverrideMode, Running, Unlisted};
-use crate::unusable::Unusable;
-use crate::version::lenient;
+use super::rules::{MAX_RELEASES, Rules, eligible_at};
+use crate::model::catalog::{Channel, Project, Release, Source};
+use crate::model::request::{OverrideMode, Running, Unlisted};
+use crate::model::unusable::Unusable;
+use crate::model::version::lenient;
 
 /// Releases with their eligibility, oldest first, and the channel that was used.
 pub(super) struct EligibleReleases<'a> {

@@ -6,23 +6,25 @@ use std::rc::Rc;
 
 use jiff::Timestamp;
 
-use super::delay_groups;
-use super::dependency_closure::{Follow, Gap, collect_dependencies, find_project, required_targets};
+use super::candidates::Candidate;
+use super::dependency_targets::{Follow, collect_dependencies, find_project, required_targets};
 use super::eligibility::{downgrade_floor, eligible_releases, is_pinned};
-use super::identified_jars::{self, KnownFile};
 use super::jar_selection::Jars;
 use super::java::{self, AvailableJava, NewestImageJava};
+use super::known_constraints::is_named;
+use super::known_file::KnownFile;
 use super::provided_names::{DeclaredNames, NameResolution, NameTable};
+use super::rules::Rules;
 use super::version_bounds::BoundContext;
-use super::{Candidate, Rules};
-use crate::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
-use crate::compatibility_facts::CompatibilityFacts;
-use crate::known_constraints::is_named;
-use crate::request::{Dependencies, Request, Running, has_any_release};
-use crate::unusable::Unusable;
+use super::{delay_groups, identified_jars};
+use crate::explanation::unanswerable::Gap;
+use crate::model::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
+use crate::model::compatibility_facts::CompatibilityFacts;
+use crate::model::request::{Dependencies, Request, Running, has_any_release};
+use crate::model::unusable::Unusable;
 
 /// The eligibility of one project under one set of rules.
-pub(super) struct ProjectEligibility<'a> {
+pub(crate) struct ProjectEligibility<'a> {
     /// The channel in use: that of the rules, or the most stable one available if the project has no release on it.
     pub(super) channel: Channel,
     /// Oldest first.
@@ -65,7 +67,7 @@ type EligibilityCache<'a> = HashMap<usize, Vec<(EligibilityCacheKey<'a>, Rc<Proj
 type JarNamesByChoice<'a> = HashMap<usize, Vec<(Jars<'a>, Rc<DeclaredNames>)>>;
 
 /// All eligibility that was determined so far.
-pub(super) struct EligibilityTable<'a> {
+pub(crate) struct EligibilityTable<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) now: Timestamp,
     /// Computed once, because there are hundreds of tags.

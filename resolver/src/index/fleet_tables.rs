@@ -10,24 +10,25 @@ use std::rc::Rc;
 use jiff::Timestamp;
 use pubgrub::VersionSet;
 
-use super::dependency_closure::{self, Gap};
+use super::candidates::{Candidate, Edge};
 use super::dependency_edges::{DependencyReleases, release_edges, supports};
 use super::eligibility::{considered_releases, is_pinned, position_among};
 use super::eligibility_cache::{EligibilityTable, ProjectEligibility};
 use super::jar_selection::Jars;
 use super::java::AvailableJava;
+use super::known_constraints::UserConstraint;
 use super::listed_versions::{ListingPolicy, ListingReader};
 use super::provided_names::NameTable;
 use super::version_bounds::BoundContext;
-use super::{Candidate, Edge, paper_candidates};
-use crate::catalog::{Catalog, Release};
-use crate::compatibility_facts::{UsedFact, VersionFact};
-use crate::known_constraints::UserConstraint;
-use crate::request::{PaperRequest, Request, Running};
-use crate::software::Software;
+use super::{dependency_closure, paper_candidates};
+use crate::explanation::unanswerable::Gap;
+use crate::model::catalog::{Catalog, Release};
+use crate::model::compatibility_facts::{UsedFact, VersionFact};
+use crate::model::request::{PaperRequest, Request, Running};
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use crate::model::version::Minecraft;
 use crate::solve::index_set::IndexSet;
-use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use crate::version::Minecraft;
 
 /// Data that does not depend on a single server.
 pub(crate) struct SharedTables<'a> {
@@ -116,7 +117,7 @@ impl ServerView<'_> {
 type PaperCacheKey<'a> = (
     &'a PaperRequest,
     jiff::SignedDuration,
-    crate::catalog::BuildChannel,
+    crate::model::catalog::BuildChannel,
     Option<&'a Minecraft>,
     Option<(Software, &'a Minecraft, u32)>,
     Option<&'a str>,

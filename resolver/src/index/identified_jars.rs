@@ -5,52 +5,20 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 
-use super::dependency_closure::{DependencyTarget, find_project, resolve_target, sorted_dependencies};
-use super::dependency_edges::guessed_minimum;
+use super::dependency_targets::{DependencyTarget, find_project, resolve_target, sorted_dependencies};
 use super::eligibility::considered_releases;
-use super::version_bounds::BoundContext;
-use super::{CandidateIndex, PluginCandidates};
-use crate::catalog::{Catalog, Dependency, DependencyKind, Project, Release};
-use crate::compatibility_facts::UsedFact;
-use crate::known_constraints::Bound;
-use crate::request::Request;
-use crate::unmanaged_jar::UnmanagedPlugins;
-use crate::unusable::{FileConflict, Unusable};
-
-/// An unmanaged JAR and the release it was identified as.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct KnownFile<'a> {
-    pub(super) file: &'a str,
-    /// Position of the project.
-    pub(super) position: usize,
-    pub(super) project: &'a Project,
-    pub(super) release: &'a Release,
-}
-
-impl PartialEq for KnownFile<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        let Self { file, position, project: _, release } = self;
-        (*file, *position, &release.id) == (other.file, other.position, &other.release.id)
-    }
-}
-
-impl Eq for KnownFile<'_> {}
-
-impl KnownFile<'_> {
-    /// Whether the file belongs to the project at `place`, or to its namesake at another site.
-    pub(super) fn is_for(&self, catalog: &Catalog, position: usize) -> bool {
-        self.position == position || are_namesakes(self.project, &catalog.projects[position])
-    }
-}
-
-/// Whether two projects are the same plugin at two sites.
-pub(super) fn are_namesakes(one: &Project, other: &Project) -> bool {
-    one.key.source != other.key.source && one.name.eq_ignore_ascii_case(&other.name)
-}
+use super::known_constraints::Bound;
+use super::known_file::KnownFile;
+use super::version_bounds::{BoundContext, guessed_minimum};
+use crate::model::catalog::{Catalog, Dependency, DependencyKind, Project, Release};
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::request::Request;
+use crate::model::unmanaged_jar::UnmanagedPlugins;
+use crate::model::unusable::{FileConflict, Unusable};
 
 /// The files that count, by name. A file whose project is among `members`, at either site, is a second file of an
 /// installed plugin. The check for name conflicts reports it.
-pub(super) fn identified_files<'a>(
+pub(crate) fn identified_files<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
     members: &BTreeSet<usize>,
@@ -70,7 +38,7 @@ pub(super) fn identified_files<'a>(
 }
 
 /// The known relations between one file and the releases of one project.
-struct FileCompatibility<'x> {
+pub(crate) struct FileCompatibility<'x> {
     file: &'x KnownFile<'x>,
     catalog: &'x Catalog,
     /// Position of the project.
@@ -87,7 +55,7 @@ struct FileCompatibility<'x> {
 }
 
 impl<'x> FileCompatibility<'x> {
-    fn new(
+    pub(crate) fn new(
         file: &'x KnownFile<'x>,
         (catalog, now): (&'x Catalog, Timestamp),
         (position, releases): (usize, &'x [&'x Release]),
@@ -110,7 +78,7 @@ impl<'x> FileCompatibility<'x> {
 
     /// The reason why a release is incompatible with the file: an exclusion on a page, a release that a page names, a
     /// fact, or a publication date.
-    fn conflict(&self, release: &Release) -> Option<Unusable> {
+    pub(crate) fn conflict(&self, release: &Release) -> Option<Unusable> {
         let split = self.page_conflict(release).or_else(|| self.fact_conflict(release))?;
         let KnownFile { file, project, release: is, position: _ } = self.file;
         Some(Unusable::BesideFile {
@@ -240,28 +208,4 @@ pub(super) fn file_conflicts(
     let binding: Vec<FileCompatibility<'_>> =
         all.filter(|compatibility| !running().any(|release| compatibility.conflict(release).is_some())).collect();
     releases.iter().map(|release| binding.iter().find_map(|compatibility| compatibility.conflict(release))).collect()
-}
-
-impl CandidateIndex<'_> {
-    /// The incompatibilities of a release with unmanaged JARs. For a release that was chosen they do not block it,
-    /// because the conflict exists already.
-    pub(crate) fn file_conflicts(&self, at: usize, position: usize) -> Vec<Unusable> {
-        let catalog = self.eligibility_table.catalog;
-        let positions = |which: &dyn Fn(&PluginCandidates<'_>) -> bool| -> BTreeSet<usize> {
-            let members = self.plugins.iter().filter(|member| which(member));
-            members.filter_map(|member| find_project(catalog, &member.project.key)).collect()
-        };
-        let files = identified_files(catalog, self.request, &positions(&|member| member.is_wanted()));
-        let PluginCandidates { project, rules, releases, .. } = &*self.plugins[at];
-        let Some(project_position) = find_project(catalog, &project.key).filter(|_| !files.is_empty()) else {
-            return Vec::new();
-        };
-        let requested = positions(&|member| member.requested_by.is_some());
-        let context = BoundContext::new(self.request, &requested, rules.requires);
-        let releases: Vec<&Release> = releases.iter().map(|candidate| candidate.release).collect();
-        let all = files
-            .iter()
-            .map(|file| FileCompatibility::new(file, (catalog, self.now), (project_position, &releases), &context));
-        all.filter_map(|compatibility| compatibility.conflict(releases[position])).collect()
-    }
 }

@@ -1,12 +1,12 @@
 //! Pure. Selects the JARs of a release that are installed: the main JAR, or those that `spec.source.jars` names.
 //! Reports the known properties of the selection.
 
-use crate::catalog::{Declared, Jar, Release, Source};
-use crate::jar_pattern::{matches, stem};
-use crate::request::PluginRequest;
-use crate::software::Software;
-use crate::unusable::Unusable;
-use crate::version::Minecraft;
+use crate::model::catalog::{Declared, Jar, Release, Source};
+use crate::model::jar_pattern::{matches, stem};
+use crate::model::request::PluginRequest;
+use crate::model::software::Software;
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 
 /// Limit of file names in one reason.
 const MAX_NAMES: usize = 8;

@@ -5,10 +5,11 @@
 
 use jiff::Timestamp;
 
-use crate::catalog::{Catalog, ImageTag};
-use crate::lock::ImageJava;
-use crate::request::{ImagePolicy, Request};
-use crate::unusable::Unusable;
+use crate::model::catalog::{Catalog, ImageTag};
+use crate::model::image_tag::java_of_image;
+use crate::model::lock::ImageJava;
+use crate::model::request::{ImagePolicy, Request};
+use crate::model::unusable::Unusable;
 
 /// The Java version that a server can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,15 +77,6 @@ pub(crate) fn newest_published(catalog: &Catalog, now: Timestamp) -> Option<Newe
     let published = || catalog.images.iter().filter(|image| image.pushed <= now);
     (!catalog.images.is_empty())
         .then(|| NewestImageJava(published().filter_map(|image| Some(parse_tag(image)?.0)).max()))
-}
-
-/// The Java version in the name of an image of itzg's scheme (`…:2026.8.1-java21`, `…:java25-alpine`). `None` if the
-/// name does not state it.
-pub(crate) fn java_of_image(image: &str) -> Option<u32> {
-    let name = image.split('@').next()?;
-    let tag = name.rsplit_once(':').map(|(_, tag)| tag).filter(|tag| !tag.contains('/'))?;
-    let digits = tag.split('-').find_map(|part| part.strip_prefix("java"))?;
-    digits.parse().ok()
 }
 
 /// The Java version of an image, and the time its tag was pushed if that tag was read.

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::catalog::{PaperVersion, Release, Source};
-use crate::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
-use crate::software::Software;
-use crate::unusable::Unusable;
-use crate::version::{Minecraft, glob, hotfix};
+use crate::model::catalog::{PaperVersion, Release, Source};
+use crate::model::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
+use crate::model::software::Software;
+use crate::model::unusable::Unusable;
+use crate::model::version::{Minecraft, glob, hotfix};
 
 /// How the user wants lists to be interpreted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

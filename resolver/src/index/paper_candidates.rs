@@ -3,16 +3,16 @@
 use jiff::Timestamp;
 
 use super::bundled_build::ImageBundledBuild;
-use super::eligible_at;
 use super::java::{self, AvailableJava};
+use super::rules::eligible_at;
 use super::unmanaged_jars::{UnmanagedJarCompatibility, unmanaged_compatibility};
-use crate::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
-use crate::request::{PaperRequest, Request};
-use crate::software::Software;
+use crate::model::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
+use crate::model::request::{PaperRequest, Request};
+use crate::model::software::Software;
+use crate::model::unusable::Unusable;
+use crate::model::unverified_build::announced_md5;
+use crate::model::version::Minecraft;
 use crate::solve::index_set::IndexSet;
-use crate::unusable::Unusable;
-use crate::unverified_build::announced_md5;
-use crate::version::Minecraft;
 
 /// One Minecraft version of Paper and its best build.
 #[derive(Debug)]

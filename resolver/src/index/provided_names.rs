@@ -3,18 +3,18 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dependency_closure::{DependencyTarget, resolve_target, sorted_dependencies};
+use super::dependency_targets::{DependencyTarget, resolve_target, sorted_dependencies};
 use super::jar_selection::Jars;
+use super::known_constraints::is_named;
 use super::version_bounds::BoundContext;
-use crate::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
-use crate::known_constraints::is_named;
-use crate::name_conflict::folded;
-use crate::request::{Request, has_any_release};
-use crate::unmanaged_jar::UnmanagedJar;
+use crate::model::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
+use crate::model::name_conflict::folded;
+use crate::model::request::{Request, has_any_release};
+use crate::model::unmanaged_jar::UnmanagedJar;
 
 /// The names in the selected JARs of a plugin, over all its releases. Names are folded.
 #[derive(Debug, Default)]
-pub(super) struct DeclaredNames {
+pub(crate) struct DeclaredNames {
     /// Its own names.
     own_names: BTreeSet<String>,
     /// Further names under which other plugins find it.
@@ -76,7 +76,7 @@ enum Owner {
 }
 
 /// The owners of names on one server.
-pub(super) struct NameTable {
+pub(crate) struct NameTable {
     /// The owners by folded name, preferred owner first. `None` before the members are known.
     owners: Option<BTreeMap<String, Vec<Owner>>>,
     /// Whether every JAR that can be selected was read.
@@ -94,7 +94,7 @@ pub(super) struct NameResolution {
 }
 
 /// A member of the dependency closure.
-pub(super) struct NameOwner<'x> {
+pub(crate) struct NameOwner<'x> {
     pub(super) position: usize,
     pub(super) requested: bool,
     pub(super) declared: &'x DeclaredNames,

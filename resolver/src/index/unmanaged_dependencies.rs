@@ -5,26 +5,26 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::delay_groups::Companion;
-use super::dependency_closure::{DependencyTarget, Gap, find_project, resolve_target, sorted_dependencies};
+use super::dependency_targets::{DependencyTarget, resolve_target, sorted_dependencies};
 use super::eligibility_cache::EligibilityTable;
-use super::identified_jars::{KnownFile, are_namesakes, identified_files};
+use super::identified_jars::identified_files;
 use super::jar_selection::Jars;
+use super::known_file::{KnownFile, are_namesakes};
 use super::provided_names::DeclaredNames;
+use super::rules::{Companion, RequestedBy, Rules};
 use super::version_bounds::BoundContext;
-use super::{CandidateIndex, RequestedBy, Rules};
-use crate::catalog::{Catalog, Channel, DependencyKind, Project, ProjectKey};
-use crate::name_conflict::folded;
-use crate::request::Request;
-use crate::solve::provider::Chosen;
-use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use crate::explanation::unanswerable::Gap;
+use crate::model::catalog::{Catalog, Channel, DependencyKind, Project, ProjectKey};
+use crate::model::name_conflict::folded;
+use crate::model::request::Request;
+use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
 /// A dependency of an unmanaged JAR.
-struct UnmanagedDependency<'a> {
+pub(crate) struct UnmanagedDependency<'a> {
     /// Its name in `plugins/`.
-    file: &'a str,
+    pub(crate) file: &'a str,
     /// The project that is needed. `None` for a dependency by name, which does not state a project.
-    project: Option<&'a Project>,
+    pub(crate) project: Option<&'a Project>,
     /// The folded names of the dependency. A plugin with any of them satisfies it.
     names: BTreeSet<String>,
 }
@@ -35,12 +35,12 @@ impl UnmanagedDependency<'_> {
         self.project.is_some_and(|needed| std::ptr::eq(needed, project) || are_namesakes(needed, project))
     }
 
-    fn is_met_by(&self, project: &Project, declared: &DeclaredNames) -> bool {
+    pub(crate) fn is_met_by(&self, project: &Project, declared: &DeclaredNames) -> bool {
         self.is_for(project) || self.names.iter().any(|name| declared.has_name(project, name))
     }
 
     /// Whether an unmanaged JAR satisfies it.
-    fn is_met_by_unmanaged(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
+    pub(crate) fn is_met_by_unmanaged(&self, catalog: &Catalog, request: &Request, files: &[KnownFile<'_>]) -> bool {
         let has_one = |jar: &UnmanagedJar| jar.names().any(|name| self.names.contains(&folded(name)));
         // A site may know the project of a file but not its release, or only a release for other software.
         let is_its = |jar: &UnmanagedJar| {
@@ -124,7 +124,7 @@ fn needs_by_name<'a>(request: &'a Request) -> Vec<UnmanagedDependency<'a>> {
 }
 
 /// The dependencies that the pages of these files require. Projects that have to be read first are added to `gap`.
-fn needs_by_page<'a>(
+pub(crate) fn needs_by_page<'a>(
     eligibility_table: &mut EligibilityTable<'a>,
     request: &'a Request,
     (files, context): (&[KnownFile<'a>], &BoundContext<'_>),
@@ -172,44 +172,6 @@ pub(crate) struct MissingDependency<'x> {
     pub(crate) plugin: &'x str,
     /// The required project.
     pub(crate) project: &'x ProjectKey,
-}
-
-impl CandidateIndex<'_> {
-    /// The requirements of the files' pages that are missing with these releases, too.
-    pub(crate) fn missing_dependencies(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
-        let (catalog, request) = (self.eligibility_table.catalog, self.request);
-        if request.unmanaged.is_empty() {
-            return BTreeSet::new();
-        }
-        let requested_plugins = self.plugins.iter().filter(|plugin| plugin.requested_by.is_some());
-        let requested: BTreeSet<usize> =
-            requested_plugins.filter_map(|plugin| find_project(catalog, &plugin.project.key)).collect();
-        let files = identified_files(catalog, request, &requested);
-        let context = BoundContext::new(request, &requested, None);
-        // All projects were read before the index was built.
-        let mut needs = needs_by_page(
-            &mut self.eligibility_table.for_changed_request(),
-            request,
-            (&files, &context),
-            &mut Gap::default(),
-        );
-        needs.retain(|need| need.project.is_some() && !need.is_met_by_unmanaged(catalog, request, &files));
-        if needs.is_empty() {
-            return BTreeSet::new();
-        }
-        // A requested plugin that is not chosen now is reported elsewhere.
-        for (plugin, release) in self.plugins.iter().zip(&chosen.releases) {
-            if plugin.requested_by.is_some() || release.is_some() {
-                let declared = DeclaredNames::from_jars(plugin.project, &plugin.rules.jars);
-                needs.retain(|need| !need.is_met_by(plugin.project, &declared));
-            }
-        }
-        // A project that is missing at the source of a page is assumed to be installed, as everywhere.
-        let missing = needs.into_iter().filter_map(|need| Some((need.file, need.project?)));
-        missing
-            .map(|(file, project)| MissingDependency { file, plugin: &project.name, project: &project.key })
-            .collect()
-    }
 }
 
 /// The rules of a plugin that stays for unmanaged JARs. No user set rules for it, so it waits at least as long as every

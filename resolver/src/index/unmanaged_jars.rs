@@ -6,12 +6,12 @@ use jiff::Timestamp;
 use super::java::AvailableJava;
 use super::listed_versions::{ListingEvidence, ListingPolicy, ListingReader, api_version_refusal};
 use super::paper_candidates;
-use crate::catalog::{Catalog, PaperVersion};
-use crate::request::Request;
-use crate::software::Software;
-use crate::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use crate::unusable::Unusable;
-use crate::version::Minecraft;
+use crate::model::catalog::{Catalog, PaperVersion};
+use crate::model::request::Request;
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 
 /// The relation of the unmanaged JARs to one Paper version.
 #[derive(Debug, Clone, Default)]

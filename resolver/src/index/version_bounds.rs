@@ -2,21 +2,22 @@
 
 use std::collections::BTreeSet;
 
-use super::dependency_closure::{DependencyTarget, find_project};
-use super::identified_jars::KnownFile;
-use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
-use crate::compatibility_facts::FactSource;
-use crate::did_you_mean::nearest;
-use crate::known_constraints::{
-    Bound, Constraint, ConstraintSources, NeededProject, UserConstraint, constraints_on, has_guessed_constraint,
+use super::dependency_targets::{DependencyTarget, find_project};
+use super::known_constraints::{
+    self, Bound, Constraint, ConstraintSources, NeededProject, UserConstraint, constraints_on, has_guessed_constraint,
     is_module, is_named,
 };
-use crate::request::{PluginRequest, Request, Running, has_any_release};
-use crate::software::Software;
+use super::known_file::KnownFile;
+use super::rules::eligible_at;
+use crate::model::catalog::{Catalog, Project, ProjectKey, Release, Source};
+use crate::model::compatibility_facts::FactSource;
+use crate::model::did_you_mean::nearest;
+use crate::model::request::{PluginRequest, Request, Running, has_any_release};
+use crate::model::software::Software;
 
 /// The context in which the facts of a release are resolved.
 #[derive(Clone, Copy)]
-pub(super) struct BoundContext<'x> {
+pub(crate) struct BoundContext<'x> {
     sources: ConstraintSources<'x>,
     plugin_requests: &'x [PluginRequest],
     /// The positions of the requested projects.
@@ -230,4 +231,14 @@ fn is_same_target(a: &DependencyTarget, b: &DependencyTarget) -> bool {
         }
         _ => false,
     }
+}
+
+/// The index of the oldest release (of releases sorted oldest first) that a release is assumed to need: the newest of
+/// its channel on its day.
+pub(crate) fn guessed_minimum(others: &[&Release], release: &Release) -> Option<usize> {
+    let until = release.published.map(|published| eligible_at(published, known_constraints::SAME_RELEASE_WINDOW));
+    // The day of a release without a date is unknown.
+    let on_its_day =
+        |other: &&Release| other.channel == release.channel && other.published.is_some() && other.published <= until;
+    others.iter().rposition(on_its_day).map(|at| at + 1)
 }

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{FactsError, Jar};
-use crate::untrusted_text::{sanitize_line, shortened};
+use crate::model::untrusted_text::{sanitize_line, shortened};
 
 const PAPER: &str = "paper-plugin.yml";
 const BUKKIT: &str = "plugin.yml";

@@ -6,11 +6,11 @@ use std::collections::BTreeSet;
 use jiff::Timestamp;
 
 use super::{StaleFact, build_index, is_same_project};
-use crate::catalog::Catalog;
-use crate::compatibility_facts::UsedFact;
-use crate::explain::Unanswerable;
-use crate::lock::{Guess, Lock};
-use crate::request::Request;
+use crate::explanation::Unanswerable;
+use crate::model::catalog::Catalog;
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::lock::{Guess, Lock};
+use crate::model::request::Request;
 
 /// The facts of a lock about versions that no source states any more, and its guesses that the dates no longer give, as
 /// of `now`.

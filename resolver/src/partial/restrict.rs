@@ -7,11 +7,11 @@
 use jiff::SignedDuration;
 
 use super::Scope;
-use crate::catalog::{Channel, ProjectKey};
-use crate::lock::{Lock, LockReason, LockedPlugin};
-use crate::request::{Hold, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
-use crate::unmanaged_jar::UnmanagedPlugins;
-use crate::version::Minecraft;
+use crate::model::catalog::{Channel, ProjectKey};
+use crate::model::lock::{Lock, LockReason, LockedPlugin};
+use crate::model::request::{Hold, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
+use crate::model::unmanaged_jar::UnmanagedPlugins;
+use crate::model::version::Minecraft;
 
 /// The running versions, as far as they are needed to be held.
 #[derive(Debug, Clone, PartialEq, Eq)]

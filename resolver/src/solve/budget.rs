@@ -8,7 +8,7 @@ use pubgrub::PackageResolutionStatistics;
 
 use super::index_set::allocated_words;
 use super::thread_cpu_time::thread_cpu_time;
-use super::{Budget, BudgetExceeded, Limit};
+use crate::model::budget::{Budget, BudgetExceeded, Limit};
 
 /// More than this many plugins are rarely the cause of a long search, and users would not check them.
 const MAX_CLASHING: usize = 3;
@@ -121,7 +121,7 @@ impl BudgetMeter {
 }
 
 /// The number of conflicts of each plugin in one search.
-pub(super) struct Clashes(Vec<Cell<u32>>);
+pub(crate) struct Clashes(Vec<Cell<u32>>);
 
 impl Clashes {
     pub(super) fn new(plugins: usize) -> Self {

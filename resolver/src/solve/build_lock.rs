@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use super::Decision;
-use crate::catalog::{Artifact, Catalog};
-use crate::compatibility_facts::UsedFact;
+use crate::index::CandidateIndex;
+use crate::index::candidates::EdgeKind;
 use crate::index::java::{image_for, image_java};
-use crate::index::{CandidateIndex, EdgeKind};
-use crate::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
+use crate::model::catalog::{Artifact, Catalog};
+use crate::model::compatibility_facts::UsedFact;
+use crate::model::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFile, LockedPlugin, safe_file_name};
 
 /// Builds the lock.
-pub(super) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, decision: &Decision) -> Lock {
+pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, decision: &Decision) -> Lock {
     let paper = &candidates.papers[decision.chosen.paper];
     let java = required_java(candidates, decision);
     let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");

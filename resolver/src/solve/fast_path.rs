@@ -6,11 +6,12 @@
 use pubgrub::VersionSet;
 
 use super::index_set::IndexSet;
-use super::provider::{Chosen, SolverProblem};
+use super::provider::SolverProblem;
 use crate::index::CandidateIndex;
+use crate::index::chosen::Chosen;
 
 /// The releases that each mandatory plugin could have, considered alone.
-pub(super) struct BestCase<'x, 'a> {
+pub(crate) struct BestCase<'x, 'a> {
     candidates: &'x CandidateIndex<'a>,
     problem: &'x SolverProblem,
     /// Positions of the mandatory plugins, and their usable releases that match the request.

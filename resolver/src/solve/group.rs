@@ -2,104 +2,49 @@
 
 use jiff::Timestamp;
 
-use super::{
-    Budget, BudgetExceeded, Decision, Resolution, Unsolvable, build_lock, resolve_in_group, resolve_within,
-    unanswerable,
-};
-use crate::catalog::{Catalog, Release};
-use crate::explain::{self, Explanation};
+use super::Decision;
+use super::group::exclusion::GroupDecision;
+use super::provider::SolverProblem;
+use crate::Budget;
 use crate::index::CandidateIndex;
+use crate::index::chosen::Chosen;
 use crate::index::fleet_tables::{ServerView, SharedTables};
-use crate::request::Request;
-use crate::solve::budget::BudgetMeter;
-use crate::solve::provider::{Chosen, SolverProblem};
-use crate::unverified_build::reject_unverified;
-use crate::version::Minecraft;
+use crate::model::budget::BudgetExceeded;
+use crate::model::catalog::{Catalog, Release};
+use crate::model::request::Request;
 
-mod exclusion;
-pub(crate) mod group_context;
+pub(crate) mod exclusion;
 pub(crate) mod naive_encoding;
 mod partition;
 pub(crate) mod problem;
 pub(crate) mod provider;
-mod solo_domains;
+pub(crate) mod solo_domains;
 
 pub use partition::groups;
 #[cfg(feature = "cli")]
 pub(crate) use partition::namespace;
-
-use exclusion::GroupDecision;
-use group_context::GroupContext;
 
 /// Servers with all data that is needed to solve them.
 ///
 /// Reading, deciding and explaining are separate, because their costs differ. A fleet is read and decided at once, and
 /// explained server by server on request.
 pub struct Fleet<'a> {
-    catalog: &'a Catalog,
-    now: Timestamp,
-    requests: &'a [Request],
+    pub(crate) catalog: &'a Catalog,
+    pub(crate) now: Timestamp,
+    pub(crate) requests: &'a [Request],
     /// Positions in `requests`, as returned by [`groups`].
-    groups: Vec<Vec<usize>>,
-    tables: SharedTables<'a>,
+    pub(crate) groups: Vec<Vec<usize>>,
+    pub(crate) tables: SharedTables<'a>,
     /// Per group, the views of its servers, in its order. Empty for a group of one, which needs no tables.
-    views: Vec<Vec<ServerView<'a>>>,
+    pub(crate) views: Vec<Vec<ServerView<'a>>>,
 }
 
 /// The decision for every server of a fleet.
 pub struct DecidedFleet<'f, 'a> {
-    fleet: &'f Fleet<'a>,
-    budget: Budget,
+    pub(crate) fleet: &'f Fleet<'a>,
+    pub(crate) budget: Budget,
     /// Per group. `None` for a group of one.
-    outcomes: Vec<Option<GroupDecision<'a>>>,
-}
-
-/// The decision for one server of a group.
-#[derive(Debug, Clone)]
-pub(crate) enum MemberDecision<'a> {
-    /// The group does not matter: the server has no solution alone either.
-    UnsolvableAlone,
-    /// The server is solved with the others.
-    Member(Choice<'a>),
-    /// The server has a solution alone, but not with the servers that were accepted before.
-    Excluded,
-    /// The budget was used up.
-    GaveUp(BudgetExceeded),
-}
-
-/// The best version set for one server of a group.
-#[derive(Debug, Clone)]
-pub(crate) struct Choice<'a> {
-    /// Index of its Paper version.
-    pub(crate) paper: usize,
-    /// Per plugin. `None` means not installed.
-    pub(crate) releases: Vec<Option<&'a Release>>,
-    /// Plugins that strategy `latest` left behind, with the release that stays.
-    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
-    /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
-    /// requested plugins.
-    pub(crate) keeps_dependencies: bool,
-}
-
-/// Returns the single best version set for each server, with the explanation of the choice, in the order of the server
-/// names.
-///
-/// Servers that share a Plugin with strategy `latest` get the same release of it and are solved together (see
-/// [`groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper version
-/// comes first, server by server in the order of their names. Then follows the newest release of each requested plugin,
-/// in the order of the object names (for equal names, of the server names). A shared plugin counts once. The
-/// dependencies come last. The order of the input does not matter.
-///
-/// A server without a solution is excluded: it never blocks the other servers of its group (see `docs/concepts`). A
-/// server that runs a newer release than the others have in common gets its own solution. A server that exceeds its
-/// budget alone is given up, and the others are decided without it.
-pub fn resolve_fleet(
-    catalog: &Catalog,
-    requests: &[Request],
-    now: Timestamp,
-    budget: Budget,
-) -> Vec<(String, Result<Resolution, Unsolvable>)> {
-    Fleet::read(catalog, requests, now).decide(budget).resolutions()
+    pub(crate) outcomes: Vec<Option<GroupDecision<'a>>>,
 }
 
 impl<'a> Fleet<'a> {
@@ -142,82 +87,9 @@ impl<'a> DecidedFleet<'_, 'a> {
         names
     }
 
-    /// The answers for all servers, by name.
-    pub fn resolutions(&self) -> Vec<(String, Result<Resolution, Unsolvable>)> {
-        let mut resolutions: Vec<(String, Result<Resolution, Unsolvable>)> = self
-            .positions()
-            .map(|(group, member)| (self.name(group, member), self.resolve_member(group, member)))
-            .collect();
-        resolutions.sort_by(|(a, _), (b, _)| a.cmp(b));
-        resolutions
-    }
-
-    /// The answer for one server. `None` if it is not part of this fleet.
-    pub fn resolution(&self, server: &str) -> Option<Result<Resolution, Unsolvable>> {
-        let (group, member) = self.position_of(server)?;
-        Some(self.resolve_member(group, member))
-    }
-
-    /// Explains why a server does not run `target`, considering the others of its group. `None` if it is not part of
-    /// this fleet.
-    pub fn why_not(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
-        self.explain_with(server, |context| explain::why_not_version::explain(context, target))
-    }
-
-    /// Like `why_not`, with the state of each plugin: which support `target`, which do not, and how long those had no
-    /// release.
-    pub fn readiness(&self, server: &str, target: &Minecraft) -> Option<Result<explain::WhyNot, Unsolvable>> {
-        self.explain_with(server, |context| {
-            let why = explain::why_not_version::explain(context, target)?;
-            Ok(explain::WhyNot { plugins: explain::why_not_version::states(context, &why), ..why })
-        })
-    }
-
-    /// Explains why a server does not get this release of a plugin (given by its object), considering the others of its
-    /// group. `pinned` holds the same servers with that release pinned. `None` if the server is not part of this fleet
-    /// or does not request the plugin.
-    pub fn why_not_release(
-        &self,
-        server: &str,
-        (object, version): (&str, &str),
-        pinned: &DecidedFleet<'_, '_>,
-    ) -> Option<Result<explain::WhyNotRelease, Unsolvable>> {
-        let pinned = || {
-            Some(
-                pinned
-                    .resolution(server)?
-                    .map_or_else(|unsolvable| unsolvable.explanation(), |resolution| resolution.explanation),
-            )
-        };
-        self.explain_with(server, |context| explain::why_not_release::explain(context, object, version, pinned))?
-            .transpose()
-    }
-
-    fn explain_with<T>(
-        &self,
-        server: &str,
-        f: impl FnOnce(&explain::ExplainContext<'_, '_>) -> Result<T, BudgetExceeded>,
-    ) -> Option<Result<T, Unsolvable>> {
-        let (group, member) = self.position_of(server)?;
-        let request = self.request(group, member);
-        let group_context = self.group_context(group, member);
-        let candidates = match CandidateIndex::build(self.fleet.catalog, request, self.fleet.now) {
-            Ok(candidates) => candidates,
-            Err(gap) => return Some(Err(unanswerable(self.fleet.catalog, request, gap))),
-        };
-        let meter = BudgetMeter::new(self.budget);
-        let context = explain::ExplainContext {
-            catalog: self.fleet.catalog,
-            candidates: &candidates,
-            meter: &meter,
-            group: group_context.as_ref(),
-        };
-        Some(f(&context).map_err(Unsolvable::GaveUp))
-    }
-
     /// Whether the group members share a plugin in a release older than the one that runs on an excluded server. Such a
     /// server cannot follow them and must not be blocked by them.
-    fn shares_older_release(&self, group: usize, member: usize) -> bool {
+    pub(crate) fn shares_older_release(&self, group: usize, member: usize) -> bool {
         let (Some(outcome), views) = (&self.outcomes[group], &self.fleet.views[group]) else { return false };
         let view = outcome.view(views, member);
         let Some(running) = &view.request.running else { return false };
@@ -240,73 +112,49 @@ impl<'a> DecidedFleet<'_, 'a> {
         })
     }
 
-    fn positions(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+    pub(crate) fn positions(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let groups = self.fleet.groups.iter().enumerate();
         groups.flat_map(|(group, servers)| (0..servers.len()).map(move |member| (group, member)))
     }
 
-    fn position_of(&self, server: &str) -> Option<(usize, usize)> {
+    pub(crate) fn position_of(&self, server: &str) -> Option<(usize, usize)> {
         self.positions().find(|&(group, member)| self.request(group, member).server == server)
     }
 
-    fn request(&self, group: usize, member: usize) -> &'a Request {
+    pub(crate) fn request(&self, group: usize, member: usize) -> &'a Request {
         &self.fleet.requests[self.fleet.groups[group][member]]
     }
 
-    fn name(&self, group: usize, member: usize) -> String {
+    pub(crate) fn name(&self, group: usize, member: usize) -> String {
         self.request(group, member).server.clone()
     }
+}
 
-    fn group_context(&self, group: usize, member: usize) -> Option<GroupContext<'_, 'a>> {
-        let outcome = self.outcomes[group].as_ref()?;
-        let fleet = self.fleet;
-        Some(GroupContext {
-            catalog: fleet.catalog,
-            tables: &fleet.tables,
-            views: &fleet.views[group],
-            outcome,
-            server: member,
-        })
-    }
+/// The decision for one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) enum MemberDecision<'a> {
+    /// The group does not matter: the server has no solution alone either.
+    UnsolvableAlone,
+    /// The server is solved with the others.
+    Member(Choice<'a>),
+    /// The server has a solution alone, but not with the servers that were accepted before.
+    Excluded,
+    /// The budget was used up.
+    GaveUp(BudgetExceeded),
+}
 
-    fn resolve_member(&self, group: usize, member: usize) -> Result<Resolution, Unsolvable> {
-        let (catalog, now, request) = (self.fleet.catalog, self.fleet.now, self.request(group, member));
-        let Some(group_context) = self.group_context(group, member) else {
-            return resolve_within(catalog, request, now, self.budget);
-        };
-        let choice = match group_context.decision() {
-            MemberDecision::UnsolvableAlone => {
-                return resolve_in_group(catalog, request, now, self.budget, Some(&group_context));
-            }
-            MemberDecision::GaveUp(gave_up) => return Err(Unsolvable::GaveUp(gave_up.clone())),
-            // The releases of the other servers are too old for this one. Plugins rarely read data that a newer release
-            // of them wrote.
-            MemberDecision::Excluded if self.shares_older_release(group, member) => {
-                return resolve_within(catalog, request, now, self.budget);
-            }
-            MemberDecision::Excluded => None,
-            MemberDecision::Member(choice) => Some(choice),
-        };
-        let candidates =
-            CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
-        let meter = BudgetMeter::new(self.budget);
-        let context =
-            explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: Some(&group_context) };
-        match choice {
-            None => Err(Unsolvable::NoSolution(Box::new(explain::shared_plugins::explain_excluded(
-                &context,
-                &group_context,
-            )))),
-            Some(choice) => {
-                let decision = choice.decision(&candidates);
-                reject_unverified(catalog, &candidates, &decision)?;
-                Ok(Resolution {
-                    lock: build_lock::build_lock(catalog, &candidates, &decision),
-                    explanation: Explanation::Solved(explain::solved::explain(&context, &decision)),
-                })
-            }
-        }
-    }
+/// The best version set for one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice<'a> {
+    /// Index of its Paper version.
+    pub(crate) paper: usize,
+    /// Per plugin. `None` means not installed.
+    pub(crate) releases: Vec<Option<&'a Release>>,
+    /// Plugins that strategy `latest` left behind, with the release that stays.
+    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
+    /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
+    /// requested plugins.
+    pub(crate) keeps_dependencies: bool,
 }
 
 impl Choice<'_> {

@@ -10,13 +10,14 @@ use std::rc::Rc;
 
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
-use super::BudgetExceeded;
 use super::budget::{BudgetMeter, Clashes};
 use super::fast_path::BestCase;
 use super::index_set::{Index, IndexSet};
-use crate::catalog::Release;
-use crate::index::{CandidateIndex, PluginCandidates, UnusableClass, class_of};
-use crate::unusable::Unusable;
+use crate::index::CandidateIndex;
+use crate::index::candidates::{PluginCandidates, UnusableClass, class_of};
+use crate::index::chosen::Chosen;
+use crate::model::budget::BudgetExceeded;
+use crate::model::unusable::Unusable;
 
 /// The packages of the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -94,7 +95,8 @@ impl SolverProblem {
     /// although both run now.
     pub(crate) fn retain_running_dependencies(&mut self, candidates: &CandidateIndex<'_>) {
         for (at, plugin) in candidates.plugins.iter().enumerate().filter(|(_, plugin)| plugin.requested_by.is_none()) {
-            let retained = plugin.running_release(candidates).filter(|&runs| self.can_stay(candidates, at, runs));
+            let retained =
+                plugin.running_release(candidates.request).filter(|&runs| self.can_stay(candidates, at, runs));
             self.retained[at] = IndexSet::from_indexes(retained.map(|runs| runs + 1));
         }
     }
@@ -131,26 +133,6 @@ impl SolverProblem {
     /// The mandatory plugins.
     pub(crate) fn mandatory_plugins(&self) -> Vec<usize> {
         (0..self.root.len()).filter(|&plugin| self.is_mandatory(plugin)).collect()
-    }
-}
-
-/// A solution, by position.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Chosen {
-    pub(crate) paper: usize,
-    /// Per plugin. `None` means not installed.
-    pub(crate) releases: Vec<Option<usize>>,
-}
-
-impl Chosen {
-    /// A Paper version (given by position) with the releases that the group decision chose for a server, per plugin.
-    pub(crate) fn from_group_choice(
-        candidates: &CandidateIndex<'_>,
-        paper: usize,
-        releases: &[Option<&Release>],
-    ) -> Self {
-        let releases = candidates.plugins.iter().zip(releases);
-        Self { paper, releases: releases.map(|(plugin, release)| plugin.position_of((*release)?)).collect() }
     }
 }
 

@@ -1,10 +1,14 @@
 //! Pure. Tests of the solver, against brute force and against properties that must hold on any catalog.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
 
 use super::provider::SolverFailure;
 use super::*;
-use crate::explain::text;
+use crate::model::request::Request;
+use crate::render::text;
+use crate::{Budget, Limit, Resolution, Unsolvable, resolve, resolve_within};
 
 mod changed;
 pub(super) mod small_fleets;
@@ -141,8 +145,8 @@ proptest! {
     fn resolution_of_running_versions_changes_no_release(problem in problems()) {
         if let Ok(first) = solved(&problem) {
             let mut again = problem.clone();
-            again.request.running = Some(crate::request::Running {
-                software: crate::software::Software::Paper,
+            again.request.running = Some(crate::model::request::Running {
+                software: crate::model::software::Software::Paper,
                 minecraft: first.lock.minecraft.clone(),
                 build: first.lock.build,
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
@@ -164,15 +168,15 @@ proptest! {
         after.request.paper = PaperRequest::Pin { version: first.lock.minecraft.clone() };
         let is_selected = |at: usize| held >> (at % 8) & 1 == 1;
         for (at, plugin_request) in after.request.plugins.iter_mut().enumerate() {
-            plugin_request.hold = is_selected(at).then_some(crate::request::Hold::Plugin);
+            plugin_request.hold = is_selected(at).then_some(crate::model::request::Hold::Plugin);
         }
         let plugin_requests: Vec<_> = after.request.plugins.iter().filter(|plugin_request| plugin_request.hold.is_some()).cloned().collect();
-        let is_held = |locked: &&crate::lock::LockedPlugin| plugin_requests.iter().any(|plugin_request| plugin_request.key == locked.key);
+        let is_held = |locked: &&crate::model::lock::LockedPlugin| plugin_requests.iter().any(|plugin_request| plugin_request.key == locked.key);
         let held_plugins: Vec<_> = first.lock.plugins.iter().filter(is_held).collect();
         for project in &mut after.catalog.projects {
             project.releases.retain(|release| held_plugins.iter().all(|locked| locked.release_id != release.id));
         }
-        let running = crate::request::Running::from_lock(&first.lock).with_delisted(&first.lock, &after.catalog);
+        let running = crate::model::request::Running::from_lock(&first.lock).with_delisted(&first.lock, &after.catalog);
         prop_assert_eq!(running.lost.len(), held_plugins.len());
         let another = Problem { request: Request { running: None, ..after.request.clone() }, ..after.clone() };
         after.request.running = Some(running);

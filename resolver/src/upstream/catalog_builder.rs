@@ -8,9 +8,9 @@ use jiff::Timestamp;
 use super::page_cache::CachedPage;
 use super::project_page::ProjectListing;
 use super::{FetchError, format_chain};
-use crate::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
-use crate::software::Software;
-use crate::version::Minecraft;
+use crate::model::catalog::{Catalog, ImageTag, OtherSoftware, PaperVersion, Project, ProjectKey};
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
 
 /// A catalog, with the errors that occurred while it was read.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::catalog::{Artifact, Channel, Dependency, FurtherJar, Project, ProjectKey, Release};
-use crate::version::Minecraft;
+use crate::model::catalog::{Artifact, Channel, Dependency, FurtherJar, Project, ProjectKey, Release};
+use crate::model::version::Minecraft;
 
 #[derive(Serialize, Deserialize)]
 struct Compact {

@@ -8,7 +8,7 @@ use super::disk_cache::StoredPage;
 use super::http::{Http, HttpResponse, parse};
 use super::page_cache::Fetched;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::ImageTag;
+use crate::model::catalog::ImageTag;
 
 /// The documented maximum for one page.
 const PAGE_SIZE: &str = "100";

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use super::Upstream;
 use crate::download::DownloadError;
 use crate::jar::FactsError;
-use crate::untrusted_text::shortened;
+use crate::model::untrusted_text::shortened;
 
 /// Why a page of an upstream could not be read.
 #[derive(Debug, thiserror::Error)]

@@ -11,18 +11,16 @@ use jiff::{SignedDuration, Timestamp};
 use super::catalog_builder::{CatalogBuild, FoundProject, Images, Paper, ReadFailure};
 use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 use super::docker_hub::{self, DockerHubRepository};
-use super::fill::{FillBuilds, Listed};
+use super::fill::{self, FillBuilds, Listed};
 use super::http::{Http, RetryPolicy};
 use super::page_cache::{CachedPage, Pages, Reads, is_younger};
 use super::project_page::{Name, ProjectListing, is_valid_name};
 use super::url::Files;
-use super::{FetchError, StartError, Upstream, Upstreams, fill, hangar, modrinth, purpur};
-use crate::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
-use crate::explain::PaperName;
-use crate::software::Software;
-use crate::unmanaged_jar::UnmanagedJar;
-use crate::version::Minecraft;
-
+use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth, purpur};
+use crate::model::catalog::{Catalog, ImageTag, Owner, PaperVersion, ProjectKey, Source};
+use crate::model::software::{PaperName, Software};
+use crate::model::unmanaged_jar::UnmanagedJar;
+use crate::model::version::Minecraft;
 use verify_builds::VerifiedBuild;
 
 mod hash_lookup;

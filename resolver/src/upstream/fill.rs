@@ -5,9 +5,9 @@ use serde::{Deserialize, Serialize};
 use super::http::parse;
 use super::project_page::format_hash;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Build, BuildChannel};
-use crate::software::Software;
-use crate::version::Minecraft;
+use crate::model::catalog::{Artifact, Build, BuildChannel};
+use crate::model::software::Software;
+use crate::model::version::Minecraft;
 
 /// One entry of `/projects/{project}/versions`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

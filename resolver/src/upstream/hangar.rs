@@ -11,7 +11,7 @@ use super::http::{Http, HttpResponse, parse};
 use super::page_cache::Fetched;
 use super::project_page::{Name, ProjectListing, format_hash};
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
+use crate::model::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
 /// Hangar's largest page. Hangar silently reduces a larger one to it.
 const PAGE_SIZE: usize = 25;

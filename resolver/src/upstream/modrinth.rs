@@ -7,7 +7,7 @@ use super::http::{Http, parse};
 use super::page_cache::Fetched;
 use super::project_page::{Name, ProjectListing, format_hash};
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
+use crate::model::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 
 pub(super) fn name_url(upstreams: &Upstreams, name: &str) -> reqwest::Url {
     upstreams.url(Upstream::Modrinth, &["project", name], &[])

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::disk_format;
 use super::hangar::PageScan;
-use crate::catalog::{Project, ProjectKey, Release, Source};
-use crate::version::lenient;
+use crate::model::catalog::{Project, ProjectKey, Release, Source};
+use crate::model::version::lenient;
 
 /// The project that a slug or id means.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -10,8 +10,8 @@ use super::fill::{FillBuilds, Listed};
 use super::http::parse;
 use super::project_page::format_hash;
 use super::{FetchError, Upstream, Upstreams};
-use crate::catalog::{Artifact, Build, BuildChannel};
-use crate::version::Minecraft;
+use crate::model::catalog::{Artifact, Build, BuildChannel};
+use crate::model::version::Minecraft;
 
 /// Name of the project in the API.
 const PROJECT: &str = "purpur";

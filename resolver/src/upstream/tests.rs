@@ -13,7 +13,7 @@ use reqwest::Url;
 use tempfile::TempDir;
 
 use super::{CatalogBuild, CatalogQuery, Fetcher, RetryPolicy, Settings, Upstreams};
-use crate::catalog::{Catalog, Project, ProjectKey, Source};
+use crate::model::catalog::{Catalog, Project, ProjectKey, Source};
 
 mod catalog;
 mod failures;

@@ -18,12 +18,12 @@ use super::disk_cache::{DiskStore, StoredPage};
 use super::page_cache::{CachedPage, Fetched, Pages, Reads};
 use super::project_page::ProjectListing;
 use super::{FetchError, StartError, Upstreams};
-use crate::catalog::{
-    Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
-};
 use crate::download::{DownloadError, DownloadPolicy, Downloads, path_of};
 use crate::jar::plugin_descriptor::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hash};
+use crate::model::catalog::{
+    Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
+};
 
 /// Cached content of a JAR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,10 +1,9 @@
 //! Pure. Tests on random small problems that every reported blocker is one: a solve that is forced past it fails.
 
-use resolver::Resolution;
-use resolver::explain::{Blocker, ChosenPlugin, Explanation, HintStep, SolvedExplanation, WhyNot, WhyOlder};
-use resolver::request::VersionRequest;
-use resolver::version::Minecraft;
-use resolver::why_not;
+use resolver::explanation::{Blocker, ChosenPlugin, Explanation, HintStep, SolvedExplanation, WhyNot, WhyOlder};
+use resolver::model::request::VersionRequest;
+use resolver::model::version::Minecraft;
+use resolver::{Resolution, why_not};
 
 use super::problem::Problem;
 use super::properties::{

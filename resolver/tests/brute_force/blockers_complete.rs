@@ -2,11 +2,11 @@
 //! It excludes the release if all other reasons are removed, and the release is possible without it.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Channel, Project, Release};
-use resolver::request::{Dependencies, PluginRequest, Unlisted, VersionRequest};
-use resolver::unmanaged_jar::UnmanagedPlugins;
-use resolver::unusable::Unusable;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Artifact, Channel, Project, Release};
+use resolver::model::request::{Dependencies, PluginRequest, Unlisted, VersionRequest};
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::unusable::Unusable;
+use resolver::model::version::Minecraft;
 
 use super::paper_rules::is_verifiable;
 use super::problem::Problem;

@@ -3,18 +3,17 @@
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
-use resolver::catalog::{Dependency, DependencyKind, Project, Release, Source};
-use resolver::request::{Hold, ImagePolicy, OverrideMode, PluginRequest, Request};
-use resolver::software::Software;
-use resolver::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::catalog::{Dependency, DependencyKind, Project, Release, Source};
+use resolver::model::request::{Hold, ImagePolicy, OverrideMode, PluginRequest, Request};
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
 
 use super::dependencies::least_viaversion;
 use super::group::Pair;
-use super::is_thorough;
 use super::oracle::Outcome;
 use super::problem::Problem;
 use super::rules::{Book, is_running, project_index};
-use super::texts;
+use super::{is_thorough, texts};
 
 /// Kinds of problems and answers, with the minimum number of each in ten thousand problems.
 const LEAST: [(&str, u64); 53] = [

@@ -1,8 +1,8 @@
 //! Pure. Generates random problems with delisted running releases. It uses its own random numbers, so that the rest of
 //! a problem does not change.
 
-use resolver::catalog::{Catalog, Release, Source};
-use resolver::request::{DelistedRelease, Request, RunningEvidence};
+use resolver::model::catalog::{Catalog, Release, Source};
+use resolver::model::request::{DelistedRelease, Request, RunningEvidence};
 
 use super::generate::{self, Rng};
 use super::group::{self, Pair};

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, ImageTag, Owner, PaperVersion, Project, Source};
+use resolver::model::catalog::{
+    Artifact, Build, BuildChannel, Catalog, ImageTag, Owner, PaperVersion, Project, Source,
+};
 
 use super::problem::Problem;
 use super::projects::{add_dependencies, project};

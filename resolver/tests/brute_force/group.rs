@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Release};
-use resolver::request::{PaperRequest, Request, Running, VersionRequest};
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Catalog, Release};
+use resolver::model::request::{PaperRequest, Request, Running, VersionRequest};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 
 use super::generate::{self, Rng};
 use super::oracle::{self, Open, Outcome, Question};

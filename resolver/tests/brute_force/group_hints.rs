@@ -3,14 +3,14 @@
 
 use std::cell::Cell;
 
-use resolver::explain::{Explanation, Hint, HintStep, text};
-use resolver::request::Hold;
+use resolver::explanation::{Explanation, Hint, HintStep};
+use resolver::model::request::Hold;
+use resolver::render::text;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
-use super::checker;
 use super::group::{self, Pair};
 use super::properties::{apply_steps, excluded_count};
-use super::{required_count, scaled_to_run};
+use super::{checker, required_count, scaled_to_run};
 
 /// Pairs of the property. Each hint is one more solve of two servers.
 const PAIR_COUNT: u64 = 3_000;

@@ -4,8 +4,9 @@
 use std::cell::Cell;
 
 use jiff::SignedDuration;
-use resolver::explain::{Explanation, text};
-use resolver::request::{PaperRequest, Request};
+use resolver::explanation::Explanation;
+use resolver::model::request::{PaperRequest, Request};
+use resolver::render::text;
 use resolver::{Budget, Fleet, Resolution, Unsolvable};
 
 use super::generate::Rng;

@@ -3,9 +3,9 @@
 //!
 //! It uses its own random numbers, so that the rest of a problem does not change.
 
-use resolver::catalog::{Dependency, DependencyKind, Owner, Source};
-use resolver::compatibility_facts::{Requirement, VersionFact};
-use resolver::unmanaged_jar::UnmanagedJar;
+use resolver::model::catalog::{Dependency, DependencyKind, Owner, Source};
+use resolver::model::compatibility_facts::{Requirement, VersionFact};
+use resolver::model::unmanaged_jar::UnmanagedJar;
 
 use super::generate::Rng;
 use super::problem::Problem;
@@ -74,7 +74,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
 }
 
 /// A line of one page about another project, usually an incompatibility.
-fn random_dependency(rng: &mut Rng, to: &resolver::catalog::Project) -> Dependency {
+fn random_dependency(rng: &mut Rng, to: &resolver::model::catalog::Project) -> Dependency {
     let kind = *rng.choose(&[
         DependencyKind::Incompatible,
         DependencyKind::Incompatible,

@@ -1,8 +1,8 @@
 //! Pure. Adds names and required names to the JARs of random problems. It uses its own random numbers, so that the rest
 //! of a problem does not change.
 
-use resolver::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
-use resolver::unmanaged_jar::UnmanagedJar;
+use resolver::model::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
+use resolver::model::unmanaged_jar::UnmanagedJar;
 
 use super::generate::{NAMES, Rng};
 use super::problem::Problem;

@@ -1,7 +1,7 @@
 //! Pure. Adds further JARs to releases of random problems, and `jars` to Plugins. It uses its own random numbers, so
 //! that the rest of a problem does not change.
 
-use resolver::catalog::{FurtherJar, Source};
+use resolver::model::catalog::{FurtherJar, Source};
 
 use super::generate::{Rng, file};
 use super::problem::Problem;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use resolver::catalog::Release;
-use resolver::request::PaperRequest;
+use resolver::model::catalog::Release;
+use resolver::model::request::PaperRequest;
 
 use super::rules::{Book, is_running};
 

@@ -1,10 +1,12 @@
 //! Pure. A problem, with functions to shrink and print it.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, Channel};
-use resolver::compatibility_facts::CompatibilityFacts;
-use resolver::request::{Dependencies, HotfixSiblings, ImagePolicy, PaperRequest, Request, Unlisted, VersionRequest};
-use resolver::software::Software;
+use resolver::model::catalog::{BuildChannel, Catalog, Channel};
+use resolver::model::compatibility_facts::CompatibilityFacts;
+use resolver::model::request::{
+    Dependencies, HotfixSiblings, ImagePolicy, PaperRequest, Request, Unlisted, VersionRequest,
+};
+use resolver::model::software::Software;
 
 use super::to_scenario;
 

@@ -1,18 +1,16 @@
 //! Edge (reads). Tests on random small problems that answers depend on no hash seed and no thread, because std's maps
 //! have a new seed in each process and thread.
 
-use std::fs;
 use std::process::{Command, Output};
-use std::thread;
+use std::{fs, thread};
 
 use resolver::Unsolvable;
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 
-use super::generate;
 use super::problem::Problem;
 use super::properties::{explanation, output_text, resolve_problem};
 use super::saved_query::saved_query_json;
-use super::software;
+use super::{generate, software};
 
 /// Problems that each thread answers.
 const PROBLEMS: u64 = 300;

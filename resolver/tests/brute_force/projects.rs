@@ -1,7 +1,7 @@
 //! Pure. Generates the projects of random problems, with releases and their dependencies.
 
 use jiff::SignedDuration;
-use resolver::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
+use resolver::model::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 
 use super::generate::{Rng, file, hours_ago, now};
 use super::{rare_features, sources};

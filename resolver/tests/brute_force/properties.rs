@@ -1,13 +1,14 @@
 //! Pure. Tests properties of every answer and its texts on random small problems.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::Catalog;
-use resolver::explain::{Conflict, Explanation, Hint, HintStep, SolvedExplanation, text};
-use resolver::request::{
+use resolver::explanation::{Conflict, Explanation, Hint, HintStep, SolvedExplanation};
+use resolver::model::catalog::Catalog;
+use resolver::model::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Unlisted, VersionRequest,
 };
-use resolver::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
+use resolver::render::text;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde_json::Value;
 
@@ -356,7 +357,7 @@ fn hint_steps_are_all_necessary() {
 /// The request with Paper forced to a version, and only some of its plugins.
 pub(super) fn force_paper(
     problem: &Problem,
-    minecraft: &resolver::version::Minecraft,
+    minecraft: &resolver::model::version::Minecraft,
     keep: &dyn Fn(&PluginRequest) -> bool,
 ) -> Problem {
     let mut forced = problem.clone();

@@ -1,8 +1,8 @@
 //! Pure. Adds rare features to random problems: plugins with built-in constraints, holds of servers, and ignored
 //! unmanaged files. It uses its own random numbers, so that the rest of a problem does not change.
 
-use resolver::request::Hold;
-use resolver::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::request::Hold;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
 
 use super::generate::Rng;
 use super::problem::Problem;

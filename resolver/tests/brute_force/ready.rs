@@ -1,17 +1,16 @@
 //! Pure. Tests that plugins that are reported as ready for a Paper really are, all at once.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
-use resolver::request::{PaperRequest, VersionRequest};
-use resolver::software::Software;
-use resolver::unmanaged_jar::UnmanagedPlugins;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
+use resolver::model::request::{PaperRequest, VersionRequest};
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::version::Minecraft;
 
-use super::jar_contents;
 use super::problem::Problem;
 use super::properties::{force_paper, is_solvable, is_unsolvable, objects_of};
 use super::rules::project_index;
-use super::{software, texts};
+use super::{jar_contents, software, texts};
 
 /// The versions that a server chooses from.
 pub(crate) fn versions_mut(catalog: &mut Catalog, software: Software) -> &mut Vec<PaperVersion> {

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use resolver::Unsolvable;
-use resolver::catalog::Release;
-use resolver::compatibility_facts::UsedFact;
-use resolver::explain::{Conflict, ListedRelease, Reason, Span};
-use resolver::request::{PaperRequest, PluginRequest, VersionRequest};
-use resolver::unusable::Unusable;
-use resolver::version::Minecraft;
+use resolver::explanation::{Conflict, ListedRelease, Reason, Span};
+use resolver::model::catalog::Release;
+use resolver::model::compatibility_facts::UsedFact;
+use resolver::model::request::{PaperRequest, PluginRequest, VersionRequest};
+use resolver::model::unusable::Unusable;
+use resolver::model::version::Minecraft;
 
 use super::blockers_complete::{Against, Asked, check_paper_excluded_by};
 use super::loading::loads;

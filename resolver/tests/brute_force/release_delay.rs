@@ -4,19 +4,18 @@
 use std::cell::Cell;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::compatibility_facts::CompatibilityFacts;
-use resolver::explain::{Blocker, ChosenPlugin, Explanation, Reason, WhyOlder};
-use resolver::lock::Lock;
-use resolver::request::PaperRequest;
-use resolver::unusable::Unusable;
+use resolver::explanation::{Blocker, ChosenPlugin, Explanation, Reason, WhyOlder};
+use resolver::model::compatibility_facts::CompatibilityFacts;
+use resolver::model::lock::Lock;
+use resolver::model::request::PaperRequest;
+use resolver::model::unusable::Unusable;
 use resolver::{Resolution, Unsolvable};
 
-use super::jar_contents;
 use super::problem::Problem;
 use super::properties::{for_all, force_paper, objects_of, resolve_problem};
-use super::required_count;
 use super::rules::{Book, is_running};
 use super::why_older::Tried;
+use super::{jar_contents, required_count};
 
 /// The same catalog without later publications.
 fn without_later_releases(problem: &Problem) -> Problem {

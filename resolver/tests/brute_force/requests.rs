@@ -1,15 +1,15 @@
 //! Pure. Generates the requests of random problems, and the users' settings for plugins.
 
 use jiff::SignedDuration;
-use resolver::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
-use resolver::compatibility_facts::{Requirement, VersionFact};
-use resolver::request::{
+use resolver::model::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
+use resolver::model::compatibility_facts::{Requirement, VersionFact};
+use resolver::model::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Running, Unlisted, VersionRequest,
 };
-use resolver::software::Software;
-use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use resolver::version::range::Range;
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use resolver::model::version::range::Range;
 
 use super::generate::Rng;
 

@@ -4,15 +4,15 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use resolver::catalog::{BuildChannel, Release};
-use resolver::explain::{
+use resolver::explanation::{
     ChosenPlugin, Conflict, Explanation, NewerPaper, OneVersion, Reason, ServerChoice, SolvedExplanation, WhyOlder,
 };
-use resolver::lock::Lock;
-use resolver::request::{ImagePolicy, PaperRequest, VersionRequest};
-use resolver::unmanaged_jar::UnmanagedPlugins;
-use resolver::unusable::Unusable;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{BuildChannel, Release};
+use resolver::model::lock::Lock;
+use resolver::model::request::{ImagePolicy, PaperRequest, VersionRequest};
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::unusable::Unusable;
+use resolver::model::version::Minecraft;
 use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 
 use super::group::{self, Pair, is_jointly_solvable};

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resolver::catalog::{Release, Source};
-use resolver::compatibility_facts::{FactSource, UsedFact};
-use resolver::explain::Blocker;
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::explanation::Blocker;
+use resolver::model::catalog::{Release, Source};
+use resolver::model::compatibility_facts::{FactSource, UsedFact};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 
 use super::dependencies::{is_named, least_viaversion};
 use super::problem::Problem;
@@ -92,7 +92,7 @@ pub(super) fn check_fact(problem: &Problem, book: &Book<'_>, fact: &UsedFact) ->
         FactSource::Plugin { object } => {
             let mut of_object =
                 problem.request.plugins.iter().filter(|plugin_request| plugin_request.object == *object);
-            let states_fact = |plugin_request: &resolver::request::PluginRequest| {
+            let states_fact = |plugin_request: &resolver::model::request::PluginRequest| {
                 let mut lines = plugin_request.requires.iter();
                 lines.any(|requirement| requirement.version == fact.range && is(&fact.needs, &requirement.plugin))
             };

@@ -1,10 +1,9 @@
 //! Pure. Generates random problems with software other than Paper. It uses its own random numbers, so that the rest of
 //! a problem does not change.
 
-use resolver::catalog::{Catalog, OtherSoftware, Release, Source};
-use resolver::explain::PaperName;
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Catalog, OtherSoftware, Release, Source};
+use resolver::model::software::{PaperName, Software};
+use resolver::model::version::Minecraft;
 
 use super::generate::{Rng, now};
 use super::problem::Problem;

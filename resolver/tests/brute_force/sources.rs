@@ -1,6 +1,6 @@
 //! Pure. Generates the projects of random problems that are not on Modrinth: those on Hangar, and files by URL.
 
-use resolver::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Source};
+use resolver::model::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Source};
 
 use super::generate::Rng;
 

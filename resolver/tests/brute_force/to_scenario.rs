@@ -1,8 +1,8 @@
 //! Pure. Prints a query as a file for `tests/scenarios`.
 
 use jiff::Timestamp;
-use resolver::catalog::Catalog;
-use resolver::request::Request;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::Request;
 use serde::{Deserialize, Serialize};
 
 use super::delisted;

@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 use std::slice;
 
-use resolver::catalog::{Project, Release};
-use resolver::explain::{OtherRelease, Pinned, ReleaseState, WhyNotRelease, WhyOlder};
-use resolver::lock::Lock;
-use resolver::request::{PluginRequest, VersionRequest};
+use resolver::explanation::{OtherRelease, Pinned, ReleaseState, WhyNotRelease, WhyOlder};
+use resolver::model::catalog::{Project, Release};
+use resolver::model::lock::Lock;
+use resolver::model::request::{PluginRequest, VersionRequest};
 use resolver::{Budget, Fleet, Unsolvable};
 
 use super::blockers_complete::Asked;

@@ -5,25 +5,24 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::Release;
-use resolver::compatibility_facts::UsedFact;
-use resolver::explain::{
+use resolver::explanation::{
     Blocker, ChosenPlugin, Explanation, IneligibleCandidate, NewerRelease, SolvedExplanation, UnmetNeed, WhyOlder,
 };
-use resolver::lock::Lock;
-use resolver::request::VersionRequest;
-use resolver::unusable::Unusable;
-use resolver::version::Minecraft;
+use resolver::model::catalog::Release;
+use resolver::model::compatibility_facts::UsedFact;
+use resolver::model::lock::Lock;
+use resolver::model::request::VersionRequest;
+use resolver::model::unusable::Unusable;
+use resolver::model::version::Minecraft;
 use resolver::{Resolution, why_not};
 use serde::Serialize;
 
 use super::blockers_complete::{Against, Asked};
-use super::oracle;
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::required_count;
 use super::rules::{Book, age, is_running};
 use super::side_facts::{check_conflicting_facts, check_fact, check_silent_since};
+use super::{oracle, required_count};
 
 /// How often each kind of reason was tested.
 #[derive(Default)]

@@ -1,6 +1,6 @@
 //! Edge (reads). Tests queries that have an answer.
 
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 
 use super::{Workspace, assert_snapshot, lobby, plugin, server};
 

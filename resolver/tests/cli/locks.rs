@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 
 use super::{Workspace, assert_snapshot, lobby, plugin, server};
 

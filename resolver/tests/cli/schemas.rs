@@ -4,9 +4,9 @@ use std::fmt::Debug;
 use std::fs;
 use std::path::Path;
 
-use resolver::explain::Explanation;
-use resolver::lock::{Difference, Lock};
+use resolver::explanation::Explanation;
 use resolver::lock_check::{StaleFact, Unmet};
+use resolver::model::lock::{Difference, Lock};
 use serde::de::DeserializeOwned;
 use serde_json::{Deserializer, Value};
 

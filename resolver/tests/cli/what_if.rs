@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

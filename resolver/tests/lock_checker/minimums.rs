@@ -8,10 +8,11 @@
 use std::collections::BTreeMap;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Catalog, Channel, Project, Release};
-use resolver::compatibility_facts::FactSource;
-use resolver::explain::{Explanation, Reason, text};
-use resolver::request::PaperRequest;
+use resolver::explanation::{Explanation, Reason};
+use resolver::model::catalog::{Catalog, Channel, Project, Release};
+use resolver::model::compatibility_facts::FactSource;
+use resolver::model::request::PaperRequest;
+use resolver::render::text;
 use resolver::{Resolution, Unsolvable, resolve};
 use serde::Deserialize;
 
@@ -79,7 +80,8 @@ fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
     let recorded: Vec<(&str, &str)> = of("ViaVersion/ViaBackwards")
         .filter_map(|tag| Some((tag.tag.as_str(), tag.needs_at_run_time.as_ref()?.get("ViaVersion")?.as_str())))
         .collect();
-    let table: Table = serde_json::from_str(include_str!("../../src/known_constraints/viabackwards.json")).unwrap();
+    let table: Table =
+        serde_json::from_str(include_str!("../../src/index/known_constraints/viabackwards.json")).unwrap();
     assert_eq!((recorded.len(), table.at_least.len()), (57, 56));
     for (release, least, _) in &table.at_least {
         let (release, least) = (release.as_str(), least.as_str());
@@ -114,7 +116,7 @@ fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
 #[test]
 fn worldguard_rows_match_tags_they_are_built_against() {
     let tags: Vec<Row> = read("plugins/facts.json");
-    let table: Table = serde_json::from_str(include_str!("../../src/known_constraints/worldguard.json")).unwrap();
+    let table: Table = serde_json::from_str(include_str!("../../src/index/known_constraints/worldguard.json")).unwrap();
     let of_worldguard = tags.iter().filter(|tag| tag.repo == "EngineHub/WorldGuard");
     let built = of_worldguard.filter_map(|tag| built_against(tag, "WorldEdit"));
     let (head, releases): (Vec<_>, Vec<_>) = built.partition(|(tag, _, _)| tag == "HEAD");
@@ -126,8 +128,8 @@ fn worldguard_rows_match_tags_they_are_built_against() {
 fn viarewind_rows_match_tags_they_are_built_against() {
     let tags: Vec<Row> = read("plugins/viarewind.json");
     for (other, table, rows) in [
-        ("ViaVersion", include_str!("../../src/known_constraints/viarewind-viaversion.json"), 26),
-        ("ViaBackwards", include_str!("../../src/known_constraints/viarewind-viabackwards.json"), 23),
+        ("ViaVersion", include_str!("../../src/index/known_constraints/viarewind-viaversion.json"), 26),
+        ("ViaBackwards", include_str!("../../src/index/known_constraints/viarewind-viabackwards.json"), 23),
     ] {
         let table: Table = serde_json::from_str(table).unwrap();
         let requires = tags.iter().filter(|tag| tag.depend.iter().any(|name| name == other));

@@ -3,9 +3,9 @@
 
 use std::fmt::Write as _;
 
-use resolver::catalog::Catalog;
-use resolver::lock::LockReason;
-use resolver::request::{PaperRequest, Request};
+use resolver::model::catalog::Catalog;
+use resolver::model::lock::LockReason;
+use resolver::model::request::{PaperRequest, Request};
 use resolver::{Budget, Resolution, Unsolvable, resolve_within};
 
 use super::recorded::request;

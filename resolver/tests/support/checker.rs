@@ -4,14 +4,13 @@
 use std::collections::BTreeSet;
 
 use jiff::Timestamp;
-use resolver::catalog::{Artifact, Catalog, ImageTag, Release};
-use resolver::explain::Warning;
-use resolver::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
-use resolver::request::{PaperRequest, Request};
+use resolver::explanation::Warning;
+use resolver::model::catalog::{Artifact, Catalog, ImageTag, Release};
+use resolver::model::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
+use resolver::model::request::{PaperRequest, Request};
 
 use super::rules::{Book, Terms, Unknown, is_running};
-use super::texts;
-use super::unmanaged_jars;
+use super::{texts, unmanaged_jars};
 
 /// All errors in a lock. Empty means that it satisfies the request.
 pub(crate) fn violations(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{
+use resolver::model::catalog::{
     Artifact, Catalog, Declared, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
-use resolver::compatibility_facts::Requirement;
-use resolver::request::{Dependencies, Request};
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::compatibility_facts::Requirement;
+use resolver::model::request::{Dependencies, Request};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 
 use super::jar_identification::KnownFile;
 use super::loading::is_meant_for;
@@ -116,11 +116,11 @@ type Table = LazyLock<BTreeMap<String, String>>;
 /// The minimum `ViaVersion` of each `ViaBackwards` release. The data has its own source, so it is read and not
 /// repeated.
 static VIAVERSION_MINIMUMS: Table =
-    LazyLock::new(|| read_table(include_str!("../../src/known_constraints/viabackwards.json")));
+    LazyLock::new(|| read_table(include_str!("../../src/index/known_constraints/viabackwards.json")));
 
 /// The `WorldEdit` that `WorldGuard` was compiled against.
 static WORLDEDIT_MINIMUMS: Table =
-    LazyLock::new(|| read_table(include_str!("../../src/known_constraints/worldguard.json")));
+    LazyLock::new(|| read_table(include_str!("../../src/index/known_constraints/worldguard.json")));
 
 fn read_table(text: &str) -> BTreeMap<String, String> {
     let table: serde_json::Value = serde_json::from_str(text).unwrap();
@@ -130,8 +130,8 @@ fn read_table(text: &str) -> BTreeMap<String, String> {
 
 /// The `ViaVersion` and the `ViaBackwards` that `ViaRewind` was compiled against.
 static VIAREWIND_MINIMUMS: [Table; 2] = [
-    LazyLock::new(|| read_table(include_str!("../../src/known_constraints/viarewind-viaversion.json"))),
-    LazyLock::new(|| read_table(include_str!("../../src/known_constraints/viarewind-viabackwards.json"))),
+    LazyLock::new(|| read_table(include_str!("../../src/index/known_constraints/viarewind-viaversion.json"))),
+    LazyLock::new(|| read_table(include_str!("../../src/index/known_constraints/viarewind-viabackwards.json"))),
 ];
 
 /// The minimum `ViaVersion` of a known `ViaBackwards` release.

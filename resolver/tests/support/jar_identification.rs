@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use resolver::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
-use resolver::request::Request;
-use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use resolver::model::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
+use resolver::model::request::Request;
+use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
 use super::dependencies::{BuiltIn, Leads, Needs, built_in, guess_accepted, is_named};
 use super::membership::published_releases;

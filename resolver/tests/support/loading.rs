@@ -1,7 +1,7 @@
 //! Pure. Decides which releases a server's software loads: a second implementation without the solver's code.
 
-use resolver::catalog::{Release, Source};
-use resolver::software::Software;
+use resolver::model::catalog::{Release, Source};
+use resolver::model::software::Software;
 
 use super::rules::Terms;
 

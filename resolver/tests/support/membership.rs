@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Catalog, Channel, Project, Release};
-use resolver::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
+use resolver::model::catalog::{Catalog, Channel, Project, Release};
+use resolver::model::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
 
 use super::dependencies::Needs;
 use super::jar_identification::known_files;

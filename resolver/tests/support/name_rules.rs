@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use resolver::catalog::{Declared, Dependency, DependencyKind, Release, Source};
+use resolver::model::catalog::{Declared, Dependency, DependencyKind, Release, Source};
 
 use super::dependencies::{Leads, Needs, is_named};
 use super::rules::Terms;

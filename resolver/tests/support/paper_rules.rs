@@ -1,10 +1,10 @@
 //! Pure. Decides which builds a server can have: a second implementation without the solver's code.
 
 use jiff::Timestamp;
-use resolver::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
-use resolver::request::{ImagePolicy, PaperRequest, Request, Running};
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
+use resolver::model::request::{ImagePolicy, PaperRequest, Request, Running};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 
 use super::texts;
 

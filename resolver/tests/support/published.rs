@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use resolver::catalog::{
+use resolver::model::catalog::{
     Artifact, Build, BuildChannel, Channel, Declared, Dependency, DependencyKind, FurtherJar, PaperVersion, Release,
 };
-use resolver::version::Minecraft;
+use resolver::model::version::Minecraft;
 use serde::Deserialize;
 
 #[derive(Deserialize)]

@@ -1,8 +1,8 @@
 //! Pure. A scenario with complete catalog and requests, as the brute force tests print it for a failure.
 
 use jiff::Timestamp;
-use resolver::catalog::Catalog;
-use resolver::request::Request;
+use resolver::model::catalog::Catalog;
+use resolver::model::request::Request;
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

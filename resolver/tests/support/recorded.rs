@@ -9,13 +9,13 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{
+use resolver::model::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use resolver::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
-use resolver::software::Software;
-use resolver::unmanaged_jar::UnmanagedPlugins;
+use resolver::model::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::UnmanagedPlugins;
 use serde::Deserialize;
 
 /// When the recorded lists were read.
@@ -216,8 +216,8 @@ pub(crate) fn request(paper: PaperRequest, plugins: &[&str]) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
-        hotfix_siblings: resolver::request::HotfixSiblings::default(),
-        unlisted: resolver::request::Unlisted::default(),
-        facts: resolver::compatibility_facts::CompatibilityFacts::default(),
+        hotfix_siblings: resolver::model::request::HotfixSiblings::default(),
+        unlisted: resolver::model::request::Unlisted::default(),
+        facts: resolver::model::compatibility_facts::CompatibilityFacts::default(),
     }
 }

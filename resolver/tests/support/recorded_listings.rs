@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use resolver::catalog::{
+use resolver::model::catalog::{
     Artifact, BuildChannel, Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
-use resolver::request::PluginRequest;
+use resolver::model::request::PluginRequest;
 use serde::Deserialize;
 
 use super::recorded::{self, ModrinthVersion, READ_AT, made_up_checksum, read};

@@ -4,11 +4,11 @@
 //! of the page.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
-use resolver::compatibility_facts::Requirement;
-use resolver::request::{CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, Request, Unlisted};
-use resolver::software::Software;
-use resolver::version::Minecraft;
+use resolver::model::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
+use resolver::model::compatibility_facts::Requirement;
+use resolver::model::request::{CompatibilityOverride, HotfixSiblings, ImagePolicy, OverrideMode, Request, Unlisted};
+use resolver::model::software::Software;
+use resolver::model::version::Minecraft;
 
 use super::dependencies::Ask;
 use super::loading::has_list;

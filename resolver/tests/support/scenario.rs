@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::Budget;
-use resolver::catalog::{
+use resolver::model::catalog::{
     BuildChannel, Catalog, Channel, Dependency, DependencyKind, ImageTag, OtherSoftware, Owner, Project, ProjectKey,
     Source,
 };
-use resolver::compatibility_facts::{CompatibilityFacts, Requirement};
-use resolver::request::{
+use resolver::model::compatibility_facts::{CompatibilityFacts, Requirement};
+use resolver::model::request::{
     CompatibilityOverride, DelistedRelease, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode,
     PaperRequest, PluginRequest, Request, Running, RunningEvidence, RunningVersion, Unlisted, VersionRequest,
 };
-use resolver::software::Software;
-use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use resolver::version::Minecraft;
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use resolver::model::version::Minecraft;
 use serde::Deserialize;
 
 use super::published::{ReleaseFields, artifact, parse_day, parse_papers};

@@ -1,8 +1,8 @@
 //! Pure. Interprets texts of the catalog and the request, by the rules of `docs/concepts/solve.md`. For tests only.
 
 use jiff::Timestamp;
-use resolver::catalog::ImageTag;
-use resolver::version::Minecraft;
+use resolver::model::catalog::ImageTag;
+use resolver::model::version::Minecraft;
 
 /// Whether a pattern matches a file name without `.jar` and without a version at the end. `*` and `?` match no part of
 /// a version.

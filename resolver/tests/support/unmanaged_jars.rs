@@ -3,13 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use resolver::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release};
-use resolver::explain::Warning;
-use resolver::lock::Lock;
-use resolver::request::Request;
-use resolver::software::Software;
-use resolver::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
-use resolver::version::Minecraft;
+use resolver::explanation::Warning;
+use resolver::model::catalog::{Catalog, Channel, Dependency, DependencyKind, Project, ProjectKey, Release};
+use resolver::model::lock::Lock;
+use resolver::model::request::Request;
+use resolver::model::software::Software;
+use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
+use resolver::model::version::Minecraft;
 
 use super::dependencies::{Leads, Needs, is_named};
 use super::jar_identification::{KnownFile, is_same_elsewhere, known_files};

@@ -10,8 +10,8 @@ use std::sync::Arc;
 use crds::Plugin;
 use jiff::Timestamp;
 use kube::ResourceExt;
+use resolver::model::request::Request;
 use resolver::partial::Scope;
-use resolver::request::Request;
 use scheduler::maintenance::{Gate, Windows};
 
 use crate::server::check::CheckedServer;

@@ -2,7 +2,7 @@
 //! during the countdown, and has been eligible for long.
 
 use jiff::SignedDuration;
-use resolver::request::Request;
+use resolver::model::request::Request;
 use scheduler::observation::{Announced, PodView};
 use scheduler::rollout::WaitingOn;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::protocol::FileSet;
 
 use super::super::check::CheckedServer;

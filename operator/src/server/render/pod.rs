@@ -11,7 +11,7 @@ use k8s_openapi::api::core::v1::{
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 
 use super::super::check::CheckedServer;

@@ -4,31 +4,30 @@ use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use resolver::explain::text;
+use resolver::render::text;
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Players, PodPhase, Verification};
 use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
 
-use super::backup::BACKUP_READY;
-use super::backup_schedule::BACKUP_CRON_VALID;
+use super::backup::{self, BACKUP_READY};
+use super::backup_schedule::{self, BACKUP_CRON_VALID};
 use super::events::{approval_needed, follow_wait_message};
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
-use super::seed_volume::RESTORED_FROM;
+use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message, update_slot_message};
 use super::{
-    MAX_MESSAGE_LENGTH, PassReport, backup, backup_schedule, condition, crash_loop, displaced_jars, drain, drift,
-    explanation_message, image_pull, is_open, seed_volume, update_blocked, world_damage,
+    MAX_MESSAGE_LENGTH, PassReport, condition, crash_loop, displaced_jars, drain, drift, explanation_message,
+    image_pull, is_open, update_blocked, world_damage,
 };
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
-use crate::server::changes;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::partial::urgent::UrgentUpdate;
-use crate::server::requested_restore;
+use crate::server::{changes, requested_restore};
 
 mod init_container;
 mod unplanned;

@@ -7,8 +7,8 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
-use resolver::explain::{Explanation, NotUpdatedWithLatest};
-use resolver::lock::{Lock, LockReason};
+use resolver::explanation::{Explanation, NotUpdatedWithLatest};
+use resolver::model::lock::{Lock, LockReason};
 use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
 

@@ -3,7 +3,7 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use resolver::explain::{Explanation, Warning};
+use resolver::explanation::{Explanation, Warning};
 
 use super::MAX_MESSAGE_LENGTH;
 use crate::error_chain::cut;

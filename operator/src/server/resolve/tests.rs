@@ -1,7 +1,7 @@
 //! Pure. Tests partial updates of a server that was solved as a whole on Monday and is solved again on Tuesday.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::request::Running;
+use resolver::model::request::Running;
 use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
 
@@ -258,7 +258,7 @@ async fn partial_install_keeps_dependency_of_unmanaged_jar() {
 async fn partial_update_uses_release_shared_by_group() {
     let mut grouped = scene(&["claims", "vault"], &["claims", "vault"]);
     for plugin in &mut grouped.request.plugins {
-        plugin.version = resolver::request::VersionRequest::Latest;
+        plugin.version = resolver::model::request::VersionRequest::Latest;
     }
     let other = Request { server: "games/other".to_owned(), ..grouped.request.clone() };
     grouped.group = Arc::new(vec![grouped.request.clone(), other]);
@@ -285,7 +285,7 @@ async fn partial_update_refuses_unknown_names() {
     );
     assert!(scene.refusal_for("claims").await.contains("neither `paper` nor"));
     let mut held = scene;
-    held.request.plugins.iter_mut().for_each(|plugin| plugin.hold = Some(resolver::request::Hold::Plugin));
+    held.request.plugins.iter_mut().for_each(|plugin| plugin.hold = Some(resolver::model::request::Hold::Plugin));
     let (_, partial) = held.solve_partial("plugin/vault").await;
     assert!(matches!(partial, PartialSelection::UpToDate(_)), "{partial:?}");
 }
@@ -338,7 +338,7 @@ async fn urgent_plugin_without_newer_release_plans_no_update() {
 async fn urgent_plugin_updates_although_rest_is_unsolvable() {
     let mut scene = scene(&ALL, &ALL);
     let other = scene.request.plugins.iter_mut().find(|plugin| plugin.object == "claims").unwrap();
-    other.version = resolver::request::VersionRequest::Pin { version: "9.9".to_owned() };
+    other.version = resolver::model::request::VersionRequest::Pin { version: "9.9".to_owned() };
     skip_delay(&mut scene, "vault");
     assert_eq!(scene.urgent_plugin("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::ResourceExt as _;
-use resolver::explain::Explanation;
+use resolver::explanation::Explanation;
 use serde_json::{Value, json};
 
 use crate::cluster::eventually::{SHORT_LIMIT, wait_until};

@@ -6,8 +6,8 @@ use std::fs;
 use fixtures::fuzz::mutate;
 
 use super::server_dir::{FolderError, Properties, ServerDir};
+use crate::model::version::Minecraft;
 use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, within_time_limit};
-use crate::version::Minecraft;
 
 const HISTORY: &str = "version_history.json";
 const MANIFEST: &str = ".papermc-manifest.json";

@@ -6,12 +6,12 @@ use jiff::Timestamp;
 
 use super::finding::{AdoptFinding, Because};
 use super::server_dir::PluginFile;
-use crate::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::index::is_pinned;
-use crate::jar_pattern::{matches, stem};
-use crate::software::Software;
+use crate::model::catalog::{Catalog, Project, ProjectKey, Release, Source};
+use crate::model::jar_pattern::{matches, stem};
+use crate::model::software::Software;
+use crate::model::version::{Minecraft, hotfix};
 use crate::upstream::{CatalogQuery, FetchError, Fetcher, ReadError, format_chain};
-use crate::version::{Minecraft, hotfix};
 
 /// Result of the lookups.
 #[derive(Debug)]

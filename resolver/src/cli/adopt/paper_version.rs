@@ -14,9 +14,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::server_dir::{hash_file, one_line, printable};
-use crate::catalog::PaperVersion;
 use crate::jar::{Algorithm, Jar};
-use crate::version::Minecraft;
+use crate::model::catalog::PaperVersion;
+use crate::model::version::Minecraft;
 
 /// Maximum number of bytes that are read of one of these files. Real ones have a few hundred bytes, manifests a few
 /// thousand.

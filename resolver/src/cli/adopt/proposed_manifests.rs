@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use jiff::Timestamp;
 
 use super::server_dir::one_line;
-use crate::catalog::ProjectKey;
-use crate::explain::phrases::date;
-use crate::version::Minecraft;
+use crate::model::catalog::ProjectKey;
+use crate::model::version::Minecraft;
+use crate::render::phrases::date;
 
 /// The label that selects the Plugins of a server. It is a well-known label of Kubernetes.
 const LABEL: &str = "app.kubernetes.io/instance";

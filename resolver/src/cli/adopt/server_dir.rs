@@ -11,7 +11,7 @@ use super::finding::AdoptFinding;
 use super::paper_version::{self, PaperSeen, is_jar, small_file};
 use crate::jar::plugin_descriptor::{PluginFacts, facts};
 use crate::jar::{Algorithm, FactsError, Hasher};
-use crate::name_conflict::{JarNameConflict, find_conflicts};
+use crate::model::name_conflict::{JarNameConflict, find_conflicts};
 
 /// Content of a server directory.
 #[derive(Debug)]

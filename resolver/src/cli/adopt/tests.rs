@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::finding::Because;
 use super::*;
-use crate::catalog::Catalog;
 use crate::jar::plugin_descriptor::PluginFacts;
+use crate::model::catalog::Catalog;
 
 fn now() -> Timestamp {
     "2026-01-20T00:00:00Z".parse().unwrap()
@@ -56,7 +56,7 @@ fn catalog() -> Catalog {
 fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {
-            name: crate::jar_pattern::stem(name),
+            name: crate::model::jar_pattern::stem(name),
             version: None,
             api_version: None,
             depend: Vec::new(),

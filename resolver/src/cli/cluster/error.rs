@@ -7,7 +7,7 @@ use crate::cli::join::or_list;
 
 /// Why a cluster could not be read.
 #[derive(Debug, thiserror::Error)]
-pub(in crate::cli) enum ClusterError {
+pub(crate) enum ClusterError {
     #[error(
         "there is no kubeconfig ({searched}), and this is not a pod of a cluster: give manifests with `-f`, or a kubeconfig with `--kubeconfig`"
     )]

@@ -7,7 +7,7 @@ use kube::Config;
 use kube::config::{KubeConfigOptions, Kubeconfig, KubeconfigError};
 
 use super::error::ClusterError;
-use crate::did_you_mean::nearest;
+use crate::model::did_you_mean::nearest;
 
 /// Timeout of the connection to the API server. A distant server takes a second. With a missing one the user would
 /// otherwise wait for the two minutes of the system.

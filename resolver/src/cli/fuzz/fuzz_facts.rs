@@ -6,7 +6,7 @@ use fixtures::fuzz::mutate;
 use serde_json::json;
 
 use super::many;
-use crate::compatibility_facts::CompatibilityFacts;
+use crate::model::compatibility_facts::CompatibilityFacts;
 use crate::mutate::{MAX_ERROR_LENGTH, edits, for_all, text, within_time_limit};
 use crate::upstream::format_chain;
 

@@ -2,12 +2,16 @@
 
 use jiff::{SignedDuration, Timestamp};
 
-use super::super::HintStep;
-use crate::request::{
+use super::candidates::against_paper;
+use crate::explain::ExplainContext;
+use crate::explanation::{HintStep, PaperPin};
+use crate::model::request::{
     CompatibilityOverride, Dependencies, Hold, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
     Request, Unlisted, VersionRequest,
 };
-use crate::unmanaged_jar::UnmanagedPlugins;
+use crate::model::unmanaged_jar::UnmanagedPlugins;
+use crate::model::unusable::Unusable;
+use crate::model::version::Minecraft;
 
 /// Applies a step to the request of this server.
 pub(super) fn apply(request: &mut Request, now: &mut Timestamp, step: &HintStep) {
@@ -121,4 +125,33 @@ pub(crate) fn apply_to_others(request: &mut Request, step: &HintStep) {
         | HintStep::AssumeUnlisted
         | HintStep::PinServer { .. } => {}
     }
+}
+
+/// The request with a pin to a Paper version. A pinned build belongs to this very version and stays.
+pub(crate) fn with_pin(request: &Request, minecraft: &Minecraft) -> Request {
+    let mut pinned = request.clone();
+    if !matches!(pinned.paper, PaperRequest::BuildPin { .. }) {
+        pinned.paper = PaperRequest::Pin { version: minecraft.clone() };
+    }
+    pinned
+}
+
+/// The request, and the instant, as if a Paper version were usable (its delay is over, or a field is set) and the
+/// server were not pinned. `None` if nothing makes it usable.
+pub(crate) fn assuming_usable(
+    context: &ExplainContext<'_, '_>,
+    unusable: Option<&Unusable>,
+    pin: Option<&PaperPin>,
+    minecraft: &Minecraft,
+) -> Option<(Request, Timestamp)> {
+    let (mut request, mut now) = (context.candidates.request.clone(), context.candidates.now);
+    if pin.is_some() {
+        apply(&mut request, &mut now, &HintStep::UnpinServer);
+    }
+    if let Some(unusable) = unusable {
+        let steps = against_paper(context, unusable, minecraft);
+        let waits = steps.iter().find(|step| matches!(step, HintStep::WaitUntil { .. }));
+        apply(&mut request, &mut now, waits.or(steps.last())?);
+    }
+    Some((request, now))
 }

@@ -1,17 +1,18 @@
 //! Pure. Derives candidate steps against blockers: one field to set, or an instant to wait for. Their effect is not
 //! verified here.
 
-use super::super::{
-    Blocker, ExplainContext, HintStep, IneligibleCandidate, ListOverride, ListedRelease, OneVersion, ProposedManifest,
-    Reason, UnmetNeed,
+use super::super::ExplainContext;
+use crate::explanation::{
+    Blocker, HintStep, IneligibleCandidate, ListOverride, ListedRelease, OneVersion, ProposedManifest, Reason,
+    UnmetNeed,
 };
-use crate::catalog::{BuildChannel, Channel, ProjectKey};
-use crate::compatibility_facts::{FactSource, UsedFact};
-use crate::index::EdgeKind;
+use crate::index::candidates::EdgeKind;
 use crate::index::java::sibling_image;
-use crate::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
-use crate::unusable::{FileConflict, Unusable};
-use crate::version::{Minecraft, glob};
+use crate::model::catalog::{BuildChannel, Channel, ProjectKey};
+use crate::model::compatibility_facts::{FactSource, UsedFact};
+use crate::model::request::{CompatibilityOverride, OverrideMode, PaperRequest, Request};
+use crate::model::unusable::{FileConflict, Unusable};
+use crate::model::version::{Minecraft, glob};
 
 /// Steps against shared plugins that are one version on several servers: any of them alone is a candidate.
 pub(super) fn against_one_version(context: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {

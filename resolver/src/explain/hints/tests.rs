@@ -1,9 +1,10 @@
 //! Pure. Tests which steps are tried together, and which of the verified hints are shown.
 
-use super::super::PaperName;
-use super::verify::{SkippedHints, rank_hints};
+use jiff::Timestamp;
+
+use super::verify::{MAX_STEPS, SkippedHints, rank_hints};
 use super::*;
-use crate::software::Software;
+use crate::model::software::{PaperName, Software};
 
 fn delay(object: &str) -> HintStep {
     HintStep::NoPluginDelay { object: object.to_owned() }
@@ -99,8 +100,8 @@ fn hint_step_joins_each_acting_way_within_step_limit() {
 fn ordered_steps() -> Vec<(HintStep, HintStep, &'static str)> {
     let object = || "a".to_owned();
     let allow = || HintStep::AllowMinecraft { object: object(), minecraft_versions: Vec::new(), releases: Vec::new() };
-    let release = || HintStep::Release { object: object(), by: crate::request::Hold::Plugin };
-    let channel = || HintStep::PluginChannel { object: object(), channel: crate::catalog::Channel::Beta };
+    let release = || HintStep::Release { object: object(), by: crate::model::request::Hold::Plugin };
+    let channel = || HintStep::PluginChannel { object: object(), channel: crate::model::catalog::Channel::Beta };
     let files = || HintStep::TrustFiles {
         server: "lobby".to_owned(),
         files: Vec::new(),
@@ -116,7 +117,7 @@ fn ordered_steps() -> Vec<(HintStep, HintStep, &'static str)> {
         (delay("a"), channel(), "young is safer than unfinished"),
         (
             channel(),
-            HintStep::ServerChannel { channel: crate::catalog::BuildChannel::Beta },
+            HintStep::ServerChannel { channel: crate::model::catalog::BuildChannel::Beta },
             "an unfinished plugin, before an unfinished server",
         ),
         (

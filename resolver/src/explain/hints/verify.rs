@@ -5,13 +5,14 @@ use std::cmp::Reverse;
 
 use jiff::Timestamp;
 
-use super::super::{ExplainContext, Hint, HintStep, HintsLeftOut};
+use super::super::ExplainContext;
 use super::apply::apply;
-use super::{MAX_HINTS, MAX_STEPS};
-use crate::request::Request;
-use crate::solve::group::group_context::MAX_ANALYSED_SERVERS;
-use crate::solve::{BudgetExceeded, SolveOutcome, outcome};
-use crate::version::Minecraft;
+use crate::explain::group_context::MAX_ANALYSED_SERVERS;
+use crate::explanation::{Hint, HintStep, HintsLeftOut};
+use crate::model::budget::BudgetExceeded;
+use crate::model::request::Request;
+use crate::model::version::Minecraft;
+use crate::solve::{SolveOutcome, outcome};
 
 /// The hints that were found.
 #[derive(Debug, Default)]
@@ -177,3 +178,9 @@ pub(super) fn with_step(step_lists: Vec<Vec<HintStep>>, step: &HintStep, skipped
     };
     step_lists.into_iter().filter(acts).filter_map(with).collect()
 }
+
+/// Limit of listed hints. The first ones have the lowest risk.
+pub(crate) const MAX_HINTS: usize = 5;
+
+/// Limit of steps in one hint. Users would not apply more, and each step costs a solver run.
+pub(crate) const MAX_STEPS: usize = 6;

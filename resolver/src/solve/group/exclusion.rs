@@ -16,13 +16,14 @@ use super::problem::{DomainCache, JointProblem};
 use super::provider::{self, SolvedVariables};
 use super::solo_domains::SoloDomains;
 use super::{Choice, MemberDecision};
-use crate::catalog::{Catalog, Release};
 use crate::index::CandidateIndex;
 use crate::index::fleet_tables::{PluginView, ServerView, SharedTables};
-use crate::request::PaperRequest;
+use crate::model::budget::{Budget, BudgetExceeded, Limit};
+use crate::model::catalog::{Catalog, Release};
+use crate::model::request::PaperRequest;
 use crate::solve::budget::BudgetMeter;
+use crate::solve::decide as decide_alone;
 use crate::solve::index_set::IndexSet;
-use crate::solve::{Budget, BudgetExceeded, Limit, decide as decide_alone};
 
 /// The decision about a group.
 pub(crate) struct GroupDecision<'a> {
@@ -34,7 +35,7 @@ pub(crate) struct GroupDecision<'a> {
     /// Per excluded server, whether the shared plugins stay within the releases that work on it.
     pub(crate) accommodated: Vec<bool>,
     /// The solutions that the members could have alone.
-    pub(super) solo_domains: SoloDomains,
+    pub(crate) solo_domains: SoloDomains,
 }
 
 impl<'a> GroupDecision<'a> {

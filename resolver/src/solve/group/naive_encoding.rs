@@ -5,12 +5,12 @@
 use jiff::Timestamp;
 
 use super::problem::JointProblem;
-use crate::catalog::Catalog;
-use crate::index::MAX_RELEASES;
 use crate::index::fleet_tables::{ServerView, SharedTables};
-use crate::request::Request;
+use crate::index::rules::MAX_RELEASES;
+use crate::model::catalog::Catalog;
+use crate::model::request::Request;
+use crate::model::version::Minecraft;
 use crate::solve::index_set::IndexSet;
-use crate::version::Minecraft;
 
 /// The data that has to be read before the problem can be encoded.
 pub struct NaiveTables<'a> {

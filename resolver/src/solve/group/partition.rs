@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::request::{Request, VersionRequest};
-use crate::software::Software;
+use crate::model::request::{Request, VersionRequest};
+use crate::model::software::Software;
 
 /// Returns the servers that have to be solved together, as positions in `requests`. These are servers that share a
 /// Plugin object with strategy `latest`, directly or through others. A change affects only the results of its own

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use pubgrub::VersionSet;
 
 use super::provider::SolvedVariables;
-use crate::catalog::Release;
 use crate::index::fleet_tables::{ServerView, SharedTables};
-use crate::solve::BudgetExceeded;
+use crate::model::budget::BudgetExceeded;
+use crate::model::catalog::Release;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::index_set::IndexSet;
 

@@ -13,7 +13,7 @@ use std::fmt;
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
 use super::problem::{DomainCache, JointProblem};
-use crate::solve::BudgetExceeded;
+use crate::model::budget::BudgetExceeded;
 use crate::solve::budget::{BudgetMeter, Clashes};
 use crate::solve::index_set::{Index, IndexSet};
 

@@ -15,9 +15,9 @@ use crate::solve::index_set::IndexSet;
 #[derive(Default)]
 pub(crate) struct SoloDomains {
     /// On any Paper version that they can choose from.
-    pub(super) open: OnceCell<SharedDomains>,
+    pub(crate) open: OnceCell<SharedDomains>,
     /// On the chosen Paper version.
-    pub(super) chosen: OnceCell<SharedDomains>,
+    pub(crate) chosen: OnceCell<SharedDomains>,
 }
 
 /// The options of servers for the plugins that they share.
@@ -28,17 +28,17 @@ pub(crate) struct SharedDomains {
 }
 
 /// The servers that share a plugin by the same objects and could have the same releases of it.
-pub(super) struct SharedDomain {
+pub(crate) struct SharedDomain {
     /// The position of one of these servers, and of the plugin on it.
-    pub(super) representative: (usize, usize),
-    pub(super) releases: IndexSet,
+    pub(crate) representative: (usize, usize),
+    pub(crate) releases: IndexSet,
     /// In ascending order.
     servers: Vec<usize>,
 }
 
 impl SharedDomain {
     /// The servers in a range of positions.
-    pub(super) fn within(&self, range: &Range<usize>) -> &[usize] {
+    pub(crate) fn within(&self, range: &Range<usize>) -> &[usize] {
         let before = |end: usize| self.servers.partition_point(|&server| server < end);
         &self.servers[before(range.start)..before(range.end)]
     }
@@ -46,7 +46,7 @@ impl SharedDomain {
 
 impl SharedDomains {
     /// Computes these servers, in ascending order, on these Paper versions of each.
-    pub(super) fn from_views<'x, 'a: 'x>(
+    pub(crate) fn from_views<'x, 'a: 'x>(
         tables: &'x SharedTables<'a>,
         views: impl Iterator<Item = (usize, &'x ServerView<'a>, IndexSet)>,
     ) -> Self {
@@ -76,18 +76,18 @@ impl SharedDomains {
     }
 
     /// The servers that share a project.
-    pub(super) fn for_project(&self, project: usize) -> &[SharedDomain] {
+    pub(crate) fn for_project(&self, project: usize) -> &[SharedDomain] {
         self.by_project.get(&project).map_or(&[], Vec::as_slice)
     }
 
     /// The remaining Paper versions of a server.
-    pub(super) fn papers(&self, server: usize) -> &IndexSet {
+    pub(crate) fn papers(&self, server: usize) -> &IndexSet {
         &self.papers[&server]
     }
 }
 
 /// A server alone on these Paper versions, without some of its plugins. `None` if there is no solution.
-pub(super) fn solo_problem<'x, 'a>(
+pub(crate) fn solo_problem<'x, 'a>(
     tables: &'x SharedTables<'a>,
     view: &'x ServerView<'a>,
     papers: IndexSet,

@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::explain::text;
-use crate::request::VersionRequest;
-use crate::solve::Limit;
+use crate::explanation::{Explanation, Hint, HintsLeftOut};
+use crate::model::budget::Limit;
+use crate::model::request::VersionRequest;
+use crate::render::text;
+use crate::solve::BudgetMeter;
+use crate::{Resolution, Unsolvable, resolve_fleet};
 
 mod brute_force;
 mod delisted;
@@ -215,7 +218,7 @@ fn group_members_share_one_release_of_common_plugins() {
 
 /// The hints for lobby in a group of this size, and the reason why not all hints were tried. The other servers have the
 /// same requests as the first of two.
-fn hints_for_group(two: &small_fleets::Small, servers: usize) -> (Vec<explain::Hint>, Option<explain::HintsLeftOut>) {
+fn hints_for_group(two: &small_fleets::Small, servers: usize) -> (Vec<Hint>, Option<HintsLeftOut>) {
     let mut problem = two.clone();
     let first = problem.requests.remove(0);
     let copy = |number: usize| Request { server: format!("{}-{number:02}", first.server), ..first.clone() };
@@ -245,7 +248,7 @@ fn group_hints_are_tried_jointly_up_to_64_servers() {
     let two = (0..2_000).map(fleet).find(has_excluded).unwrap();
     assert_eq!(hints_for_group(&two, 3).1, None);
     assert_eq!(hints_for_group(&two, 64), hints_for_group(&two, 3));
-    let skipped = explain::HintsLeftOut::GroupTooLarge { servers: 65 };
+    let skipped = HintsLeftOut::GroupTooLarge { servers: 65 };
     assert_eq!(hints_for_group(&two, 65), (Vec::new(), Some(skipped)), "and it is said");
 }
 

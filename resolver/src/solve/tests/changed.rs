@@ -3,9 +3,10 @@
 use jiff::SignedDuration;
 
 use super::small_fleets::Problem;
-use crate::catalog::Channel;
-use crate::index::{CandidateIndex, PluginCandidates, UnusableClass};
-use crate::request::{
+use crate::index::CandidateIndex;
+use crate::index::candidates::{PluginCandidates, UnusableClass};
+use crate::model::catalog::Channel;
+use crate::model::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, OverrideMode, PaperRequest, Request, VersionRequest,
 };
 

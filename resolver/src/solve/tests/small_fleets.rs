@@ -3,15 +3,15 @@
 use jiff::{SignedDuration, Timestamp};
 use proptest::prelude::*;
 
-use crate::catalog::{
+use crate::index::CandidateIndex;
+use crate::model::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use crate::index::CandidateIndex;
-use crate::lock::Lock;
-use crate::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
-use crate::software::Software;
-use crate::unmanaged_jar::UnmanagedPlugins;
+use crate::model::lock::Lock;
+use crate::model::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, VersionRequest};
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
 const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -98,9 +98,9 @@ fn request(plugins: Vec<PluginRequest>, paper: PaperRequest) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
-        hotfix_siblings: crate::request::HotfixSiblings::default(),
-        unlisted: crate::request::Unlisted::default(),
-        facts: crate::compatibility_facts::CompatibilityFacts::default(),
+        hotfix_siblings: crate::model::request::HotfixSiblings::default(),
+        unlisted: crate::model::request::Unlisted::default(),
+        facts: crate::model::compatibility_facts::CompatibilityFacts::default(),
     }
 }
 

@@ -11,8 +11,8 @@ use super::super::http::{HttpResponse, parse};
 use super::super::page_cache::{CachedPage, Fetched, is_younger};
 use super::super::{FetchError, Upstream};
 use super::Fetcher;
-use crate::catalog::{Owner, ProjectKey, Source};
-use crate::unmanaged_jar::UnmanagedJar;
+use crate::model::catalog::{Owner, ProjectKey, Source};
+use crate::model::unmanaged_jar::UnmanagedJar;
 
 /// Hashes in one request. Modrinth states no limit. 100 of them are 13 KB, and most servers have fewer plugins.
 const MAX_HASHES_PER_REQUEST: usize = 100;

@@ -12,10 +12,9 @@ use super::super::FetchError;
 use super::super::catalog_builder::CatalogBuild;
 use super::super::page_cache::Fetched;
 use super::Fetcher;
-use crate::catalog::Artifact;
-use crate::explain::PaperName;
-use crate::software::Software;
-use crate::unverified_build::{announced_md5, catalog_key};
+use crate::model::catalog::Artifact;
+use crate::model::software::{PaperName, Software};
+use crate::model::unverified_build::{announced_md5, catalog_key};
 
 /// Identity of a build, from the bytes of its first download.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,7 @@
 //! Edge (reads). Tests which pages are read, how often, and which are cached.
 
 use super::*;
-use crate::catalog::{BuildChannel, Channel, DependencyKind};
+use crate::model::catalog::{BuildChannel, Channel, DependencyKind};
 
 #[tokio::test]
 async fn catalog_within_ttl_sends_no_request_and_later_revalidates() {
@@ -141,8 +141,8 @@ async fn catalog_lists_all_modrinth_releases_newest_first_with_sha512() {
     assert!(via.releases.windows(2).all(|pair| pair[0].published >= pair[1].published));
     let newest = &via.releases[0];
     assert_eq!((newest.version.as_str(), newest.channel), ("5.7.2-SNAPSHOT+906", Channel::Beta));
-    assert_eq!(newest.minecraft.first().map(crate::version::Minecraft::as_str), Some("1.8.9"));
-    assert_eq!(newest.minecraft.last().map(crate::version::Minecraft::as_str), Some("1.21.11"));
+    assert_eq!(newest.minecraft.first().map(crate::model::version::Minecraft::as_str), Some("1.8.9"));
+    assert_eq!(newest.minecraft.last().map(crate::model::version::Minecraft::as_str), Some("1.21.11"));
     assert_eq!(newest.loaders, ["fabric", "folia", "paper", "velocity"]);
     let file = newest.file.as_ref().unwrap();
     assert!(file.hash.as_ref().is_some_and(|hash| hash.starts_with("sha512:") && hash.len() == 135));

@@ -5,7 +5,7 @@ use fixtures::jar::{self, Entry, PluginYml};
 use sha2::{Digest, Sha256};
 
 use super::*;
-use crate::catalog::{Declared, FALLBACK_VERSION};
+use crate::model::catalog::{Declared, FALLBACK_VERSION};
 use crate::upstream::ReadError;
 
 /// A server with JARs, trusted because it has the origin of an upstream.

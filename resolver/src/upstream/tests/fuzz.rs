@@ -9,9 +9,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::{Artifact, ImageTag};
+use crate::model::catalog::{Artifact, ImageTag};
+use crate::model::unverified_build::announced_md5;
 use crate::mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, within_time_limit};
-use crate::unverified_build::announced_md5;
 use crate::upstream::docker_hub::{self, DockerHubRepository};
 use crate::upstream::project_page::{Name, ProjectListing};
 use crate::upstream::{FetchError, fill, format_chain, hangar, modrinth, purpur};

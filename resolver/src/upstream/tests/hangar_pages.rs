@@ -4,7 +4,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::*;
-use crate::catalog::{Channel, DependencyKind, Release};
+use crate::model::catalog::{Channel, DependencyKind, Release};
 
 /// The requested offsets.
 fn offsets(requests: &[Seen]) -> Vec<usize> {
@@ -41,7 +41,7 @@ impl Hangar {
     /// The ids of the releases, and the requested offsets.
     async fn read(&self, now: Timestamp) -> (Vec<u64>, Vec<usize>) {
         let reading = projects(&self.fetcher, &[BIG], now).await;
-        let id = |release: &crate::catalog::Release| release.id.trim_end_matches("@velocity").parse().unwrap();
+        let id = |release: &crate::model::catalog::Release| release.id.trim_end_matches("@velocity").parse().unwrap();
         let releases = project(&reading, BIG).releases.iter().map(id).collect();
         let mut offsets = offsets(&self.server.take_requests());
         offsets.sort_unstable();
@@ -156,10 +156,10 @@ async fn hangar_version_has_file_and_dependencies_per_software() {
     assert_eq!((maintenance.name.as_str(), paper.len(), velocity.len()), ("Maintenance", 4, 4));
     let newest = paper[0];
     assert_eq!((newest.version.as_str(), newest.channel), ("4.2.1", Channel::Release));
-    let listed: Vec<_> = newest.minecraft.iter().map(crate::version::Minecraft::as_str).collect();
+    let listed: Vec<_> = newest.minecraft.iter().map(crate::model::version::Minecraft::as_str).collect();
     assert_eq!((listed[0], *listed.last().unwrap()), ("1.8", "1.21"), "by number, not by letter");
     assert_eq!(newest.loaders, ["paper", "waterfall"], "what it has for Velocity is a release of its own");
-    let proxy: Vec<_> = velocity[0].minecraft.iter().map(crate::version::Minecraft::as_str).collect();
+    let proxy: Vec<_> = velocity[0].minecraft.iter().map(crate::model::version::Minecraft::as_str).collect();
     assert_eq!(proxy, ["3.0", "3.1", "3.2", "3.3"], "Velocity's own versions");
     assert_eq!((velocity[0].version.as_str(), &velocity[0].loaders[..]), ("4.2.1", &["velocity".to_owned()][..]));
     assert!(velocity[0].file.is_some() && velocity[0].dependencies.iter().all(|need| need.name.is_some()));

@@ -4,8 +4,8 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256, Sha512};
 
 use super::*;
-use crate::software::Software;
-use crate::unmanaged_jar::UnmanagedJar;
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::UnmanagedJar;
 
 fn jar(file: &str, bytes: &[u8]) -> UnmanagedJar {
     UnmanagedJar {

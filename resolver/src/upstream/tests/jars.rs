@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::catalog::Release;
+use crate::model::catalog::Release;
 use crate::upstream::modrinth;
 use crate::upstream::project_page::{Name, ProjectListing};
 

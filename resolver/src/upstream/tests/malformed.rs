@@ -89,8 +89,8 @@ async fn modrinth_unknown_words_and_odd_files_are_tolerated() {
     let ids: Vec<_> = odd.releases.iter().map(|release| release.id.as_str()).collect();
     assert_eq!(ids, ["R3", "R2", "R1"], "by date, then by version");
     let first = &odd.releases[2];
-    assert_eq!(first.channel, crate::catalog::Channel::Alpha);
-    let listed: Vec<_> = first.minecraft.iter().map(crate::version::Minecraft::as_str).collect();
+    assert_eq!(first.channel, crate::model::catalog::Channel::Alpha);
+    let listed: Vec<_> = first.minecraft.iter().map(crate::model::version::Minecraft::as_str).collect();
     assert_eq!(listed, ["1.8", "1.21.10", "26.1-snapshot-1"]);
     assert_eq!(first.loaders, ["brand-new", "paper"]);
     let file = first.file.as_ref().unwrap();

@@ -6,9 +6,9 @@ use md5::{Digest as _, Md5};
 use sha2::Sha256;
 
 use super::*;
-use crate::explain::{PaperName, text};
-use crate::request::Request;
-use crate::software::Software;
+use crate::model::request::Request;
+use crate::model::software::{PaperName, Software};
+use crate::render::text;
 use crate::{Unsolvable, resolve};
 
 const BOTH: [Software; 2] = [Software::Paper, Software::Purpur];

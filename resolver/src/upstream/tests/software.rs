@@ -4,7 +4,7 @@ use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 use super::*;
-use crate::software::Software;
+use crate::model::software::Software;
 
 /// A fake Fill, where Paper and Velocity have a version of the same name.
 fn fill(uri: &Uri) -> Response {

@@ -3,7 +3,7 @@
 //! Names and meanings of the image's variables: documentation and start scripts of itzg/docker-minecraft-server.
 
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
-use resolver::lock::Lock;
+use resolver::model::lock::Lock;
 use scheduler::protocol::FileSet;
 
 use super::super::super::check::{CheckedServer, Texts};

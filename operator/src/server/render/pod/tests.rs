@@ -1,6 +1,6 @@
 use clap::Parser as _;
 use jiff::Timestamp;
-use resolver::lock::{FormatVersion, LockedFile};
+use resolver::model::lock::{FormatVersion, LockedFile};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Goal, Observation, PlayerPolicy, RecordedFacts, StableSet, StatefulSetView};
 use scheduler::protocol::{File, FileHash};
@@ -15,7 +15,7 @@ use crate::template_revision::revision_of;
 
 fn lock() -> Lock {
     Lock {
-        software: resolver::software::Software::Paper,
+        software: resolver::model::software::Software::Paper,
         format_version: FormatVersion::default(),
         server: "games/lobby".to_owned(),
         minecraft: "1.21.10".parse().unwrap(),

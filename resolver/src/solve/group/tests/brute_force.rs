@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 use jiff::SignedDuration;
 
 use super::small_fleets::Small;
-use crate::catalog::{BuildChannel, DependencyKind, Project, Release};
 use crate::index::CandidateIndex;
-use crate::request::{Dependencies, PaperRequest, PluginRequest, Request, VersionRequest};
+use crate::model::catalog::{BuildChannel, DependencyKind, Project, Release};
+use crate::model::request::{Dependencies, PaperRequest, PluginRequest, Request, VersionRequest};
 
 mod search;
 

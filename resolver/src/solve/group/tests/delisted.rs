@@ -2,7 +2,8 @@
 
 use super::small_fleets::{Small, fleet};
 use super::*;
-use crate::request::{PaperRequest, Running};
+use crate::model::request::{PaperRequest, Running};
+use crate::resolve_fleet;
 
 /// Creates servers with the same request that run its solution, on the Minecraft version of that solution, after all
 /// those releases were delisted. `None` if there is no solution.

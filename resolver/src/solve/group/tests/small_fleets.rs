@@ -3,13 +3,13 @@
 use jiff::{SignedDuration, Timestamp};
 
 use super::saved_query::saved_query_json;
-use crate::catalog::{
+use crate::model::catalog::{
     Artifact, Build, BuildChannel, Catalog, Channel, Dependency, DependencyKind, PaperVersion, Project, ProjectKey,
     Release, Source,
 };
-use crate::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, Running, VersionRequest};
-use crate::software::Software;
-use crate::unmanaged_jar::UnmanagedPlugins;
+use crate::model::request::{Dependencies, ImagePolicy, PaperRequest, PluginRequest, Request, Running, VersionRequest};
+use crate::model::software::Software;
+use crate::model::unmanaged_jar::UnmanagedPlugins;
 
 /// No two of them are siblings, and none was skipped.
 pub(super) const PAPERS: [&str; 4] = ["1.21.4", "1.21.5", "1.21.6", "1.21.11"];
@@ -215,9 +215,9 @@ pub(super) fn fleet(seed: u64) -> Small {
             image_policy: ImagePolicy::Follow,
             unmanaged: Vec::new(),
             unmanaged_plugins: UnmanagedPlugins::Hold,
-            hotfix_siblings: crate::request::HotfixSiblings::default(),
-            unlisted: crate::request::Unlisted::default(),
-            facts: crate::compatibility_facts::CompatibilityFacts::default(),
+            hotfix_siblings: crate::model::request::HotfixSiblings::default(),
+            unlisted: crate::model::request::Unlisted::default(),
+            facts: crate::model::compatibility_facts::CompatibilityFacts::default(),
         }
     });
     let requests = requests.collect();

@@ -2,10 +2,10 @@
 
 use pubgrub::VersionSet;
 
-use super::super::group_context::{GroupConflict, SoloDomain};
 use super::super::solo_domains::{COMPUTATIONS, solo_problem};
 use super::small_fleets::{Random, Small, fleet};
 use super::*;
+use crate::explain::group_context::{GroupConflict, GroupContext, SoloDomain};
 use crate::solve::index_set::IndexSet;
 
 /// One server compared with each other one.

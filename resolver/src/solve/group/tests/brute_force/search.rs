@@ -1,7 +1,7 @@
 //! Pure. Enumerates every version set for some servers, best first: the first valid one is the solution.
 
 use super::{Mode, Server};
-use crate::catalog::Release;
+use crate::model::catalog::Release;
 use crate::solve::tests::small_fleets::accepts;
 
 /// One plugin on one or several servers.

@@ -1,0 +1,135 @@
+//! Pure. Explains what blocks one Paper version, without hints.
+
+use super::blockers::find_blockers;
+use super::group_context::{GroupContext, MAX_ANALYSED_SERVERS};
+use super::inputs::paper_pin;
+use super::nearest::{is_built, nearest_existing};
+use super::shared_plugins::{self, OtherReasons};
+use super::{ExplainContext, name_conflicts};
+use crate::explanation::WhyNot;
+use crate::index::CandidateIndex;
+use crate::index::chosen::Chosen;
+use crate::model::budget::BudgetExceeded;
+use crate::model::request::Running;
+use crate::model::software::PaperName;
+use crate::model::version::Minecraft;
+use crate::solve::group::MemberDecision;
+use crate::solve::index_set::IndexSet;
+use crate::solve::provider::{SolverProblem, find_solution};
+use crate::solve::{Decision, decide};
+
+/// The explanation without hints.
+pub(crate) fn explain_without_hints(
+    context: &ExplainContext<'_, '_>,
+    target: &Minecraft,
+) -> Result<WhyNot, BudgetExceeded> {
+    let candidates = context.candidates;
+    let position = candidates.papers.iter().position(|paper| paper.version.minecraft == *target);
+    let nearest_possible = nearest_possible(context)?;
+    let whole = SolverProblem::new(candidates, IndexSet::from_indexes(position.map(|position| position + 1)));
+    // As if the Paper version itself were usable: its own reason is reported separately.
+    let blockers = position.map_or_else(|| Ok(Vec::new()), |position| find_blockers(context, &whole, position))?;
+    let mandatory = whole.mandatory_plugins().into_iter().map(|plugin| candidates.plugins[plugin].name());
+    let ready = mandatory.filter(|name| position.is_some() && !blockers.iter().any(|blocker| blocker.blocks(name)));
+    let unusable = position.and_then(|position| candidates.papers[position].unusable.clone());
+    let pinned = paper_pin(candidates).filter(|pin| pin.version != *target);
+    let mut why = WhyNot {
+        server: candidates.request.server.clone(),
+        software: candidates.request.software,
+        target: target.clone(),
+        possible: position.is_some() && blockers.is_empty() && unusable.is_none() && pinned.is_none(),
+        exists: position.is_some(),
+        nearest: if has_usable_build(candidates, target) { Vec::new() } else { nearest_existing(candidates, target) },
+        unusable,
+        pinned,
+        to_come: false,
+        ready: ready.map(str::to_owned).collect(),
+        holders: blockers,
+        plugins: Vec::new(),
+        one_version: Vec::new(),
+        shared_name: None,
+        nearest_possible,
+        hints: Vec::new(),
+        more_hints: 0,
+        hints_left_out: None,
+        waits: Vec::new(),
+    };
+    // Other reasons must not hide group members that would block it without them.
+    if let Some(position) = position {
+        let other_reasons =
+            OtherReasons { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), blockers: &why.holders };
+        let has_other_reason = other_reasons.unusable.is_some() || !other_reasons.blockers.is_empty();
+        why.one_version = shared_plugins::blocking_if_usable(context, position, &other_reasons, false)
+            .or_else(|gave_up| if has_other_reason { Ok(Vec::new()) } else { Err(gave_up) })?;
+        why.possible &= why.one_version.is_empty();
+    }
+    let runs = candidates.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
+    if why.possible && !runs {
+        // If the whole group needs more steps than remain, the server alone is a good approximation. If that exceeds
+        // the budget, too, no name is reported.
+        let solve_alone = |_| find_solution(candidates, &whole, &context.meter.renewed());
+        let version_set =
+            position.and_then(|position| version_set_on(context, &whole, position).or_else(solve_alone).ok().flatten());
+        why.shared_name =
+            version_set.and_then(|version_set| name_conflicts::blocking_conflict(candidates, &version_set));
+        why.possible = why.shared_name.is_none();
+    }
+    Ok(why)
+}
+
+/// The Paper version that the server would run, with its group if it is a member.
+pub(crate) fn nearest_possible(context: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
+    Ok(decision(context)?.and_then(|decision| resulting_paper(context.candidates, &decision)))
+}
+
+/// The decision for the server, with its group if it is a member.
+pub(crate) fn decision(context: &ExplainContext<'_, '_>) -> Result<Option<Decision>, BudgetExceeded> {
+    match context.group.map(GroupContext::decision) {
+        Some(MemberDecision::Member(choice)) => Ok(Some(choice.decision(context.candidates))),
+        Some(MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::GaveUp(_)) | None => {
+            decide(context.candidates, context.meter)
+        }
+    }
+}
+
+/// The version set on a Paper version (given by position): the result of a pin to it, together with the group.
+pub(crate) fn version_set_on(
+    context: &ExplainContext<'_, '_>,
+    whole: &SolverProblem,
+    position: usize,
+) -> Result<Option<Chosen>, BudgetExceeded> {
+    let (candidates, meter) = (context.candidates, context.meter);
+    let Some(group) = context.group else { return find_solution(candidates, whole, meter) };
+    let minecraft = &candidates.papers[position].version.minecraft;
+    if group.views.len() > MAX_ANALYSED_SERVERS {
+        // Without computing new exclusions, because those need a solver run for each server.
+        let paper = group.papers(group.server).iter().position(|paper| paper == minecraft);
+        let Some(paper) = paper else { return Ok(None) };
+        let releases = group.solve_with(&group.others(), &IndexSet::from_indexes([paper + 1]), true, meter)?;
+        return Ok(releases.map(|releases| Chosen::from_group_choice(candidates, position, &releases)));
+    }
+    let pinned = crate::explain::hints::apply::with_pin(candidates.request, minecraft);
+    let member = |group: Option<&GroupContext<'_, '_>>| match group?.decision() {
+        MemberDecision::Member(choice) => Some(Chosen::from_group_choice(candidates, position, &choice.releases)),
+        MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::GaveUp(_) => None,
+    };
+    match group.with_changed_requests(&pinned, &[], candidates.now, meter, member) {
+        Some(Some(version_set)) => Ok(Some(version_set)),
+        // The server is solved without the others then.
+        Some(None) => find_solution(candidates, whole, meter),
+        None => Err(meter.exceeded()),
+    }
+}
+
+/// The Paper version of a result. If the version set would not be deployed, the running version.
+pub(crate) fn resulting_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
+    let chosen = candidates.paper_name(decision.chosen.paper);
+    let running = candidates.request.running.as_ref().map(Running::paper_name);
+    let is_news = chosen != running;
+    if is_news && name_conflicts::blocking_conflict(candidates, &decision.chosen).is_some() { running } else { chosen }
+}
+
+/// Whether a Minecraft version has a build that could be used under another request.
+pub(crate) fn has_usable_build(candidates: &CandidateIndex<'_>, version: &Minecraft) -> bool {
+    candidates.papers.iter().any(|paper| paper.version.minecraft == *version && is_built(paper))
+}

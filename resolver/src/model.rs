@@ -1,0 +1,20 @@
+//! Pure. Defines the data that all parts of the resolver use: catalog, requests, locks, versions.
+
+pub mod budget;
+pub mod catalog;
+pub mod compatibility_facts;
+pub mod delisted;
+pub mod did_you_mean;
+pub mod ignore_unknown_fields;
+pub mod image_tag;
+pub mod jar_pattern;
+pub mod lock;
+pub mod lock_diff;
+pub mod name_conflict;
+pub mod request;
+pub mod software;
+pub mod unmanaged_jar;
+pub mod untrusted_text;
+pub mod unusable;
+pub mod unverified_build;
+pub mod version;

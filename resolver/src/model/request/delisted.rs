@@ -1,0 +1,121 @@
+//! Pure. Models delisted running releases from the data in the lock.
+
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::{Artifact, Catalog, Channel, Dependency, DependencyKind, FurtherJar, Project, ProjectKey, Release};
+use crate::lock::{Lock, LockReason, LockedPlugin};
+use crate::software::Software;
+use crate::version::Minecraft;
+use super::Running;
+
+/// A running release that is delisted, as far as the running lock describes it. Its files are on the server's own
+/// volume, so only that server may keep it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DelistedRelease {
+    /// The project.
+    pub project: ProjectKey,
+    /// The release in the form of a page entry. It has no date, so it counts as the oldest, and it is listed only for
+    /// the Minecraft version on which it runs.
+    pub release: Release,
+}
+
+/// Whether a project has any release for a server: one on its page for such servers, or a running one that is delisted.
+pub(crate) fn has_any_release(project: &Project, software: Software, running: Option<&Running>) -> bool {
+    let delisted = running.and_then(|running| running.delisted_release(project));
+    project.releases.iter().chain(delisted).any(|release| software.accepts_kind_of(release))
+}
+
+/// Where a delisted release runs, which is the only evidence about its compatibility.
+#[derive(Debug, Clone, Copy)]
+pub struct RunningEvidence<'x> {
+    /// The server software.
+    pub software: Software,
+    /// The Minecraft version.
+    pub minecraft: &'x Minecraft,
+    /// The Java version. The release needs no newer one.
+    pub java: Option<u32>,
+}
+
+impl DelistedRelease {
+    /// Builds the known data of a release: its id and version, the projects (by their ids at the source) that were
+    /// installed for it, its files. `None` without a file, because there is nothing to keep.
+    pub fn new(
+        project: ProjectKey,
+        (id, version): (String, String),
+        on: RunningEvidence<'_>,
+        needs: impl IntoIterator<Item = String>,
+        files: impl IntoIterator<Item = Artifact>,
+    ) -> Option<Self> {
+        let RunningEvidence { software, minecraft, java } = on;
+        let folia = (software == Software::Folia).then_some(true);
+        let mut files = files.into_iter();
+        let file = files.next()?;
+        let needs = needs.into_iter().map(|id| Dependency {
+            project_id: Some(id),
+            name: None,
+            version_id: None,
+            kind: DependencyKind::Required,
+        });
+        let release = Release {
+            id,
+            version,
+            published: None,
+            channel: Channel::Release,
+            minecraft: vec![minecraft.clone()],
+            loaders: vec![software.project().to_owned()],
+            folia,
+            api_version: None,
+            java,
+            declared: None,
+            dependencies: needs.collect(),
+            file: Some(file),
+            further: files.map(|file| FurtherJar { java, folia, ..FurtherJar::unread(file) }).collect(),
+        };
+        Some(Self { project, release })
+    }
+
+    /// The delisted releases of a running lock. Empty for a proxy, whose pages list version lines that a lock does not
+    /// contain.
+    fn from_running_lock(lock: &Lock, catalog: &Catalog) -> Vec<Self> {
+        if !lock.software.is_minecraft() {
+            return Vec::new();
+        }
+        let delisted = lock.plugins.iter().filter_map(|plugin| {
+            // If the project was not read, its delisted releases are unknown.
+            let project = catalog.project(&plugin.key).filter(|project| !project.has_release(&plugin.release_id))?;
+            let is_dependency = |other: &&LockedPlugin| match &other.reason {
+                LockReason::NeededBy(names) => names.contains(&plugin.name) && other.key.source == plugin.key.source,
+                LockReason::RequestedBy(_) => false,
+            };
+            let files = plugin.files().map(|file| Artifact {
+                name: file.name.clone(),
+                url: file.url.clone(),
+                size: file.size,
+                hash: Some(file.hash.clone()),
+            });
+            Self::new(
+                project.key.clone(),
+                (plugin.release_id.clone(), plugin.version.clone()),
+                RunningEvidence { software: lock.software, minecraft: &lock.minecraft, java: Some(lock.java) },
+                lock.plugins.iter().filter(is_dependency).map(|other| other.project_id.clone()),
+                files,
+            )
+        });
+        delisted.collect()
+    }
+}
+
+impl Running {
+    /// Adds those releases of the running lock that were delisted since.
+    #[must_use]
+    pub fn with_delisted(self, lock: &Lock, catalog: &Catalog) -> Self {
+        Self { lost: DelistedRelease::from_running_lock(lock, catalog), ..self }
+    }
+
+    /// The running release of a project in a form that can be kept, if its page no longer lists it.
+    pub(crate) fn delisted_release(&self, project: &Project) -> Option<&Release> {
+        let delisted = self.lost.iter().find(|delisted| delisted.project == project.key)?;
+        (!project.has_release(&delisted.release.id)).then_some(&delisted.release)
+    }
+}
