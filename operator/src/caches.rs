@@ -14,9 +14,9 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::Revision;
 use scheduler::protocol::{AgentReport, signature};
 
-use crate::server::image_pull::state::Pull;
-use crate::server::pinned_catalog::PinnedCatalog;
-use crate::server::records::{LockRecord, StableRecord};
+use crate::server::model::image_pull::state::Pull;
+use crate::server::model::pinned_catalog::PinnedCatalog;
+use crate::server::model::records::{LockRecord, StableRecord};
 
 /// How long a cached object that others hardly ever change is used without a read. When the windows of hundreds of
 /// servers open at the same moment, each skipped read makes the warnings to players earlier.

@@ -7,6 +7,11 @@ use std::time::{Duration, Instant};
 
 use jiff::{SignedDuration, Timestamp};
 
+/// The instant truncated to whole seconds: the gate always opens at a whole second.
+pub(crate) fn truncate_to_second(at: Timestamp) -> Timestamp {
+    Timestamp::from_second(at.as_second()).unwrap_or(at)
+}
+
 #[cfg(test)]
 pub(crate) mod simulated;
 

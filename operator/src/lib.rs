@@ -126,7 +126,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         wake_debounced,
     });
     if ctx.nodes.are_watched() {
-        tokio::spawn(node_watch::watch(ctx.clone()));
+        tokio::spawn(crate::node_watch::watcher::watch(ctx.clone()));
     }
     tokio::select! {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use resolver::model::lock::Lock;
 use scheduler::maintenance::Gate;
-use scheduler::rollout::{DECISION_VALID_FOR, Step, WaitingOn};
+use scheduler::rollout::{DECISION_VALID_FOR, Step};
 use tracing::{Instrument as _, info, info_span, warn};
 
 use crate::caches::Rendered;
@@ -18,7 +18,8 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::{Outcome, RetryBlame, requeue_action};
-use crate::telemetry::metrics::{FetchLabels, PassLabels, StepLabels};
+use crate::server::error::PassError;
+use crate::telemetry::metrics::{FetchLabels, PassLabels};
 
 pub(crate) mod act;
 pub(crate) mod apply;
@@ -29,11 +30,16 @@ pub(crate) mod changes;
 pub(crate) mod check;
 pub(crate) mod crash_loop;
 pub(crate) mod drain;
-mod error;
+pub(crate) mod error;
+pub(crate) mod execute;
 mod finish_rollout;
 pub(crate) mod follows;
+pub(crate) mod image_contract;
 pub(crate) mod image_pull;
 pub(crate) mod in_game_stop;
+pub(crate) mod last_status;
+pub(crate) mod model;
+pub(crate) mod next_step;
 pub(crate) mod next_window;
 pub(crate) mod observe;
 pub(crate) mod online_backup;
@@ -51,25 +57,27 @@ mod requeue;
 mod resolve;
 pub(crate) mod scheduled_restart;
 mod seed_claim;
-mod staging;
 mod unmanaged_jars;
 mod update_slot;
 pub(crate) mod verify;
 mod wake_at;
 mod window_barrier;
 
-use act::{StepExecutor, StepOutcome};
+use crate::server::check::join_messages;
+use crate::server::execute::execute_step;
+use crate::server::last_status::status_before;
+use crate::server::report::context::PassReport;
+use act::StepExecutor;
 use approval::ApprovalState;
 use crash_loop::stopped::{is_restart_requested, scaled_down_if_stopped};
 use drain::Drain;
-pub(crate) use error::PassError;
 use online_backup::{OnlineBackups, request};
 use partial::PartialSelection;
 use partial::urgent::UrgentUpdate;
 use pinned_catalog::PinnedInputs;
 use pinned_set::PinnedSet;
 use plan::{Plan, RunningState};
-use report::{PassReport, PlanningError, status_before};
+use report::PlanningError;
 use requested_restore::RestoreRequests;
 use resolve::ResolveInput;
 use wake_at::set_alarm;
@@ -277,7 +285,7 @@ async fn reconcile_observed(
     image_pull::pull_images(ctx, &checked, &observed, &mut plan, at).await?;
     plan.apply_opportunity(&checked, at);
     set_alarm(ctx, server, &plan, at).await;
-    let step = opportunistic::next_step(ctx, &checked, &observed, &mut plan, manual_gate.is_some(), at).await;
+    let step = next_step::next_step(ctx, &checked, &observed, &mut plan, manual_gate.is_some(), at).await;
     // A pass that waited at the window barrier may hold an observation that is too old for the step. Its plan may also use a catalog that
     // was pinned for another goal.
     if !start.allows(step) || !from.update_pin(ctx, &checked, &plan, step) {
@@ -330,10 +338,6 @@ async fn check_spec_and_node(
     }
     let drain = drain::observe(ctx, &checked, observed);
     Ok(drain.map(|drain| (checked, drain)).map_err(|violation| PlanningError::Spec(violation.to_string())))
-}
-
-fn join_messages(violations: &[impl ToString]) -> String {
-    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
 }
 
 /// Records a new user request in the status before the operator acts on it. Returns `true` if it wrote the status.
@@ -395,7 +399,7 @@ fn namespace_plugins(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> 
 async fn apply_objects(
     ctx: &Context,
     server: &check::CheckedServer,
-    goal: &records::LockRecord,
+    goal: &crate::server::model::records::LockRecord,
     observed: &observe::Observed,
 ) -> Result<Option<(render::Bundle, Rendered)>, PassError> {
     apply::ensure_secret(ctx, server, observed).await?;
@@ -414,7 +418,7 @@ async fn fetch_files(
     lock: &Lock,
     runs: &RunningState,
     observed: &observe::Observed,
-) -> Result<(Arc<records::LockRecord>, Option<String>), PassError> {
+) -> Result<(Arc<crate::server::model::records::LockRecord>, Option<String>), PassError> {
     if let Some(running) = runs.record_of(lock) {
         // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
         // that JAR.
@@ -440,36 +444,6 @@ async fn fetch_files(
         }
         (Err(error), None) => Err(error.into()),
     }
-}
-
-/// Carries out the step. While the step waits for a window, the agent is asked to stage the files, hours before they are needed.
-async fn execute_step(executor: &StepExecutor<'_>, plan: &Plan, step: Step) -> Result<StepOutcome, PassError> {
-    let failed = |source| PassError::Act { step: step.name(), source };
-    let labels = |outcome| StepLabels { step: step.name(), outcome };
-    let waits = matches!(step, Step::Wait(WaitingOn::Window { .. })) || plan.is_waiting_to_roll_forward(step);
-    if !matches!(step, Step::Announce { .. }) {
-        executor.pending.mark_acted();
-    }
-    let done = if waits && plan.needs_staging(executor.observed) {
-        // A server that does not run stages later. Staging is not required before the window opens.
-        match executor.stage().await {
-            Ok(done) => done,
-            Err(error) => {
-                info!(error = %ErrorChain(&error), "staging is delayed");
-                StepOutcome::Nothing
-            }
-        }
-    } else {
-        executor.execute(step).await.map_err(|source| {
-            executor.ctx.metrics.step_total.get_or_create(&labels("failed")).inc();
-            failed(source)
-        })?
-    };
-    if done != StepOutcome::Nothing {
-        info!(step = step.name(), ?done, "executed a step");
-        executor.ctx.metrics.step_total.get_or_create(&labels("done")).inc();
-    }
-    Ok(done)
 }
 
 /// Handles a spec that yields no request. The server leaves its solve group.

@@ -1,4 +1,4 @@
-//! Pure. Defines the explanation: the result as data. Reasons stay enums here, and only [`text`] renders them as text.
+//! Pure. Explains a result: builds the data of [`crate::explanation`], and finds hints by further solves.
 
 use crate::explain::group_context::GroupContext;
 use crate::index::CandidateIndex;

@@ -1,5 +1,5 @@
 //! Edge (reads). Clients for Fill, PurpurMC, Hangar, Modrinth and Docker Hub that build the
-//! [`catalog`](crate::catalog).
+//! [`catalog`](crate::model::catalog).
 //!
 //! Every page that is read is cached in memory and, in a compact form, on disk. A page is requested again only after
 //! its [`Ttl`], with `If-None-Match` where the upstream gave an `ETag`. When an upstream fails, the cached page is used

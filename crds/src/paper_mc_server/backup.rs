@@ -31,9 +31,10 @@ pub struct Backup {
     #[serde(default)]
     pub storage: BackupStorage,
     /// How many backups are kept, and for how long. Retention is applied before a backup that needs the space, and again after the backup is
-    /// verified. Some backups are always kept: the newest good backup of the worlds, and that of the other files. The backup from before an update
-    /// is always kept, and for 30 days the newest such backup of an older Minecraft version. For a damaged world, the newest good backup from
-    /// before the damage is kept. The backup that `nightshift.dev/restore-from` names is kept until the request is handled.
+    /// verified. Some backups are always kept: the newest good backup of the worlds, and that of the other files. The newest backup from before an
+    /// update is always kept, and for 30 days the newest backups of older Minecraft versions. For a damaged world, the newest good backup from
+    /// before the damage is kept. The backup that `nightshift.dev/restore-from` names is kept until the request is handled. A backup that could not
+    /// be read is kept if it is the last one with worlds, or the last one with the other files.
     #[serde(default)]
     pub retention: BackupRetention,
 }
@@ -148,9 +149,11 @@ impl Default for BackupStorage {
 ///
 /// These backups are always kept:
 /// - The newest good backup of the worlds, and that of the other files.
-/// - The backup of the worlds from before an update, and for 30 days the newest such backup of an older Minecraft version.
+/// - The newest backup of the worlds from before an update.
+/// - For 30 days, the newest backups of the worlds of older Minecraft versions.
 /// - For a damaged world, the newest good backup from before the damage.
 /// - The backup that `nightshift.dev/restore-from` names, until the request is handled.
+/// - A backup that could not be read, if it is the last one with worlds, or the last one with the other files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct BackupRetention {

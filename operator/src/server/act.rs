@@ -13,16 +13,20 @@ use scheduler::observation::{
     DataVersion, Disruption, ObservedDrain, Partition, PodUid, RecordedFacts, RestartStarted, Revision, SavedWorld,
     StableSet,
 };
-use scheduler::protocol::{FileSet, RestoreRequest, Save, restore::RequestedRestore};
+use scheduler::protocol::restore::RequestedRestore;
+use scheduler::protocol::{FileSet, RestoreRequest, Save};
 use scheduler::rollout::{DECISION_VALID_FOR, OpportunityReason, Step};
 use serde_json::{Value, json};
 
+use super::act::error::ActError;
+use super::act::outcome::{MarkedStable, StepOutcome};
 use super::apply::delete_exactly;
 use super::backups::{plugin_data_restore_request, world_restore_request};
 use super::check::CheckedServer;
+use super::model::records::StableRecord;
 use super::observe::Observed;
 use super::plan::Plan;
-use super::records::{self, StableRecord, stable_map_name};
+use super::records::{self, stable_map_name};
 use super::render::init_orders::{InitRequests, init_requests_map_name};
 use super::render::stateful_set::{build_stateful_set, partition_number};
 use super::report::downtime_estimate::backup_estimate;
@@ -41,14 +45,12 @@ mod announce;
 mod cancel_announcement;
 mod copying;
 pub(crate) mod end_order;
-mod error;
-mod outcome;
+pub(crate) mod error;
+pub(crate) mod outcome;
 mod save;
 mod words;
 
 use end_order::delete_if_fresh;
-pub(crate) use error::ActError;
-pub(crate) use outcome::{MarkedStable, StepOutcome};
 
 /// The files and the template of the goal.
 pub(crate) struct GoalInput<'a> {
@@ -298,7 +300,7 @@ impl StepExecutor<'_> {
     }
 
     async fn request_restore(&self, request: Option<RestoreRequest>, to: Revision) -> Result<(), ActError> {
-        let request = request.ok_or(ActError::NoTemplate { revision: to })?;
+        let request = request.ok_or(ActError::RestoreNotSupported { revision: to })?;
         self.ensure_fresh("write", self.default_deadline())?;
         write_init_requests(self.ctx, self.server, &InitRequests { rollback: Some(request), on_request: None }).await
     }
@@ -425,7 +427,9 @@ impl StepExecutor<'_> {
         facts: &RecordedFacts,
         mut changes: Vec<Value>,
     ) -> Result<(), ActError> {
-        let stateful_set = self.observed.stateful_set.as_ref().ok_or(ActError::NoTemplate { revision: Revision(0) })?;
+        let stateful_set = self.observed.stateful_set.as_ref();
+        let stateful_set =
+            stateful_set.ok_or_else(|| ActError::NoStatefulSet { intent, name: self.server.name.clone() })?;
         let facts = serde_json::to_string(facts).expect("facts have string keys only");
         let mut patch = vec![
             json!({"op": "test", "path": "/metadata/uid", "value": stateful_set.metadata.uid}),

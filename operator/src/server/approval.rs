@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 
 use super::pinned_set::PinnedSet;
+use crate::clock::truncate_to_second;
 
 /// How long a request for a set that is not planned is reported: as long as it would have opened the gate.
 const REPORT_REQUEST_FOR: SignedDuration = SignedDuration::from_mins(30);
@@ -89,11 +90,6 @@ pub(crate) fn recorded_request(
 fn first_observed_at(before: Option<&HandledRequests>, digest: &str, now: Timestamp) -> Timestamp {
     let same = before.filter(|before| before.apply.as_deref() == Some(crate::error_chain::cut(digest, 253).as_str()));
     same.and_then(|before| before.apply_seen_at).unwrap_or_else(|| truncate_to_second(now))
-}
-
-/// The instant truncated to whole seconds: the gate always opens at a whole second.
-pub(super) fn truncate_to_second(at: Timestamp) -> Timestamp {
-    Timestamp::from_second(at.as_second()).unwrap_or(at)
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@ use resolver::model::lock::{Lock, LockedFile, LockedPlugin};
 use resolver::model::name_conflict::{JarNameConflict, find_conflicts};
 use scheduler::protocol::{AgentReport, File, FileHash, FileSet};
 
-use super::records::{self, LockRecord, RecordError};
+use super::model::records::LockRecord;
+use super::records::{self, RecordError};
 use super::render::lock_config_map::lock_map_name;
 use super::unmanaged_jars::name_conflict;
 use crate::context::Context;

@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use crds::paper_mc_server::{
-    AnnouncementTarget, BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, PolicyKind,
+    self, AnnouncementTarget, BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, PolicyKind,
     ScheduledContents, Software,
 };
-use crds::{PaperMCServer, duration, paper_mc_server};
+use crds::{PaperMCServer, duration};
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
@@ -22,7 +22,6 @@ use scheduler::observation::PlayerPolicy;
 use scheduler::protocol;
 
 use super::render::heap::Heap;
-use super::render::owner_of;
 use crate::memory_quantity;
 
 pub(crate) mod lenient;
@@ -441,6 +440,16 @@ fn check_heap(heap: &str, violations: &mut Violations) -> Heap {
     }
     violations.add("spec.jvm.heap", format_args!("`{heap}` is not an amount of memory: write `auto` or `4Gi`"));
     Heap::Auto
+}
+
+pub(crate) fn join_messages(violations: &[impl ToString]) -> String {
+    violations.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+/// The owner reference with which the garbage collector deletes the children of a server. No object has a finalizer.
+pub(crate) fn owner_of(server: &PaperMCServer) -> OwnerReference {
+    use kube::Resource as _;
+    server.controller_owner_ref(&()).expect("an object from the API server has a name and a UID")
 }
 
 #[cfg(test)]

@@ -2,20 +2,14 @@
 //! can stop the kubelet from that. This module counts the crashes, reports them, and blocks automatic updates meanwhile. With
 //! `spec.onCrashLoop: Stop` the pod is deleted ([`stopped`]).
 
-use crds::PaperMCServerStatus;
 use crds::paper_mc_server::CrashStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::maintenance::Gate;
-use scheduler::rollout::is_blocked_by_crash_loop;
 
-use super::observe::{Observed, last_termination, server_status};
-use super::plan::Plan;
+use super::observe::{last_termination, server_status};
 
 pub(crate) mod stopped;
-
-use stopped::active_stop;
 
 /// Type of the condition. It is absent while the process does not crash.
 pub(crate) const CRASH_LOOP: &str = "CrashLoop";
@@ -41,7 +35,7 @@ pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timesta
 }
 
 /// The last exit of the server's process, if it was a crash and the pod was not being deleted. After `/stop` the exit code is 0.
-fn last_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
+pub(crate) fn last_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
     if pod.metadata.deletion_timestamp.is_some() {
         return None;
     }
@@ -81,7 +75,7 @@ pub(crate) fn format_exit(ended: &ContainerStateTerminated) -> String {
 /// Whether the server is in a crash loop. A loop ends after an hour without a crash. Otherwise a server that crashes every half an hour
 /// would enter and leave it in turns. A server that is stopped for crashes has no new ones, and remains in the loop until it is started
 /// again.
-fn is_crash_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
+pub(crate) fn is_crash_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
     crashes.stopped.is_some() || crashes.at.len() >= LOOP_THRESHOLD || has_crash_loop(before)
 }
 
@@ -91,7 +85,7 @@ fn has_crash_loop(conditions: &[Condition]) -> bool {
 }
 
 /// For example `3 times`.
-fn format_times(crashes: &CrashStatus) -> String {
+pub(crate) fn format_times(crashes: &CrashStatus) -> String {
     match crashes.at.len() {
         1 => "once".to_owned(),
         count if count == MAX_CRASHES => format!("at least {count} times"),
@@ -109,33 +103,6 @@ pub(crate) fn loop_message(crashes: Option<&CrashStatus>, before: &[Condition], 
         `--previous`. The kubelet restarts it each time, up to 5 minutes later. No update starts automatically \
         meanwhile. Annotate nightshift.dev/apply-now to apply one, or roll back with nightshift.dev/rollback-to."
     ))
-}
-
-impl Plan {
-    /// Counts the crashes. In a crash loop it closes the gate for automatic changes. On a stopped server it closes the gate for every
-    /// request from before the stop, because a new one starts the server. A rollout in progress has a deadline of its own.
-    pub(crate) fn hold_on_crash_loop(
-        &mut self,
-        before: &PaperMCServerStatus,
-        observed: &Observed,
-        by_itself: bool,
-        now: Timestamp,
-    ) {
-        let stopped = active_stop(before, observed);
-        let is_stopped = stopped.is_some();
-        let stable_pod = observed
-            .pod
-            .as_ref()
-            .filter(|_| observed.facts.settled.is_some() && !Self::is_rollout_in_progress(observed));
-        self.crashes = stopped.or_else(|| stable_pod.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, now)));
-        let is_loop = self.crashes.as_ref().is_some_and(|crashes| is_crash_loop(crashes, &before.conditions));
-        self.observation.crash_loop = is_loop;
-        self.held_by_crashes =
-            (by_itself || is_stopped) && is_blocked_by_crash_loop(&self.goal, &self.observation, self.gate);
-        if self.held_by_crashes {
-            self.gate = Gate::Shut { opens: None };
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Pure. Defines the errors of a pass and who has to act on them.
 
 use super::records::RecordError;
-use super::{act, apply, artifacts, observe};
+use super::{apply, artifacts, observe};
 use crate::agent_client::AgentError;
 use crate::requeue::RetryBlame;
 use crate::solver;
@@ -23,7 +23,7 @@ pub(crate) enum PassError {
     Act {
         step: &'static str,
         #[source]
-        source: act::ActError,
+        source: crate::server::act::error::ActError,
     },
     #[error("could not write the status")]
     Report(#[source] kube::Error),
@@ -45,11 +45,13 @@ impl PassError {
     /// Whether another operator leads by now. The state of this one is outdated and must not be written, not even to a status.
     pub(super) fn is_deposed(&self) -> bool {
         let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
-        causes.any(|error| match (error.downcast_ref::<AgentError>(), error.downcast_ref::<act::ActError>()) {
-            (Some(error), _) | (_, Some(act::ActError::Agent(error))) => {
-                matches!(error, AgentError::Deposed { .. })
+        causes.any(|error| {
+            match (error.downcast_ref::<AgentError>(), error.downcast_ref::<crate::server::act::error::ActError>()) {
+                (Some(error), _) | (_, Some(crate::server::act::error::ActError::Agent(error))) => {
+                    matches!(error, AgentError::Deposed { .. })
+                }
+                (None, _) => false,
             }
-            (None, _) => false,
         })
     }
 

@@ -10,21 +10,24 @@ use jiff::Timestamp;
 use resolver::explanation::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
 use scheduler::observation::Disruption;
-use scheduler::rollout::{Step, WaitingOn, can_roll_forward, failure_needs_admin, needs_admin};
+use scheduler::rollout::{Step, failure_needs_admin};
 use tracing::warn;
 
 use super::act::StepExecutor;
 use super::approval::ApprovalState;
-use super::backups::{current_backups, world_state};
+use super::backups::world_state;
 use super::check::CheckedServer;
 use super::check::lenient::check_leniently;
 use super::crash_loop::stopped::active_stop;
 use super::error::PassError;
+use super::execute::execute_step;
+use super::last_status::status_before;
 use super::observe::{self, Observed};
 use super::plan::{Plan, ResolvedLock, StartTimeout};
-use super::report::{self, PassBlocked, PassReport, status_before};
+use super::report::context::PassReport;
+use super::report::{self, PassBlocked};
 use super::scheduled_restart::Restarts;
-use super::{execute_step, requeue, update_slot};
+use super::{requeue, update_slot};
 use crate::caches::Rendered;
 use crate::clock::Stopwatch;
 use crate::context::Context;
@@ -98,32 +101,6 @@ pub(super) fn has_to_continue(observed: &Observed, before: &PaperMCServerStatus)
     let facts = &observed.facts;
     let is_at_rest = facts.announced.is_none() && facts.draining.is_none() && facts.restarted.is_none();
     has_stable_template && is_at_rest && status_is_outdated(observed, before)
-}
-
-impl Plan {
-    /// Whether a newer set replaces the failed one once the gate opens, without a roll-back before.
-    pub(crate) fn is_waiting_to_roll_forward(&self, step: Step) -> bool {
-        step_needs_manual_recovery(step)
-            && needs_admin(&self.observation)
-            && can_roll_forward(&self.goal, &self.observation)
-    }
-
-    /// Requeues the server at the opening of the gate, and not minutes later.
-    pub(crate) fn requeue_for_roll_forward(&self, outcome: Outcome, step: Step, now: Timestamp) -> Outcome {
-        let opens = self.gate.opens().filter(|_| self.is_waiting_to_roll_forward(step));
-        opens.map_or(outcome, |opens| outcome.no_later_than(opens, now))
-    }
-
-    /// Whether a roll-forward has to wait, because backups could not be listed, or because a user has requested a restore.
-    pub(crate) fn may_roll_back(&self, observed: &Observed) -> bool {
-        let is_unread = current_backups(observed).is_some_and(|backups| backups.problem.is_some());
-        needs_admin(&self.observation) && (is_unread || self.restores.is_open())
-    }
-}
-
-/// Whether this step requires manual recovery, unless another set can open the worlds.
-pub(crate) fn step_needs_manual_recovery(step: Step) -> bool {
-    matches!(step, Step::Wait(why) if why.is_rollback_decision() || why == WaitingOn::WorldRefused)
 }
 
 /// Whether a rollout is in progress and continues by itself. A failed revision, or a stable one that refuses the worlds, waits for a user

@@ -14,27 +14,13 @@ use super::plan::Plan;
 use super::render::pull_pod::{build_pull, pull_name};
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::requeue::Outcome;
 
-pub(crate) mod pod_status;
-mod rejection;
-pub(crate) mod request;
-mod schedule;
-pub(crate) mod state;
+pub(crate) mod schedule;
 
-use pod_status::pull_status;
-use request::PullRequest;
+use super::model::image_pull::pod_status::pull_status;
+use super::model::image_pull::request::PullRequest;
+use super::model::image_pull::state::{DELETION_TIMEOUT, Pull, PullAction, PullPod};
 use schedule::{is_announced, is_near, would_be_stopped};
-use state::{DELETION_TIMEOUT, Pull, PullAction, PullPod};
-
-impl Plan {
-    /// Requeues the server at the next attempt to pull images.
-    pub(super) fn requeue_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
-        // An instant in the past is ignored: after an announcement there is no further attempt.
-        let next = self.images.as_ref().and_then(Pull::next_check).filter(|next| *next > now);
-        next.map_or(outcome, |next| outcome.no_later_than(next, now))
-    }
-}
 
 /// Makes the node pull the images of the planned set, and records the progress in `plan`.
 pub(super) async fn pull_images(
@@ -168,8 +154,9 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
-    use crate::server::image_pull::pod_status::PullStatus;
-    use crate::server::image_pull::request::tests::{goal, pod};
+    use crate::server::model::image_pull::pod_status::PullStatus;
+    use crate::server::model::image_pull::request::tests::goal;
+    use crate::server::model::image_pull::request::tests::pod;
 
     #[test]
     fn image_pull_is_retried_but_not_after_announcement() {

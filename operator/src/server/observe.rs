@@ -23,9 +23,10 @@ use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::protocol::{self, AgentReport};
 
 use super::check::CheckedServer;
-use super::records::{self, LockRecord, RecordError, StableRecord};
+use super::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use super::model::records::{LockRecord, StableRecord};
+use super::records::{self, RecordError};
 use super::render::init_orders::{InitRequests, init_requests_map_name, parse_init_requests};
-use super::render::pod::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::render::secret::{AGENT_KEY, secret_name};
 use super::render::stateful_set::partition_from_number;
 use crate::agent_client::{Agent, AgentError};

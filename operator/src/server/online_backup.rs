@@ -15,8 +15,8 @@ use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
 use super::backups::current_backups;
 use super::check::CheckedServer;
+use super::image_contract::{AGENT_CONTAINER, BACKUP_VOLUME};
 use super::observe::Observed;
-use super::render::pod::{AGENT_CONTAINER, BACKUP_VOLUME};
 use crate::error_chain::cut;
 use crate::k8s::labels::BACKUP_NOW;
 use crate::requeue::Outcome;

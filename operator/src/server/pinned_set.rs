@@ -8,8 +8,8 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use serde_json::json;
 
-use super::approval::truncate_to_second;
-use super::records::LockRecord;
+use super::model::records::LockRecord;
+use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 
 /// Number of sets that are kept whatever their age.

@@ -18,15 +18,17 @@ use scheduler::maintenance::{Gate, Windows};
 use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 use scheduler::protocol;
 
-use super::approval::{ApprovalState, truncate_to_second};
+use super::approval::ApprovalState;
 use super::backups::{is_plugin_data_restore_requested, world_state};
 use super::changes::{ServerChange, diff_locks};
 use super::check::CheckedServer;
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
-use super::image_pull::state::Pull;
 use super::in_game_stop::verification_began;
+use super::model::baseline::Baseline;
+use super::model::image_pull::state::Pull;
+use super::model::records::LockRecord;
 use super::next_window::NextWindow;
 use super::observe::Observed;
 use super::online_backup::OnlineBackups;
@@ -34,22 +36,26 @@ use super::opportunistic::OpportunisticState;
 use super::partial::PartialSelection;
 use super::partial::urgent::UrgentUpdate;
 use super::pinned_set::PinnedSet;
-use super::records::LockRecord;
 use super::requested_restore::RestoreRequests;
 use super::scheduled_restart::Restarts;
 use super::unmanaged_jars::unmanaged_files;
-use super::verify::{
-    Baseline, VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify,
-};
+use super::verify::{VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify};
 use crate::Config;
 use crate::caches::Rendered;
+use crate::clock::truncate_to_second;
 use crate::k8s::labels;
 use crate::node_watch::NodeObservation;
 use crate::update_slots::SlotUnavailable;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
+pub(crate) mod crash_loop;
 mod failed_revisions;
+pub(crate) mod follows;
+pub(crate) mod image_pull;
+pub(crate) mod manual_recovery;
+pub(crate) mod opportunistic;
+pub(crate) mod staging;
 mod start_timeout;
 
 /// The running lock and the limits that a solve must respect.
@@ -108,7 +114,7 @@ pub(crate) fn build_request(
 ) -> Result<Request, String> {
     let mut request = server_state(runs, config, catalog)
         .build_request(server, plugins.iter().map(AsRef::as_ref))
-        .map_err(|violations| super::join_messages(&violations))?;
+        .map_err(|violations| crate::server::check::join_messages(&violations))?;
     if let Some(unmanaged_jars) = &runs.unmanaged_jars {
         // The report of the agent is newer than the list in the status.
         request.unmanaged = resolver::from_api::unmanaged(&server.spec, unmanaged_jars);

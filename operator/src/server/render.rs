@@ -1,8 +1,7 @@
 //! Pure. Renders a checked server, its lock and its files into the objects that should exist. It cannot fail and needs no client.
 
-use crds::PaperMCServer;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use resolver::model::lock::Lock;
 use scheduler::protocol::FileSet;
 
@@ -52,10 +51,4 @@ fn child_meta(server: &CheckedServer, name: String) -> ObjectMeta {
         owner_references: Some(vec![server.owner.clone()]),
         ..ObjectMeta::default()
     }
-}
-
-/// The owner reference with which the garbage collector deletes the children of a server. No object has a finalizer.
-pub(crate) fn owner_of(server: &PaperMCServer) -> OwnerReference {
-    use kube::Resource as _;
-    server.controller_owner_ref(&()).expect("an object from the API server has a name and a UID")
 }

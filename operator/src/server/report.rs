@@ -10,17 +10,14 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use kube::ResourceExt;
 use kube::api::Api;
 use resolver::explanation::Explanation;
-use scheduler::maintenance::Gate;
-use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
-use super::act::{MarkedStable, StepOutcome};
+use super::act::outcome::{MarkedStable, StepOutcome};
 use super::check::CheckedServer;
 use super::crash_loop::CRASH_LOOP;
 use super::follows::followed_server::requeue_followers;
 use super::observe::Observed;
 use super::plan::{self, Plan, RunningState};
-use crate::caches::Key;
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
@@ -28,9 +25,11 @@ use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::Outcome;
 use crate::telemetry::metrics::{Metrics, StopLabels};
 
+pub(crate) mod agent_rejection;
 mod backup;
 mod backup_schedule;
 mod conditions;
+pub(crate) mod context;
 mod crash_loop;
 mod displaced_jars;
 pub(crate) mod downtime_estimate;
@@ -38,31 +37,24 @@ mod drain;
 mod drift;
 mod events;
 mod failure;
+pub(crate) mod format;
 mod image_pull;
 mod last_stop;
 mod manual_recovery;
 pub(crate) mod notifications;
 mod plugin_data;
+pub(crate) mod refusal;
 mod seed_volume;
 mod short_reason;
 mod status;
+pub(crate) mod stop_times;
 mod update_blocked;
 mod waiting;
 mod world_damage;
 
+use super::last_status::{key_of, status_before};
+use super::report::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
 use notifications::{NotificationInput, delivery_errors, next_notifications};
-
-/// Maximum length of a condition's message.
-const MAX_MESSAGE_LENGTH: usize = 1_024;
-
-/// The results of a whole pass.
-pub(crate) struct PassReport<'a> {
-    pub(crate) observed: &'a Observed,
-    pub(crate) plan: &'a Plan,
-    pub(crate) step: Step,
-    pub(crate) done: &'a StepOutcome,
-    pub(crate) now: Timestamp,
-}
 
 /// Why a pass ended before a plan was possible. The running server is left unchanged.
 #[derive(Debug, Clone)]
@@ -164,11 +156,6 @@ impl PlanningError {
     }
 }
 
-/// The explanation on one line, with a reference to the full text. Conditions, Events and messages use the same text.
-pub(crate) fn explanation_message(explanation: &Explanation) -> String {
-    cut(&explanation.summary(), MAX_MESSAGE_LENGTH)
-}
-
 /// Reports a complete pass.
 pub(crate) async fn report(
     ctx: &Context,
@@ -245,10 +232,12 @@ pub(crate) async fn report_rollout(
 fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
     let agent = report.observed.report.as_deref();
     if let Some(stop) = stop_reason(report, before) {
-        let players = events::disconnected_players(agent).unwrap_or(0);
+        let players = crate::server::report::stop_times::disconnected_players(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
     }
-    if let (StepOutcome::MarkedStable(MarkedStable::Update), Some(down)) = (report.done, events::downtime(agent)) {
+    if let (StepOutcome::MarkedStable(MarkedStable::Update), Some(down)) =
+        (report.done, crate::server::report::stop_times::downtime(agent))
+    {
         metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }
@@ -325,23 +314,10 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
     }
 }
 
-fn key_of(server: &PaperMCServer) -> Key {
-    (server.namespace().unwrap_or_default(), server.name_any())
-}
-
 /// Passes the notifications in the last written status to their channels.
 pub(crate) fn offer_notifications(ctx: &Context, server: &PaperMCServer) {
     let channels = ctx.notifier.channels_of(server);
     ctx.notifier.enqueue(&key_of(server), &channels, &status_before(ctx, server).notices);
-}
-
-/// The status as this process wrote it last, which is newer than any cache.
-pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
-    ctx.caches
-        .status
-        .get(&key_of(server))
-        .filter(|(uid, _)| Some(uid) == server.uid().as_ref())
-        .map_or_else(|| Arc::new(server.status.clone().unwrap_or_default()), |(_, status)| status)
 }
 
 async fn write(
@@ -374,40 +350,6 @@ async fn write(
     ctx.caches.status.put(key, (server.uid().unwrap_or_default(), Arc::new(status)));
     requeue_followers(ctx, &namespace, &name);
     Ok(())
-}
-
-/// Whether an update may begin now.
-fn is_open(gate: Gate) -> bool {
-    match gate {
-        Gate::Open { .. } => true,
-        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
-    }
-}
-
-/// A condition whose transition time changes only with its status.
-fn condition(
-    server: &PaperMCServer,
-    of: &'static str,
-    holds_true: Option<bool>,
-    reason: &str,
-    message: String,
-    now: Timestamp,
-    before: &[Condition],
-) -> Condition {
-    let status = match holds_true {
-        Some(true) => "True",
-        Some(false) => "False",
-        None => "Unknown",
-    };
-    let since = before.iter().find(|old| old.type_ == of && old.status == status).map(|old| old.last_transition_time.0);
-    Condition {
-        type_: of.to_owned(),
-        status: status.to_owned(),
-        observed_generation: server.metadata.generation,
-        last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since.unwrap_or(now)),
-        reason: reason.to_owned(),
-        message,
-    }
 }
 
 #[cfg(test)]

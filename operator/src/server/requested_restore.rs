@@ -13,10 +13,10 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, RestartDue};
 use scheduler::protocol::restore::{LATEST, NO_SET, RequestedRestore};
 
-use super::approval::truncate_to_second;
 use super::backups::current_backups;
 use super::check::CheckedServer;
 use super::observe::{Observed, server_status};
+use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 use select::{NoBackupReason, OVERWRITE, RestoreQuery, choose_backup, parse_query};
 

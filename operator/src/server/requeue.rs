@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::act::StepOutcome;
+use super::act::outcome::StepOutcome;
 use super::observe::Observed;
 use super::plan::Plan;
+use super::plan::staging::requeue_for_staging_retry;
 use super::report::notifications::requeue_for_notification;
-use super::staging::requeue_for_staging_retry;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
 

@@ -4,18 +4,17 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Verification;
 use scheduler::protocol::{AgentReport, FileSet, Server};
 
-mod baseline;
+use super::model::baseline::Baseline;
+
 mod content;
 mod deadline;
 mod image;
 
-pub(crate) use baseline::{Baseline, count_enabled};
-use baseline::{EarlierState, plugin_names};
+use super::crash_loop::ProcessState;
+use super::model::baseline::{EarlierState, plugin_names};
 use content::MissingContent;
 pub(crate) use deadline::reachable_from;
 pub(crate) use image::other_image;
-
-use super::crash_loop::ProcessState;
 
 /// Time after a server's first answer in which plugins, worlds and datapacks must become readable. After that the result is unverified.
 const READ_TIMEOUT: SignedDuration = SignedDuration::from_secs(60);

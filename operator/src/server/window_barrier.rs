@@ -8,9 +8,9 @@ use scheduler::observation::Players;
 use scheduler::rollout::Step;
 
 use super::check::CheckedServer;
+use super::last_status::status_before;
 use super::observe::Observed;
 use super::plan::Plan;
-use super::report::status_before;
 use crate::clock::{Stopwatch, now, sleep};
 use crate::context::Context;
 use crate::controller::user_input_fingerprint;

@@ -23,8 +23,8 @@ use super::fake_node::conditions;
 use super::objects::Key;
 use super::scenario::SetBehaviour;
 use crate::clock::now;
+use crate::server::image_contract::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 use crate::server::render::lock_config_map::FILES_KEY;
-use crate::server::render::pod::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 
 /// The time limit of the real init container for a world of a few files.
@@ -270,7 +270,7 @@ impl SimCluster {
             let name = volume["name"].as_str().expect("a name").to_owned();
             let path = match name.as_str() {
                 "data" => self.disks.data(),
-                crate::server::render::pod::BACKUP_VOLUME => self.disks.backups(),
+                crate::server::image_contract::BACKUP_VOLUME => self.disks.backups(),
                 _ => mounts.join(&name),
             };
             std::fs::create_dir_all(&path).expect("a directory for a volume");

@@ -110,7 +110,7 @@ fn remove_secrets(value: &mut Value) {
 }
 
 /// Removes secrets from the URLs in a text: `https://user:secret@host/x?token=1` becomes `https://host/x`. The hash
-/// that names a file ([`ProjectKey::of_file`](crate::catalog::ProjectKey::of_file)) is kept.
+/// that names a file ([`ProjectKey::of_file`](crate::model::catalog::ProjectKey::of_file)) is kept.
 fn without_url_secrets(text: &str) -> String {
     let words = text.split(' ').map(|word| {
         let Some((scheme, rest)) = word.split_once("://") else { return word.to_owned() };

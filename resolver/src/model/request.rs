@@ -114,7 +114,7 @@ pub struct PluginRequest {
     pub key: ProjectKey,
     /// The requested release.
     pub version: VersionRequest,
-    /// Patterns for the JARs to install (`spec.source.jars`, [`crate::jar_pattern`]). Without any: the main one.
+    /// Patterns for the JARs to install (`spec.source.jars`, [`crate::model::jar_pattern`]). Without any: the main one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub jars: Vec<String>,
     /// Minimum age of a release: the Plugin's own delay, otherwise the server's.

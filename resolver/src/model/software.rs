@@ -36,7 +36,7 @@ impl Software {
     /// All values.
     pub const ALL: [Self; 4] = [Self::Paper, Self::Purpur, Self::Folia, Self::Velocity];
 
-    /// The name of the list of its builds, used if that could not be read ([`crate::catalog::Catalog::unread`]):
+    /// The name of the list of its builds, used if that could not be read ([`crate::model::catalog::Catalog::unread`]):
     /// `fill/paper`.
     pub(crate) fn list_name(self) -> String {
         let site = match self {

@@ -1,6 +1,6 @@
 //! Pure. Recognises unverified builds: their source gives only an md5, so their content is known only after a download.
 
-use super::catalog::{Artifact, Catalog};
+use super::catalog::Artifact;
 use super::software::PaperName;
 
 /// The 32 hex digits of a file for which only an md5 is known.
@@ -9,7 +9,7 @@ pub(crate) fn announced_md5(file: &Artifact) -> Option<&str> {
     (digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(digits)
 }
 
-/// The key in [`Catalog::unread`] of a build that could not be downloaded.
+/// The key in [`super::catalog::Catalog::unread`] of a build that could not be downloaded.
 pub(crate) fn catalog_key(PaperName { software, minecraft, build }: &PaperName) -> String {
     let project = software.project();
     format!("{project}/{project}/{minecraft}/{build}")
@@ -17,7 +17,10 @@ pub(crate) fn catalog_key(PaperName { software, minecraft, build }: &PaperName) 
 
 /// Whether a build is published and was not downloaded for verification yet.
 #[cfg(feature = "cli")]
-pub(crate) fn is_unverified(catalog: &Catalog, PaperName { software, minecraft, build }: &PaperName) -> bool {
+pub(crate) fn is_unverified(
+    catalog: &super::catalog::Catalog,
+    PaperName { software, minecraft, build }: &PaperName,
+) -> bool {
     let versions = catalog.versions(*software).iter().filter(|version| version.minecraft == *minecraft);
     let mut builds = versions.flat_map(|version| &version.builds).filter(|other| other.number == *build);
     builds.any(|build| announced_md5(&build.file).is_some())

@@ -18,7 +18,7 @@ use crate::{DecidedFleet, Fleet, explain};
 /// names.
 ///
 /// Servers that share a Plugin with strategy `latest` get the same release of it and are solved together (see
-/// [`groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper version
+/// [`crate::groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper version
 /// comes first, server by server in the order of their names. Then follows the newest release of each requested plugin,
 /// in the order of the object names (for equal names, of the server names). A shared plugin counts once. The
 /// dependencies come last. The order of the input does not matter.

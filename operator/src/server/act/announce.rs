@@ -3,7 +3,9 @@
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Announced, Disruption, PodUid, RecordedFacts};
 
-use super::{ActError, StepExecutor, StepOutcome};
+use super::StepExecutor;
+use super::error::ActError;
+use super::outcome::StepOutcome;
 use crate::agent_client::AgentError;
 use crate::clock::now;
 use crate::error_chain::ErrorChain;

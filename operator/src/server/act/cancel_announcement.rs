@@ -3,7 +3,8 @@
 use scheduler::observation::{Announced, Disruption, RecordedFacts};
 use scheduler::protocol::CancelAnnouncement;
 
-use super::{ActError, StepExecutor};
+use super::StepExecutor;
+use super::error::ActError;
 use crate::error_chain::ErrorChain;
 
 /// Default text for a cancelled move to another node.

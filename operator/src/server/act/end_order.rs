@@ -3,7 +3,7 @@
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, DeleteParams, Preconditions};
 
-use super::ActError;
+use super::error::ActError;
 
 /// Deletes the restore request exactly as it is stored now, if the decision is still fresh by then. A request that another operator has
 /// written since stays.

@@ -22,6 +22,12 @@ pub(crate) enum ActError {
         rendered again"
     )]
     NoTemplate { revision: Revision },
+    #[error("there is no StatefulSet `{name}` to {intent}")]
+    NoStatefulSet { intent: &'static str, name: String },
+    #[error(
+        "revision {revision} cannot restore what the failed update changed: its pod template has no restore requests"
+    )]
+    RestoreNotSupported { revision: Revision },
     #[error("the pod has no agent")]
     NoAgent,
     #[error(transparent)]
@@ -60,6 +66,8 @@ impl ActError {
             Self::Stale { .. } => true,
             Self::Write { .. }
             | Self::NoTemplate { .. }
+            | Self::NoStatefulSet { .. }
+            | Self::RestoreNotSupported { .. }
             | Self::NoAgent
             | Self::Agent(_)
             | Self::Record(_)

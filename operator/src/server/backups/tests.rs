@@ -7,10 +7,10 @@ use scheduler::protocol::AgentReport;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::records::{LockRecord, StableRecord};
+use crate::server::model::baseline::Baseline;
+use crate::server::model::records::{LockRecord, StableRecord};
 use crate::server::render::init_orders::InitRequests;
 use crate::server::requested_restore::tests::after_failed_update::refused;
-use crate::server::verify::Baseline;
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
     let lock = serde_json::from_value(json!({

@@ -4,10 +4,10 @@ use std::path::{Component, Path, PathBuf};
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume, VolumeMount};
 
-use super::super::render::pod::{
-    AGENT_CONTAINER, MANAGED_VOLUMES, PREPARE_CONTAINER, SERVER_CONTAINER, refused_variables,
-};
 use super::Violations;
+use crate::server::image_contract::{
+    AGENT_CONTAINER, MANAGED_VOLUMES, PREPARE_CONTAINER, RESERVED_VARIABLES, SERVER_CONTAINER,
+};
 
 /// Mount path of the server's directory.
 const DATA: &str = "/data";
@@ -36,7 +36,7 @@ pub(super) fn check_pod_template(template: &PodTemplateSpec, violations: &mut Vi
             }
         }
         for variable in container.env.iter().flatten() {
-            if let Some((name, fix)) = refused_variables().find(|(name, _)| *name == variable.name) {
+            if let Some((name, fix)) = RESERVED_VARIABLES.into_iter().find(|(name, _)| *name == variable.name) {
                 violations.add(&format!("{path}.env[{name}]"), format_args!("cannot be set here: {fix}"));
             }
         }

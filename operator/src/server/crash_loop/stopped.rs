@@ -4,21 +4,18 @@
 //! user's request ends the stop. It does not end with time, nor because of the scale to 0 itself, which deletes the pod.
 
 use crds::annotations::{APPLY, RESTORE_FROM, ROLLBACK_TO};
-use crds::paper_mc_server::{CrashLoopStop, CrashStatus, OnCrashLoop};
+use crds::paper_mc_server::{CrashLoopStop, CrashStatus};
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
 use scheduler::protocol::{AgentReport, Server};
-use scheduler::rollout::{Step, WaitingOn, is_in_progress};
+use scheduler::rollout::{Step, WaitingOn};
 
-use super::{format_exit, format_times, last_crash};
+use super::{format_times, last_crash};
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
-use crate::server::approval::truncate_to_second;
 use crate::server::check::CheckedServer;
 use crate::server::observe::{Observed, server_status};
-use crate::server::plan::Plan;
 
 /// The annotations by which a user requests something that needs a running server.
 const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];
@@ -60,12 +57,12 @@ pub(crate) fn is_restart_requested(server: &PaperMCServer, before: &PaperMCServe
     generation_of(server) != stopped.generation || user_requests(server).iter().any(is_new)
 }
 
-fn generation_of(server: &PaperMCServer) -> i64 {
+pub(crate) fn generation_of(server: &PaperMCServer) -> i64 {
     server.metadata.generation.unwrap_or_default()
 }
 
 /// The requests as written, without empty ones.
-fn user_requests(server: &PaperMCServer) -> Vec<String> {
+pub(crate) fn user_requests(server: &PaperMCServer) -> Vec<String> {
     let written = |name: &&str| {
         let value = server.annotations().get(*name)?.trim();
         (!value.is_empty()).then(|| cut(&format!("{name}={value}"), MAX_REQUEST_LENGTH))
@@ -74,21 +71,21 @@ fn user_requests(server: &PaperMCServer) -> Vec<String> {
 }
 
 /// How the process exited, if it crashed and the kubelet has not restarted it yet. No player can be online.
-fn unrestarted_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
+pub(crate) fn unrestarted_crash(pod: &Pod) -> Option<&ContainerStateTerminated> {
     let state = server_status(pod)?.state.as_ref()?;
     let is_down = state.running.is_none() && (state.waiting.is_some() || state.terminated.is_some());
     last_crash(pod).filter(|_| is_down)
 }
 
 /// Whether the agent has seen the server answer after this exit. Both instants are from the clock of one node.
-fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
+pub(crate) fn is_up_since(report: &AgentReport, ended: &ContainerStateTerminated) -> bool {
     let Server::Up { since, .. } = &report.server else { return false };
     ended.finished_at.as_ref().is_some_and(|at| at.0 < *since)
 }
 
 /// Whether nothing is in progress that the stop would interrupt. A user's request and an urgent update go first, because they may be the
 /// fix. The kubelet knows before the agent that the process has exited, so a server that is at rest according to the agent counts, too.
-fn allows_stop(step: Step) -> bool {
+pub(crate) fn allows_stop(step: Step) -> bool {
     matches!(
         step,
         Step::UpToDate
@@ -113,45 +110,6 @@ pub(crate) fn stopped_message(server: &CheckedServer, crashes: &CrashStatus) -> 
         when its spec changes, also by `kubectl scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver \
         {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"` starts it with the update that waits."
     ))
-}
-
-impl Plan {
-    /// Whether the server is stopped for its crashes.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped_at().is_some()
-    }
-
-    /// Since when it is stopped.
-    pub(crate) fn stopped_at(&self) -> Option<Timestamp> {
-        self.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
-    }
-
-    /// The record for the status if the server is to be stopped now. `None` otherwise.
-    pub(crate) fn stop_for_crashes(
-        &self,
-        server: &PaperMCServer,
-        checked: &CheckedServer,
-        observed: &Observed,
-        step: Step,
-        now: Timestamp,
-    ) -> Option<CrashStatus> {
-        let is_wanted = checked.on_crash_loop == OnCrashLoop::Stop && checked.replicas > 0;
-        let crashes = self.crashes.clone().filter(|_| is_wanted && self.observation.crash_loop)?;
-        let ended = observed.pod.as_ref().and_then(unrestarted_crash)?;
-        // The kubelet may have restarted the process and not reported it yet.
-        let is_back = observed.report.as_deref().is_some_and(|report| is_up_since(report, ended));
-        let takes_precedence = is_back
-            || is_in_progress(&self.goal, &self.observation, self.gate)
-            || self.backups.is_running
-            || self.restores.is_open();
-        let stopped = CrashLoopStop {
-            at: truncate_to_second(now),
-            generation: generation_of(server),
-            last: cut(&format_exit(ended), 64),
-            requests: user_requests(server),
-        };
-        (allows_stop(step) && !takes_precedence).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
-    }
 }
 
 #[cfg(test)]

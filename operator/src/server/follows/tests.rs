@@ -1,6 +1,10 @@
+use crate::server::plan::follows::remaining_wait;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::SignedDuration;
-use scheduler::observation::{Announced, Disruption, PodUid, RecordedFacts, Revision, StatefulSetView};
+use scheduler::maintenance::Gate;
+use scheduler::observation::{
+    Announced, Disruption, Goal, Observation, PodUid, RecordedFacts, Revision, StatefulSetView,
+};
 use serde_json::{Value, json};
 
 use super::followed_server::{find_cycle, leader_state};

@@ -11,7 +11,7 @@ const RECHECK_BEFORE_WINDOW: SignedDuration = SignedDuration::from_mins(2);
 
 /// Whether the running server will be stopped for this goal. A rollout in progress has stopped it already, unless it failed and a newer set
 /// replaces it. A server without a pod pulls the images where it starts.
-pub(super) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
+pub(crate) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
     let (Some(stateful_set), Some(pod), Some(stable)) =
         (observation.stateful_set, observation.pod, observation.facts.settled)
     else {
@@ -29,7 +29,7 @@ pub(super) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
 }
 
 /// Whether the update was announced to the players of the current pod.
-pub(super) fn is_announced(goal: &Goal, observation: &Observation) -> bool {
+pub(crate) fn is_announced(goal: &Goal, observation: &Observation) -> bool {
     let announced =
         observation.facts.announced.filter(|announced| observation.pod.is_some_and(|pod| pod.uid == announced.pod));
     announced.is_some_and(
@@ -38,7 +38,7 @@ pub(super) fn is_announced(goal: &Goal, observation: &Observation) -> bool {
 }
 
 /// Whether the update may begin within moments. Once it has begun, the result is recent enough.
-pub(super) fn is_near(
+pub(crate) fn is_near(
     goal: &Goal,
     observation: &Observation,
     gate: Gate,

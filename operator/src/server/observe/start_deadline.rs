@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
 use super::{init_status, last_termination, mounts_volume, server_status};
-use crate::server::image_pull::pod_status::pull_failure;
-use crate::server::render::pod::{BACKUP_VOLUME, RESTORE_VOLUME};
+use crate::server::image_contract::{BACKUP_VOLUME, RESTORE_VOLUME};
+use crate::server::model::image_pull::pod_status::pull_failure;
 
 /// Time for fetching the files and pulling an image, before the start deadline begins. Images are pulled beforehand on the node that the
 /// server was on, but the pod may be scheduled to another node.

@@ -1,3 +1,6 @@
+use crate::server::next_step::affects_players;
+use scheduler::observation::Disruption;
+use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
 use super::*;

@@ -1,6 +1,7 @@
 //! Pure. Tests with build 1 and plugin 1.0 from yesterday. Build 2 becomes eligible a minute after an update was announced. Build 3 is read
 //! during the countdown, and has been eligible for long.
 
+use crate::server::model::records::LockRecord;
 use jiff::SignedDuration;
 use resolver::model::request::Request;
 use scheduler::observation::{Announced, PodView};

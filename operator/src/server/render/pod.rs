@@ -20,33 +20,12 @@ use super::lock_config_map::lock_map_name;
 use super::service::GAME_PORT;
 use crate::Config;
 use crate::k8s::labels;
+use crate::server::image_contract::{
+    AGENT_CONTAINER, BACKUP_VOLUME, INIT_REQUESTS_VOLUME, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER,
+};
 
 mod env;
 
-/// Variables of the image that a user may not set, each with its replacement.
-pub(crate) fn refused_variables() -> impl Iterator<Item = (&'static str, &'static str)> {
-    env::RESERVED_VARIABLES.into_iter()
-}
-
-/// The server's container. A user's `podTemplate` refers to it to set resources.
-pub(crate) const SERVER_CONTAINER: &str = "papermc";
-/// The init container. A user's `podTemplate` may not use its name.
-pub(crate) const PREPARE_CONTAINER: &str = "prepare";
-/// The native sidecar. A user's `podTemplate` may not use its name.
-pub(crate) const AGENT_CONTAINER: &str = "agent";
-/// Nightshift's volumes. A user's `podTemplate` may not use their names.
-pub(crate) const MANAGED_VOLUMES: [&str; 6] =
-    ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
-/// The backup volume in the pod of a server with backups.
-pub(crate) const BACKUP_VOLUME: &str = "nightshift-backup";
-/// The volume of another claim from which a new volume is restored, in the pod of a first start.
-pub(crate) const RESTORE_VOLUME: &str = "nightshift-restore";
-/// The volume with the restore requests, in the pod of a server with backups or saved plugin data.
-const INIT_REQUESTS_VOLUME: &str = "nightshift-init-requests";
-/// The image's variable that enables RCON.
-pub(crate) const ENABLE_RCON: &str = "ENABLE_RCON";
-/// The variable with which the init container saves plugin data. A template without it cannot restore any.
-pub(crate) const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
 /// Mount path of the restore requests.
 const INIT_REQUESTS_DIR: &str = "/etc/nightshift-init-requests";
 /// Mount path of the backups.

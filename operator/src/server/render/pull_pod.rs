@@ -8,11 +8,12 @@ use k8s_openapi::api::core::v1::{
 };
 
 use super::super::check::CheckedServer;
-use super::super::image_pull::request::PullRequest;
-use super::super::image_pull::state::PULL_TIMEOUT;
 use super::child_meta;
-use super::pod::{SERVER_CONTAINER, confined, quantities, runtime_default};
+use super::pod::{confined, quantities, runtime_default};
 use crate::k8s::labels;
+use crate::server::image_contract::SERVER_CONTAINER;
+use crate::server::model::image_pull::request::PullRequest;
+use crate::server::model::image_pull::state::PULL_TIMEOUT;
 
 /// User ID where the server's image runs as root, or its user is unknown.
 const NOBODY_UID: i64 = 65_534;
@@ -97,7 +98,8 @@ mod tests {
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
-    use crate::server::image_pull::request::tests::{goal, pod};
+    use crate::server::model::image_pull::request::tests::goal;
+    use crate::server::model::image_pull::request::tests::pod;
 
     fn built(goal: &PodTemplateSpec) -> Pod {
         let request = PullRequest::from_goal(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();

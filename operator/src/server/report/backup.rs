@@ -10,8 +10,8 @@ use scheduler::backup::{Contents, Trigger};
 use scheduler::protocol::restore::{ListedBackup, NEW_VOLUME_REQUEST};
 use scheduler::protocol::{self, BackupReport, BackupsReport, FileSet, NO_BACKUP, OnlineBackupOutcome, Restored};
 
-use super::PassReport;
-use super::conditions::refusal_message;
+use super::context::PassReport;
+use super::refusal::refusal_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::{current_backups, offline_backup};

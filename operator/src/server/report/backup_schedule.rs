@@ -2,7 +2,7 @@
 
 use crds::{PaperMCServer, PaperMCServerStatus};
 
-use super::{MAX_MESSAGE_LENGTH, PassReport};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;

@@ -2,40 +2,33 @@
 
 use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::render::text;
-use scheduler::maintenance::Gate;
 use scheduler::observation::{Players, PodPhase, Verification};
-use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
 
 use super::backup::{self, BACKUP_READY};
 use super::backup_schedule::{self, BACKUP_CRON_VALID};
-use super::events::{approval_needed, follow_wait_message};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
-use super::waiting::{players_message, scaled_to_zero_message, update_slot_message};
-use super::{
-    MAX_MESSAGE_LENGTH, PassReport, condition, crash_loop, displaced_jars, drain, drift, explanation_message,
-    image_pull, is_open, update_blocked, world_damage,
-};
+use super::waiting::{approval_needed, follow_wait_message, players_message, scaled_to_zero_message};
+use super::{crash_loop, displaced_jars, drain, drift, image_pull, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
+use crate::server::changes;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
-use crate::server::partial::urgent::UrgentUpdate;
-use crate::server::{changes, requested_restore};
 
 mod init_container;
 mod unplanned;
 
+use super::agent_rejection::{AGENT_REJECTS, agent_rejection};
+use super::refusal::{refusal_message, replace_worlds_hint};
+use super::waiting::{COUNTDOWN_WHILE_EMPTY, waiting_for_window};
 pub(super) use unplanned::{build_blocked, build_failure, build_rollout};
-
-/// The reason of `Updating` while a countdown is in progress that a joining player cancels.
-pub(super) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
 /// The reason of `Ready` and `Updating` while a crash loop has stopped the server.
 const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
@@ -44,12 +37,6 @@ const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";
 const ARTIFACTS_READY: &str = "ArtifactsReady";
 /// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
-
-/// Set while the pod's agent is reachable and rejects the operator's requests. The condition is absent otherwise.
-pub(super) const AGENT_REJECTS: &str = "AgentRejectsRequests";
-/// How long a rejection is tolerated. An agent that has just started rejects requests that were signed before. An operator that has just
-/// lost its lease is rejected once.
-const REJECTION_TOLERANCE: SignedDuration = SignedDuration::from_secs(20);
 
 /// The conditions of a complete pass.
 pub(super) fn build_conditions(
@@ -178,13 +165,6 @@ fn displaced_jars_condition(
     }
 }
 
-/// Why a reachable agent rejects all requests, if this has lasted longer than its own start explains.
-pub(super) fn agent_rejection<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
-    let is_news = report.now < report.observed.silent_since + REJECTION_TOLERANCE;
-    let refusal = report.observed.refusal.as_ref().filter(|_| !is_news)?;
-    Some((refusal.0, &refusal.1))
-}
-
 fn not_staged_message(why: &str) -> String {
     format!(
         "The files of the next version set are not on the volume: {why}. The running set stays. The download is \
@@ -246,50 +226,40 @@ fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'st
     (false, "WorldRefused", cut(&ways.join(". "), MAX_MESSAGE_LENGTH))
 }
 
-/// The command with which a user replaces the worlds by a backup.
-pub(super) fn replace_worlds_hint(checked: &CheckedServer, backup: &str) -> String {
-    format!(
-        "To replace the worlds by the backup `{backup}`, and lose all progress since then, run `{}`",
-        requested_restore::restore_command(checked, backup)
-    )
-}
-
-/// The message that the init container wrote when it refused the start.
-pub(super) fn refusal_message(report: &PassReport<'_>) -> Option<String> {
-    let message = report.observed.termination_message()?;
-    Some(cut(&WorldRefused::parse(message).map_or_else(|| message.to_owned(), |refusal| refusal.why), 1_024))
-}
-
 fn updating(
     checked: &CheckedServer,
     report: &PassReport<'_>,
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
-    match report.step {
-        Step::UpToDate => (false, "Stable", "No change is in progress.".to_owned()),
-        Step::Wait(waiting) => waiting_condition(waiting, checked, report, last),
-        Step::Reannounce { ends, .. } => waiting_condition(WaitingOn::Countdown { ends }, checked, report, last),
-        step @ (Step::Create { .. }
-        | Step::Stage
-        | Step::Announce { .. }
-        | Step::Save { .. }
-        | Step::WriteTemplate { .. }
-        | Step::Commit { .. }
-        | Step::Restore { .. }
-        | Step::MarkFailed { .. }
-        | Step::RequestRestore { .. }
-        | Step::RequestPluginDataRestore { .. }
-        | Step::RollBack { .. }
-        | Step::RollForward { .. }
-        | Step::MarkStable { .. }
-        | Step::Restart { .. }
-        | Step::EndRestart
-        | Step::BeginDrain { .. }
-        | Step::EndDrain
-        | Step::CancelAnnouncement { .. }) => {
-            (true, "StepExecuted", format!("The step `{}` was executed.", step.name()))
+    // A step that this pass carried out. The next pass replaces the text.
+    let executed = match report.step {
+        Step::UpToDate => return (false, "Stable", "No change is in progress.".to_owned()),
+        Step::Wait(waiting) => return waiting_condition(waiting, checked, report, last),
+        Step::Reannounce { ends, .. } => {
+            return waiting_condition(WaitingOn::Countdown { ends }, checked, report, last);
         }
-    }
+        Step::Create { .. } => "The StatefulSet was created.",
+        Step::Stage => "The agent was asked to fetch the files.",
+        Step::Announce { .. } => "Players are warned of the stop.",
+        Step::Save { .. } => "The server was asked to save its worlds.",
+        Step::WriteTemplate { .. } => "The pod template of the next version set was written.",
+        Step::Commit { .. } => "The pod is being replaced.",
+        Step::Restore { .. } => {
+            "The pod template of the running version set was written back, because its update no longer applies."
+        }
+        Step::MarkFailed { .. } => "The update has failed, and is not tried again.",
+        Step::RequestRestore { .. } => "The next start restores the worlds.",
+        Step::RequestPluginDataRestore { .. } => "The next start restores the data of the plugins.",
+        Step::RollBack { .. } => "The pod template of the previous version set was written.",
+        Step::RollForward { .. } => "The pod template of the next version set replaces that of the failed one.",
+        Step::MarkStable { .. } => "The version set is verified.",
+        Step::Restart { .. } => "The pod is being replaced for a scheduled restart.",
+        Step::EndRestart => "The scheduled restart has ended.",
+        Step::BeginDrain { .. } => "The server prepares to leave its node.",
+        Step::EndDrain => "The node is no longer drained.",
+        Step::CancelAnnouncement { .. } => "The countdown was cancelled.",
+    };
+    (true, "StepExecuted", executed.to_owned())
 }
 
 fn waiting_condition(
@@ -395,64 +365,6 @@ fn waiting_condition(
                 "The first start failed. Correct the spec: the start is then retried at once.".to_owned()
             }),
         ),
-    }
-}
-
-pub(super) fn waiting_for_window(
-    opens: Option<Timestamp>,
-    checked: &CheckedServer,
-    report: &PassReport<'_>,
-) -> (bool, &'static str, String) {
-    let plan = report.plan;
-    let next_window = &plan.next_window;
-    if plan.approval.needs_approval {
-        let message = format!("The version set {} is not approved. See ApprovalNeeded.", plan.record.files.lock);
-        return (false, "ApprovalNeeded", message);
-    }
-    let apply_hint = "To apply the update anyway, annotate nightshift.dev/apply-now.";
-    if plan.held_by_crashes {
-        let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {apply_hint}");
-        return (false, "WaitingForServer", message);
-    }
-    if let Some(waits) = plan.leader_wait() {
-        let message = format!("{} {apply_hint}", follow_wait_message(waits, checked, report.now));
-        return (false, "WaitingForLeaderServer", cut(&message, MAX_MESSAGE_LENGTH));
-    }
-    if let Some(unavailable) = &plan.slot_unavailable {
-        let open = match plan.opportunistic.reason {
-            Some(_) => "No window is needed.",
-            None => "The window is open.",
-        };
-        return (
-            false,
-            "WaitingForUpdateSlot",
-            cut(&format!("{open} {}", update_slot_message(unavailable, checked)), MAX_MESSAGE_LENGTH),
-        );
-    }
-    let next = match opens {
-        Some(opens) => match plan.partial.urgent().and_then(UrgentUpdate::own_window) {
-            Some(own_window) if plan.gate == own_window.gate => {
-                format!("The window of {} opens at {opens}.", own_window.scope)
-            }
-            Some(_) | None => format!("The window opens at {opens}."),
-        },
-        None if is_open(plan.gate) => "The rest of the window is too short for the countdown.".to_owned(),
-        None if next_window.is_suspended => SUSPENDED.to_owned(),
-        None if next_window.has_no_usable_window => NO_USABLE_WINDOW.to_owned(),
-        None => "No window opens automatically.".to_owned(),
-    };
-    if let Some((name, until)) = &next_window.blackout {
-        return (false, "Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
-    }
-    let next = format!("{next}{}", plan.opportunistic.window_suffix());
-    match plan.gate {
-        Gate::NoNewStarts { .. } => {
-            let message = format!("No update starts in this last part of the window (`latestStart`). {next}");
-            (false, "WaitingForWindow", message)
-        }
-        Gate::Shut { opens: None } if next_window.is_suspended => (false, "Suspended", format!("{next} {apply_hint}")),
-        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next} {apply_hint}")),
-        Gate::Open { .. } | Gate::Shut { opens: Some(_) } => (false, "WaitingForWindow", next),
     }
 }
 

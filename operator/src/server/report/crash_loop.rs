@@ -3,7 +3,7 @@
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::PassReport;
+use super::context::PassReport;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::stopped::stopped_message;

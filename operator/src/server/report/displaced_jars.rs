@@ -29,7 +29,7 @@ pub(super) fn message(agent: &protocol::AgentReport) -> Option<String> {
                 instead. {FIX_HINT}",
                 named.join(", ")
             ),
-            super::MAX_MESSAGE_LENGTH,
+            crate::server::report::context::MAX_MESSAGE_LENGTH,
         )
     })
 }

@@ -6,9 +6,9 @@ use jiff::SignedDuration;
 use scheduler::backup::{Contents, Trigger};
 use scheduler::protocol::{self, BackupReport, BackupsReport};
 
-use super::PassReport;
-use super::events::downtime;
-use super::notifications::format_duration;
+use super::context::PassReport;
+use super::format::format_duration;
+use super::stop_times::downtime;
 use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
 use crate::server::observe::Observed;

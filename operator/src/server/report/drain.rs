@@ -5,9 +5,9 @@ use scheduler::announcement;
 use scheduler::observation::{Disruption, EvictionPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::PassReport;
+use super::context::PassReport;
 use crate::k8s::events::EventText;
-use crate::server::act::StepOutcome;
+use crate::server::act::outcome::StepOutcome;
 use crate::server::check::CheckedServer;
 
 /// Type of the condition. It is absent while the node is not marked.

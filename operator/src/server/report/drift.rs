@@ -1,6 +1,6 @@
 //! Pure. Reports differences between the running server and its plan: its image, and files on its volume.
 
-use super::{MAX_MESSAGE_LENGTH, PassReport};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::server::verify::other_image;
 

@@ -1,30 +1,28 @@
 //! Pure. Builds the Events of a pass.
 
 use crds::PaperMCServerStatus;
-use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Disruption, Players};
-use scheduler::protocol;
 use scheduler::rollout::Step;
 
-use super::conditions::{AGENT_REJECTS, COUNTDOWN_WHILE_EMPTY, agent_rejection};
+use super::agent_rejection::{AGENT_REJECTS, agent_rejection};
+use super::context::{PassReport, is_open};
 use super::downtime_estimate::{DowntimeEstimate, downtime_suffix};
 use super::failure::failure_reason;
-use super::status::format_time;
+use super::format::format_time;
+use super::stop_times::{disconnected_players, downtime};
+use super::waiting::{COUNTDOWN_WHILE_EMPTY, approval_needed, follow_wait_message};
 use super::{
-    PassReport, backup, backup_schedule, crash_loop, displaced_jars, drain, image_pull, is_open, last_stop,
-    plugin_data, seed_volume, short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, crash_loop, displaced_jars, drain, image_pull, last_stop, plugin_data, seed_volume,
+    short_reason, status, update_blocked, world_damage,
 };
-use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes;
 use crate::server::check::CheckedServer;
-use crate::server::follows::FollowWait;
+use crate::server::model::baseline::count_enabled;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::pinned_set::PinnedSet;
-use crate::server::plan::Plan;
 use crate::server::requested_restore::PendingRestore;
-use crate::server::verify::count_enabled;
 
 /// All Events of a complete pass.
 pub(super) fn build_events(
@@ -178,22 +176,6 @@ fn pinned_set_event(
         }
         None => was_held.then(resumed),
     }
-}
-
-/// The changes that need approval, with the command.
-pub(super) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
-    let CheckedServer { name, namespace, .. } = server;
-    format!(
-        "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
-        cut(&changes::format_changes(&plan.changes), 640),
-        crds::annotations::APPROVE,
-        plan.record.files.lock
-    )
-}
-
-/// The followed server and the missing condition.
-pub(super) fn follow_wait_message(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
-    waits.message(|at| format_time(at, &server.zone, now))
 }
 
 fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
@@ -369,28 +351,6 @@ fn players_text(players: Option<u32>) -> String {
         Some(0) => ", no players were online".to_owned(),
         Some(1) => ", 1 player was online".to_owned(),
         Some(count) => format!(", {count} players were online"),
-    }
-}
-
-/// The number of players that the last stop disconnected.
-pub(super) fn disconnected_players(agent: Option<&protocol::AgentReport>) -> Option<u32> {
-    agent?.last_stop.as_ref()?.players
-}
-
-/// When the previous process exited.
-pub(super) fn stopped_at(agent: Option<&protocol::AgentReport>) -> Option<Timestamp> {
-    Some(agent?.last_stop.as_ref()?.at)
-}
-
-/// Time from the exit of the old process to the first answer of the new one, both by the agent's clock.
-pub(super) fn downtime(agent: Option<&protocol::AgentReport>) -> Option<SignedDuration> {
-    let stopped = stopped_at(agent)?;
-    match &agent?.server {
-        protocol::Server::Up { since, .. } if *since > stopped => Some(since.duration_since(stopped)),
-        protocol::Server::Up { .. }
-        | protocol::Server::Absent
-        | protocol::Server::Starting { .. }
-        | protocol::Server::Stopping { .. } => None,
     }
 }
 

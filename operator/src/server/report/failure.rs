@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use scheduler::observation::PodPhase;
 
-use super::PassReport;
 use super::backup::missing_backup_reason;
-use super::conditions::refusal_message;
+use super::context::PassReport;
+use super::refusal::refusal_message;
 use crate::error_chain::cut;
 use crate::server::crash_loop::format_exit;
 use crate::server::observe::{has_refused, init_status, last_termination, server_status};

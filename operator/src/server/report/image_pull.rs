@@ -2,10 +2,10 @@
 
 use crds::PaperMCServerStatus;
 
-use super::{MAX_MESSAGE_LENGTH, PassReport};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::image_pull::state::PullError;
+use crate::server::model::image_pull::state::PullError;
 
 /// Type of the condition. It is absent while no pull failed and the node is available.
 const IMAGES_PULLED: &str = "ImagesPulled";

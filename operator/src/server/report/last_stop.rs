@@ -6,7 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
 use scheduler::protocol::{self, LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
 
-use super::PassReport;
+use super::context::PassReport;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::in_game_stop::stopped_at;

@@ -3,14 +3,15 @@
 
 use scheduler::rollout::{can_roll_forward, needs_admin};
 
-use super::conditions::{replace_worlds_hint, waiting_for_window};
-use super::{MAX_MESSAGE_LENGTH, PassReport, backup};
+use super::backup;
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
+use super::refusal::replace_worlds_hint;
+use super::waiting::waiting_for_window;
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::backups::{InsufficientSpace, insufficient_space, offline_backup};
-use crate::server::changes;
 use crate::server::check::CheckedServer;
-use crate::server::requested_restore;
+use crate::server::{changes, requested_restore};
 
 /// Suggested change after a failed set.
 const CHANGE_FAILED: &str = "correct in the spec what failed";
@@ -105,7 +106,7 @@ mod tests {
     use super::super::stop_reason;
     use super::super::tests::Pass;
     use crate::requeue::Outcome;
-    use crate::server::act::StepOutcome;
+    use crate::server::act::outcome::StepOutcome;
     use crate::server::backups::world_state;
     use crate::server::finish_rollout::continues_by_itself;
     use crate::server::requested_restore::tests::after_failed_update::{STABLE, refused, rolling_out};

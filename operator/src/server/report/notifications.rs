@@ -10,21 +10,22 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn, needs_admin};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
-use super::conditions::refusal_message;
+use super::context::{PassReport, is_open};
 use super::downtime_estimate::downtime_suffix;
-use super::events::downtime;
 use super::failure::failure_reason;
-use super::status::{format_time, rollout_facts};
+use super::format::{format_duration, format_time};
+use super::refusal::refusal_message;
+use super::status::rollout_facts;
+use super::stop_times::downtime;
 use super::update_blocked::UPDATE_BLOCKED;
 use super::world_damage::WORLD_DAMAGED;
-use super::{PassReport, is_open};
 use crate::error_chain::cut;
 use crate::notify::{Channel, ChannelError};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
-use crate::server::finish_rollout::step_needs_manual_recovery;
 use crate::server::observe::Observed;
+use crate::server::plan::manual_recovery::step_needs_manual_recovery;
 
 /// How long before its window an update is announced to the channels again.
 pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
@@ -46,7 +47,7 @@ const UNKNOWN_PLAN: &str = "the planned update";
 
 /// The state of a server from which notifications are derived.
 #[derive(Debug, Clone, Default)]
-pub(super) struct NotificationInput {
+pub(crate) struct NotificationInput {
     /// The update that will be applied.
     pub(super) planned: Option<Planned>,
     pub(super) rollout_before: Option<RolloutFacts>,
@@ -165,7 +166,7 @@ impl NotificationInput {
 }
 
 /// All notifications, old and new. `before` are those of the last status.
-pub(super) fn next_notifications(
+pub(crate) fn next_notifications(
     before: &[NotificationState],
     channels: &[Channel],
     input: &NotificationInput,
@@ -464,15 +465,6 @@ fn instant_key(revision: &str, at: Timestamp) -> String {
     format!("{revision}@{}", at.as_second())
 }
 
-/// For example `21 s`, `2 min 10 s`.
-pub(super) fn format_duration(duration: SignedDuration) -> String {
-    match (duration.as_secs() / 60, duration.as_secs() % 60) {
-        (0, seconds) => format!("{seconds} s"),
-        (minutes, 0) => format!("{minutes} min"),
-        (minutes, seconds) => format!("{minutes} min {seconds} s"),
-    }
-}
-
 /// Requeues a server that waits for its window in time for the notification before it.
 pub(crate) fn requeue_for_notification(outcome: Outcome, channels: &[Channel], now: Timestamp) -> Outcome {
     match outcome {
@@ -489,7 +481,7 @@ pub(crate) fn requeue_for_notification(outcome: Outcome, channels: &[Channel], n
 }
 
 /// The problems of delivery: reason and message, for the condition and the Event `NotifyFailed`.
-pub(super) fn delivery_errors(
+pub(crate) fn delivery_errors(
     errors: &[ChannelError],
     notifications: &[NotificationState],
     now: Timestamp,

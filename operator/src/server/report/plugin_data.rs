@@ -5,7 +5,7 @@ use crds::paper_mc_server::{PluginDataStatus, SettingsSaved};
 use scheduler::protocol;
 use scheduler::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 
-use super::PassReport;
+use super::context::PassReport;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 

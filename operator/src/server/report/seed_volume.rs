@@ -5,8 +5,8 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::restore::{SeedRequest, SeedResult};
 use scheduler::protocol::{self, NOT_RESTORED};
 
-use super::PassReport;
-use super::conditions::refusal_message;
+use super::context::PassReport;
+use super::refusal::refusal_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;

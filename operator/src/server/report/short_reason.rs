@@ -2,7 +2,7 @@
 
 use scheduler::observation::ImagesOnNode;
 
-use super::PassReport;
+use super::context::PassReport;
 
 /// Why the update is not applied in the next window. `None` if it is not blocked.
 pub(super) fn wait_reason(report: &PassReport<'_>) -> Option<String> {

@@ -4,20 +4,19 @@ use crds::paper_mc_server::{
     AvailableUpdate, HandledRequests, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
 };
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::tz::TimeZone;
-use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::explanation::{Explanation, NotUpdatedWithLatest};
 use resolver::model::lock::{Lock, LockReason};
 use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
 
+use super::context::{PassReport, is_open};
 use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
-use super::events::disconnected_players;
-use super::{PassReport, backup, image_pull, is_open, last_stop, plugin_data, short_reason, update_blocked};
+use super::stop_times::disconnected_players;
+use super::{backup, image_pull, last_stop, plugin_data, short_reason, update_blocked};
 use crate::error_chain::cut;
 use crate::k8s::labels;
-use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::approval::recorded_request;
 use crate::server::changes::{ServerChange, format_changes};
 use crate::server::check::CheckedServer;
@@ -26,8 +25,9 @@ use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
 use crate::server::plan::{request_opens_gate, running_version};
 use crate::server::unmanaged_jars::{retained, unmanaged_files};
 
-mod last_update;
+pub(crate) mod last_update;
 
+pub(crate) use super::format::format_time;
 use last_update::build_last_update;
 pub(super) use last_update::was_stopped_again;
 
@@ -182,16 +182,6 @@ fn mark_handled(handled: HandledRequests) -> HandledRequests {
 pub(super) fn is_update_done(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
     let stable_digest = report.observed.stable_lock.as_ref().map(|record| &record.files.lock);
     before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == stable_digest)
-}
-
-/// How long a date without its year is unambiguous.
-const YEAR_OMITTED_FOR: SignedDuration = SignedDuration::from_hours(180 * 24);
-
-/// For example `Sun 22 Nov 04:00 CET`. The zone is included because the reader's may differ, and the year if it is not clear.
-pub(super) fn format_time(at: Timestamp, zone: &str, now: Timestamp) -> String {
-    let zone = TimeZone::get(zone).unwrap_or(TimeZone::UTC);
-    let format = if at > now + YEAR_OMITTED_FOR { "%a %-d %b %Y %H:%M %Z" } else { "%a %-d %b %H:%M %Z" };
-    at.to_zoned(zone).strftime(format).to_string()
 }
 
 fn selector(server: &str) -> String {
@@ -408,14 +398,5 @@ mod tests {
             wanted.map(|(name, state, was, is)| (name.to_owned(), state, was.clone(), is.clone()))
         );
         assert!(shown(&after).iter().all(|(name, state, ..)| name != "Goes" && *state == PluginStateKind::Installed));
-    }
-
-    #[test]
-    fn window_is_shown_with_zone_across_clock_change() {
-        let at = |text: &str| text.parse::<Timestamp>().unwrap();
-        let text = |window, now| format_time(at(window), "Europe/Berlin", at(now));
-        assert_eq!(text("2026-11-22T03:00:00Z", "2026-11-21T12:00:00Z"), "Sun 22 Nov 04:00 CET");
-        assert_eq!(text("2026-07-05T02:00:00Z", "2026-07-01T12:00:00Z"), "Sun 5 Jul 04:00 CEST");
-        assert_eq!(text("2028-02-29T03:00:00Z", "2026-11-21T12:00:00Z"), "Tue 29 Feb 2028 04:00 CET");
     }
 }

@@ -6,10 +6,11 @@ use crds::paper_mc_server::HandledRequests;
 use jiff::SignedDuration;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::{BudgetExceeded, Limit};
+use scheduler::maintenance::Gate;
 use scheduler::observation::{
     DataVersion, ImagesOnNode, Partition, PlayerPolicy, Players, Revision, StableSet, StatefulSetView, Verification,
 };
-use scheduler::rollout::WaitingOn;
+use scheduler::rollout::{Step, WaitingOn};
 use serde_json::{Value, json};
 
 use super::*;
@@ -17,9 +18,9 @@ use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::image_pull::state::{Pull, PullError};
+use crate::server::model::image_pull::state::{Pull, PullError};
+use crate::server::model::records::LockRecord;
 use crate::server::online_backup::tests::observed as observed_with;
-use crate::server::records::LockRecord;
 use crate::server::scheduled_restart::Restarts;
 use crate::server::verify::VerificationResult;
 
@@ -168,9 +169,9 @@ fn unverified_update_is_reported_until_verified_later() {
     // The next pass sees the record that was written.
     let mut pass = pass.next();
     pass.observed.stable_lock = Some(record(130));
-    pass.observed.stable = Some(Arc::new(crate::server::records::StableRecord {
+    pass.observed.stable = Some(Arc::new(crate::server::model::records::StableRecord {
         template: PodTemplateSpec::default(),
-        baseline: crate::server::verify::Baseline::default(),
+        baseline: crate::server::model::baseline::Baseline::default(),
         unverified: Some("the server's log could not be read".to_owned()),
     }));
     let mut pass = pass.next();
@@ -389,9 +390,9 @@ fn blocked_update_gets_no_window_in_status() {
 fn unanswered_image_pull_is_reported_once_without_blocking() {
     let mut pass = Pass::new();
     pass.plan.goal.revision = Revision(3);
-    let goal = crate::server::image_pull::request::tests::goal(("game:2", "IfNotPresent"), "agent:1");
-    let pod = serde_json::from_value(crate::server::image_pull::request::tests::pod("game:1")).unwrap();
-    let question = crate::server::image_pull::request::PullRequest::from_goal(&goal, &pod).unwrap();
+    let goal = crate::server::model::image_pull::request::tests::goal(("game:2", "IfNotPresent"), "agent:1");
+    let pod = serde_json::from_value(crate::server::model::image_pull::request::tests::pod("game:1")).unwrap();
+    let question = crate::server::model::image_pull::request::PullRequest::from_goal(&goal, &pod).unwrap();
     let problem = |is_of_an_image| PullError {
         is_image_error: is_of_an_image,
         subject: "node `a`".to_owned(),

@@ -5,8 +5,16 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::Partition;
 use scheduler::rollout::LATEST_START;
 
-use super::PassReport;
+use super::context::{MAX_MESSAGE_LENGTH, PassReport, is_open};
+use super::format::format_time;
+use crate::error_chain::cut;
+use crate::server::changes;
 use crate::server::check::CheckedServer;
+use crate::server::crash_loop::CRASH_LOOP;
+use crate::server::follows::FollowWait;
+use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
+use crate::server::partial::urgent::UrgentUpdate;
+use crate::server::plan::Plan;
 use crate::update_slots::SlotUnavailable;
 
 /// Number of servers ahead of this one that are named.
@@ -62,6 +70,83 @@ pub(super) fn update_slot_message(
         (count, []) => format!("{updating}. Ahead of this server: {count} of other namespaces."),
         (count, named) => format!("{updating}. Ahead of this server: {count}, of this namespace {}.", named.join(", ")),
     }
+}
+
+/// The reason of `Updating` while a countdown is in progress that a joining player cancels.
+pub(crate) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
+
+pub(crate) fn waiting_for_window(
+    opens: Option<Timestamp>,
+    checked: &CheckedServer,
+    report: &PassReport<'_>,
+) -> (bool, &'static str, String) {
+    let plan = report.plan;
+    let next_window = &plan.next_window;
+    if plan.approval.needs_approval {
+        let message = format!("The version set {} is not approved. See ApprovalNeeded.", plan.record.files.lock);
+        return (false, "ApprovalNeeded", message);
+    }
+    let apply_hint = "To apply the update anyway, annotate nightshift.dev/apply-now.";
+    if plan.held_by_crashes {
+        let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {apply_hint}");
+        return (false, "WaitingForServer", message);
+    }
+    if let Some(waits) = plan.leader_wait() {
+        let message = format!("{} {apply_hint}", follow_wait_message(waits, checked, report.now));
+        return (false, "WaitingForLeaderServer", cut(&message, MAX_MESSAGE_LENGTH));
+    }
+    if let Some(unavailable) = &plan.slot_unavailable {
+        let open = match plan.opportunistic.reason {
+            Some(_) => "No window is needed.",
+            None => "The window is open.",
+        };
+        return (
+            false,
+            "WaitingForUpdateSlot",
+            cut(&format!("{open} {}", update_slot_message(unavailable, checked)), MAX_MESSAGE_LENGTH),
+        );
+    }
+    let next = match opens {
+        Some(opens) => match plan.partial.urgent().and_then(UrgentUpdate::own_window) {
+            Some(own_window) if plan.gate == own_window.gate => {
+                format!("The window of {} opens at {opens}.", own_window.scope)
+            }
+            Some(_) | None => format!("The window opens at {opens}."),
+        },
+        None if is_open(plan.gate) => "The rest of the window is too short for the countdown.".to_owned(),
+        None if next_window.is_suspended => SUSPENDED.to_owned(),
+        None if next_window.has_no_usable_window => NO_USABLE_WINDOW.to_owned(),
+        None => "No window opens automatically.".to_owned(),
+    };
+    if let Some((name, until)) = &next_window.blackout {
+        return (false, "Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
+    }
+    let next = format!("{next}{}", plan.opportunistic.window_suffix());
+    match plan.gate {
+        Gate::NoNewStarts { .. } => {
+            let message = format!("No update starts in this last part of the window (`latestStart`). {next}");
+            (false, "WaitingForWindow", message)
+        }
+        Gate::Shut { opens: None } if next_window.is_suspended => (false, "Suspended", format!("{next} {apply_hint}")),
+        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next} {apply_hint}")),
+        Gate::Open { .. } | Gate::Shut { opens: Some(_) } => (false, "WaitingForWindow", next),
+    }
+}
+
+/// The changes that need approval, with the command.
+pub(crate) fn approval_needed(server: &CheckedServer, plan: &Plan) -> String {
+    let CheckedServer { name, namespace, .. } = server;
+    format!(
+        "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
+        cut(&changes::format_changes(&plan.changes), 640),
+        crds::annotations::APPROVE,
+        plan.record.files.lock
+    )
+}
+
+/// The followed server and the missing condition.
+pub(crate) fn follow_wait_message(waits: &FollowWait, server: &CheckedServer, now: Timestamp) -> String {
+    waits.message(|at| format_time(at, &server.zone, now))
 }
 
 #[cfg(test)]

@@ -5,9 +5,9 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::protocol::world_damage::DamageReport;
 
 use super::backup::unreadable;
-use super::conditions::replace_worlds_hint;
-use super::status::format_time;
-use super::{MAX_MESSAGE_LENGTH, PassReport};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
+use super::format::format_time;
+use super::refusal::replace_worlds_hint;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::current_backups;

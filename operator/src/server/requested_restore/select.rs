@@ -8,8 +8,8 @@ use scheduler::protocol::termination_message::WorldRefused;
 use scheduler::protocol::{AgentReport, BackupsReport};
 
 use crate::server::check::{CheckedServer, is_backup_reference};
+use crate::server::model::records::LockRecord;
 use crate::server::observe::{Observed, supports_backups};
-use crate::server::records::LockRecord;
 
 /// The option that permits replacing existing worlds.
 pub(super) const OVERWRITE: &str = "overwrite";

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::records::LockRecord;
+use crate::server::model::records::LockRecord;
 use crate::server::render::init_orders::InitRequests;
 
 pub(crate) mod after_failed_update;

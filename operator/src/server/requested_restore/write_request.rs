@@ -14,10 +14,10 @@ use super::RestoreRequests;
 use crate::context::Context;
 use crate::k8s::events::EventText;
 use crate::k8s::server_side_apply::FieldManager;
-use crate::server::PassError;
-use crate::server::act::ActError;
+use crate::server::act::error::ActError;
 use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
+use crate::server::error::PassError;
 use crate::server::observe::Observed;
 use crate::server::render::init_orders::{
     InitRequests, build_init_requests_map, init_requests_map_name, parse_init_requests, to_json,

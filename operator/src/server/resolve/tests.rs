@@ -10,7 +10,7 @@ use crate::catalog::Snapshot;
 use crate::server::changes::format_changes;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::records::LockRecord;
+use crate::server::model::records::LockRecord;
 use crate::telemetry::metrics::Metrics;
 
 fn monday() -> Timestamp {

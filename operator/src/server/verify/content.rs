@@ -8,7 +8,8 @@ use scheduler::protocol::loaded_content::{AtStart, Loaded, is_same_world};
 use scheduler::protocol::{AgentReport, Server};
 use scheduler::staging::jar_descriptor::is_same_plugin;
 
-use super::{Baseline, VerificationTarget};
+use super::VerificationTarget;
+use crate::server::model::baseline::Baseline;
 
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
 const SWITCHABLE_WORLDS: [&str; 2] = ["the_nether", "the_end"];

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::{MAX_EXITS, VERIFICATION_TIMEOUT};
+use crate::server::image_contract::AGENT_CONTAINER;
 use crate::server::in_game_stop::start_or_last_stop;
 use crate::server::observe::{init_status, last_termination, server_status};
-use crate::server::render::pod::AGENT_CONTAINER;
 
 /// Maximum time from the start of the pod to the first answer. It is the sum of 20 minutes for files and images, two hours for a backup,
 /// and the 24 hours of the start-up probe. It bounds the wait for a node that restarts the pod repeatedly.

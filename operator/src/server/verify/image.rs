@@ -5,8 +5,8 @@
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 
+use crate::server::image_contract::SERVER_CONTAINER;
 use crate::server::observe::Observed;
-use crate::server::render::pod::SERVER_CONTAINER;
 
 /// A message about the image that runs instead of the planned one. `None` if they are the same, or if the pod's template is unknown.
 pub(crate) fn other_image(observed: &Observed) -> Option<String> {

@@ -9,11 +9,9 @@ use scheduler::protocol::FileSet;
 use super::super::super::check::{CheckedServer, Texts};
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{
-    BACKUP_DIR, ENABLE_RCON, INIT_REQUESTS_DIR, KEEP_PLUGIN_DATA, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY,
-    SHARED_DIR,
-};
+use super::{BACKUP_DIR, INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR};
 use crate::Config;
+use crate::server::image_contract::{ENABLE_RCON, KEEP_PLUGIN_DATA};
 
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
 /// after this timeout (60 s by default).
@@ -21,41 +19,6 @@ const STOP_MARGIN_SECONDS: i64 = 10;
 /// Minimum for the image's stop timeout. A server that stalls for a whole tick of its watchdog begins to save only after that. The grace
 /// period includes this time, even after a hook that has used all of its own.
 const MIN_STOP_SECONDS: i64 = 60;
-
-/// Variables that Nightshift sets, or that would add a second writer to `plugins/`, stop a server unnoticed, or need the Internet at each
-/// start. `check` rejects them in a user's spec, with the reason.
-pub(super) const RESERVED_VARIABLES: [(&str, &str); 30] = [
-    ("EULA", "set `spec.eula: Accepted`"),
-    ("TYPE", "Nightshift runs Paper"),
-    ("VERSION", "set `spec.version`"),
-    ("PAPER_CUSTOM_JAR", "Nightshift provides the server's JAR"),
-    ("PAPER_BUILD", "set `spec.build`"),
-    ("PAPER_CHANNEL", "set `spec.channel`"),
-    ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
-    (ENABLE_RCON, "set `spec.rcon.enabled`"),
-    ("RCON_PORT", "set `spec.rcon.port`"),
-    ("RCON_PASSWORD", "set `spec.rcon.passwordSecret`"),
-    ("STOP_DURATION", "set `spec.gracefulShutdown.timeout`"),
-    ("STOP_SERVER_ANNOUNCE_DELAY", "players would be warned twice; set `spec.players.notice`"),
-    ("MEMORY", "set `spec.jvm.heap`"),
-    ("INIT_MEMORY", "set `spec.jvm.heap`"),
-    ("MAX_MEMORY", "set `spec.jvm.heap`"),
-    ("PLUGINS", "write a Plugin"),
-    ("PLUGINS_FILE", "write a Plugin"),
-    ("MODS", "write a Plugin"),
-    ("MODS_FILE", "write a Plugin"),
-    ("MODPACK", "write a Plugin"),
-    ("MODRINTH_PROJECTS", "write a Plugin"),
-    ("SPIGET_RESOURCES", "write a Plugin"),
-    ("VERSION_FROM_MODRINTH_PROJECTS", "set `spec.updateStrategy: auto`"),
-    ("GENERIC_PACK", "it would unpack over what Nightshift manages"),
-    ("GENERIC_PACKS", "it would unpack over what Nightshift manages"),
-    ("REMOVE_OLD_MODS", "it deletes every JAR at start"),
-    ("ENABLE_AUTOPAUSE", "a paused server answers no ping and cannot be saved"),
-    ("ENABLE_AUTOSTOP", "a server that stops by itself looks crashed"),
-    ("OPS", "names are looked up on the Internet at each start; the server does not start when that fails"),
-    ("WHITELIST", "names are looked up on the Internet at each start; the server does not start when that fails"),
-];
 
 /// The image's variable with lines for server.properties.
 const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";

@@ -1,3 +1,4 @@
+use crate::server::image_contract::ENABLE_RCON;
 use clap::Parser as _;
 use jiff::Timestamp;
 use resolver::model::lock::{FormatVersion, LockedFile};

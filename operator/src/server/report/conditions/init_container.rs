@@ -1,7 +1,7 @@
 //! Pure. Reports why `prepare` does not let the server start while it retries. No agent is reachable then.
 
-use super::super::PassReport;
-use super::refusal_message;
+use crate::server::report::context::PassReport;
+use crate::server::report::refusal::refusal_message;
 
 /// The last error of `prepare`, as a suffix. Empty once it has succeeded. Its current activity is only in its log.
 pub(super) fn error_suffix(report: &PassReport<'_>) -> String {

@@ -4,14 +4,16 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
-use super::{AGENT_REJECTS, build_conditions};
+use super::build_conditions;
 use crate::error_chain::cut;
 use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
+use crate::server::report::PassBlocked;
+use crate::server::report::agent_rejection::AGENT_REJECTS;
+use crate::server::report::context::{MAX_MESSAGE_LENGTH, PassReport, condition};
 use crate::server::report::displaced_jars::JARS_DISPLACED;
 use crate::server::report::status::is_update_done;
 use crate::server::report::world_damage::WORLD_DAMAGED;
-use crate::server::report::{MAX_MESSAGE_LENGTH, PassBlocked, PassReport, condition};
 
 /// The conditions if no plan was possible. The running server is unchanged, and `Ready` keeps its last value.
 pub(in super::super) fn build_blocked(

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::report::tests::Pass;
 
 fn at(text: &str) -> Timestamp {

@@ -6,15 +6,15 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol;
 
 use crate::error_chain::cut;
-use crate::server::act::{MarkedStable, StepOutcome};
+use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes::format_changes;
-use crate::server::records::LockRecord;
-use crate::server::report::PassReport;
-use crate::server::report::events::{disconnected_players, downtime, stopped_at};
+use crate::server::model::records::LockRecord;
+use crate::server::report::context::PassReport;
 use crate::server::report::failure::failure_reason;
+use crate::server::report::stop_times::{disconnected_players, downtime, stopped_at};
 
 /// The last update after this pass.
-pub(super) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
+pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
     let agent = report.observed.report.as_deref();
     let stable = report.observed.stable_lock.as_deref().map(version);
     let candidate = report.observed.pod_lock.as_deref().map(version);

@@ -4,8 +4,8 @@ use scheduler::observation::{Announced, DataVersion, Disruption, Partition, Revi
 use scheduler::protocol::termination_message::WorldRefused;
 
 use super::*;
-use crate::server::records::StableRecord;
-use crate::server::verify::Baseline;
+use crate::server::model::baseline::Baseline;
+use crate::server::model::records::StableRecord;
 
 pub(crate) const STABLE: Revision = Revision(0xa);
 pub(crate) const FAILED: Revision = Revision(0xb);

@@ -4,9 +4,9 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::protocol::Staging;
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::observe::Observed;
-use super::plan::Plan;
+use super::Plan;
 use crate::requeue::Outcome;
+use crate::server::observe::Observed;
 
 /// Interval between two attempts to stage files after a failure. A user frees space, and an upstream recovers at its own pace.
 const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
@@ -34,7 +34,7 @@ impl Plan {
 }
 
 /// Delays the next pass after failed staging: a retry every second would not help.
-pub(super) fn requeue_for_staging_retry(
+pub(crate) fn requeue_for_staging_retry(
     outcome: Outcome,
     step: Step,
     problem: Option<&str>,
@@ -50,7 +50,7 @@ pub(super) fn requeue_for_staging_retry(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use crate::server::plan::staging::*;
 
     #[test]
     fn failed_staging_is_retried_after_half_a_minute() {

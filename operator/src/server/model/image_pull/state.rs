@@ -25,7 +25,7 @@ const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(15);
 /// Time in which a kubelet must notice the pod. It usually takes seconds, so the node is considered unreachable after this.
 const KUBELET_TIMEOUT: SignedDuration = SignedDuration::from_mins(2);
 /// Time in which a deleted pull pod must be gone. It usually takes a second, so the node is considered unreachable after this.
-pub(super) const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
+pub(crate) const DELETION_TIMEOUT: SignedDuration = SignedDuration::from_mins(1);
 /// Number of failed attempts in a row after which the node counts as unavailable. A quota may be full for a moment during another rollout,
 /// and a pod may be deleted by mistake.
 const UNREACHABLE_AFTER: u32 = 2;

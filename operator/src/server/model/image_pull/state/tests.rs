@@ -1,7 +1,7 @@
 //! Tests one pull request from the first pass to its result.
 
 use super::*;
-use crate::server::image_pull::request::tests::{goal, pod};
+use crate::server::model::image_pull::request::tests::{goal, pod};
 
 const NODE: &str = "on node `node-a`";
 

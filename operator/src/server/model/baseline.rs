@@ -22,7 +22,7 @@ pub(crate) struct Baseline {
 
 /// The earlier state of a plugin of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum EarlierState {
+pub(crate) enum EarlierState {
     /// It was not installed.
     New,
     Enabled,
@@ -56,7 +56,7 @@ impl Baseline {
     }
 
     /// The earlier state of a plugin, where `before` is the stable set.
-    pub(super) fn earlier_state(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
+    pub(crate) fn earlier_state(&self, name: &str, before: Option<&FileSet>) -> EarlierState {
         let is_in = |list: &[String]| list.iter().any(|listed| listed == name);
         if !before.is_some_and(|before| has_plugin(before, name)) {
             EarlierState::New
@@ -70,7 +70,7 @@ impl Baseline {
     }
 
     /// Unmanaged JARs that were enabled, still exist and are not enabled now. A removed JAR does not count.
-    pub(super) fn failed_unmanaged<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
+    pub(crate) fn failed_unmanaged<'a>(&'a self, report: &'a AgentReport, files: &FileSet) -> Vec<&'a str> {
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return Vec::new() };
         let is_managed = |name: &str| plugin_names(files).any(|managed| is_same_plugin(managed, name));
         let is_present = |name: &str| {
@@ -107,7 +107,7 @@ pub(crate) fn count_enabled(report: Option<&AgentReport>) -> usize {
     enabled_plugins(report).map_or(0, |enabled| enabled.len())
 }
 
-pub(super) fn plugin_names(files: &FileSet) -> impl Iterator<Item = &str> {
+pub(crate) fn plugin_names(files: &FileSet) -> impl Iterator<Item = &str> {
     files.plugins.iter().filter_map(|file| file.plugin.as_deref())
 }
 

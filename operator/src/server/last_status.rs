@@ -1,0 +1,22 @@
+//! Edge (reads). Returns the last status that this operator wrote or read.
+
+use std::sync::Arc;
+
+use crds::{PaperMCServer, PaperMCServerStatus};
+use kube::ResourceExt;
+
+use crate::caches::Key;
+use crate::context::Context;
+
+pub(crate) fn key_of(server: &PaperMCServer) -> Key {
+    (server.namespace().unwrap_or_default(), server.name_any())
+}
+
+/// The status as this process wrote it last, which is newer than any cache.
+pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
+    ctx.caches
+        .status
+        .get(&key_of(server))
+        .filter(|(uid, _)| Some(uid) == server.uid().as_ref())
+        .map_or_else(|| Arc::new(server.status.clone().unwrap_or_default()), |(_, status)| status)
+}

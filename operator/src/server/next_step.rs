@@ -1,0 +1,78 @@
+//! Edge (reads). Chooses the next step. Counts the players right before a step that depends on their number.
+
+use jiff::Timestamp;
+use scheduler::observation::{Disruption, Players};
+use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
+use tracing::info;
+
+use super::check::CheckedServer;
+use super::observe::Observed;
+use super::plan::Plan;
+use super::update_slot;
+use crate::context::Context;
+use crate::error_chain::ErrorChain;
+
+/// The next step, with respect to the update slots. Before a step that requires an empty server, the server's player list must confirm
+/// that. A ping is seconds old, and may hide players.
+pub(crate) async fn next_step(
+    ctx: &Context,
+    server: &CheckedServer,
+    observed: &Observed,
+    plan: &mut Plan,
+    is_manual: bool,
+    now: Timestamp,
+) -> Step {
+    let step = update_slot::next_step_with_slot(ctx, server, observed, plan, is_manual, now);
+    let requires_empty = plan.opportunistic.reason == Some(OpportunityReason::Empty);
+    if requires_empty && affects_players(step) {
+        if list_players(ctx, observed).await == Some(Players::Nobody) {
+            return step;
+        }
+        plan.gate = plan.opportunistic.normal_gate;
+        plan.opportunistic.reason = None;
+    } else if depends_on_player_count(step, plan.observation.players)
+        && let Some(listed) = list_players(ctx, observed).await
+    {
+        plan.observation.players = listed;
+    } else {
+        return step;
+    }
+    update_slot::next_step_with_slot(ctx, server, observed, plan, is_manual, now)
+}
+
+/// Whether the step would be another one if the ping hid players, or if it hid that the server is empty.
+pub(crate) fn depends_on_player_count(step: Step, players: Players) -> bool {
+    match players {
+        Players::Nobody => matches!(step, Step::Announce { .. }),
+        Players::Hidden => matches!(step, Step::Announce { .. } | Step::Wait(WaitingOn::Players { .. })),
+        Players::Some(_) | Players::Unknown { .. } => false,
+    }
+}
+
+/// Whether the step warns or stops players.
+pub(crate) fn affects_players(step: Step) -> bool {
+    let announces = matches!(
+        step,
+        Step::Announce { disruption: Disruption::Update { .. }, .. }
+            | Step::Reannounce { disruption: Disruption::Update { .. }, .. }
+    );
+    announces || matches!(step, Step::Commit { .. } | Step::RollForward { .. })
+}
+
+/// The players on the server's own list. `None` if the list is unavailable.
+pub(crate) async fn list_players(ctx: &Context, observed: &Observed) -> Option<Players> {
+    match observed.agent(ctx)?.count_players().await.map(Players::from) {
+        Ok(listed @ (Players::Nobody | Players::Some(_))) => {
+            info!(?listed, "counted the players by the server's own list");
+            Some(listed)
+        }
+        Ok(Players::Unknown { .. } | Players::Hidden) => {
+            info!("the server's own list does not show the players");
+            None
+        }
+        Err(error) => {
+            info!(error = %ErrorChain(&error), "could not count the players");
+            None
+        }
+    }
+}
