@@ -150,7 +150,9 @@ run_binaries() { # AT-ONCE "NAME…" ARGUMENT…
 
 # Runs tests in a cluster. Starts a cluster if none is running. The programs for its images have been built.
 tests_in_a_cluster() { # FILTER…
-    local began=$SECONDS
+    local began
+    [ "${CLUSTER:-}" = existing ] || measured "build of Kubernetes" dev/cluster build
+    began=$SECONDS
     step "Start of the cluster"
     export NIGHTSHIFT_PROGRAMS=$programs
     # shellcheck source=/dev/null

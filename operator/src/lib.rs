@@ -18,6 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{error, info};
 
+use crate::node_watch::watcher;
+
 mod agent_client;
 mod caches;
 mod catalog;
@@ -126,7 +128,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         wake_debounced,
     });
     if ctx.nodes.are_watched() {
-        tokio::spawn(crate::node_watch::watcher::watch(ctx.clone()));
+        tokio::spawn(watcher::watch(ctx.clone()));
     }
     tokio::select! {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }

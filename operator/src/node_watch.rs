@@ -1,4 +1,4 @@
-//! Edge (reads). Watches which nodes are to be drained, and keeps no other data of a node.
+//! Pure. Keeps which nodes are to be drained, and no other data of a node. [`watcher`] reads the nodes.
 //!
 //! A refused eviction leaves no trace anywhere (measured). The marks of the nodes are therefore how the operator
 //! notices that a server has to leave its node.

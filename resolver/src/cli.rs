@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use tracing_subscriber::EnvFilter;
 
 mod adopt;
-pub(crate) mod answers;
+mod answers;
 mod args;
 mod atomic_write;
 mod cel_rules;
@@ -23,7 +23,7 @@ mod from_status;
 #[cfg(test)]
 mod fuzz;
 mod hotfix_note;
-pub(crate) mod input;
+mod input;
 mod instant;
 mod invocation;
 mod join;

@@ -1,26 +1,26 @@
 //! Pure. Explains a result: builds the data of [`crate::explanation`], and finds hints by further solves.
 
-use crate::explain::group_context::GroupContext;
 use crate::index::CandidateIndex;
 use crate::model::catalog::Catalog;
 use crate::solve::budget::BudgetMeter;
+use group_context::GroupContext;
 
 mod blockers;
 mod delisted;
 pub(crate) mod group_context;
 mod hints;
 mod image;
-pub(crate) mod inputs;
-pub(crate) mod name_conflicts;
-pub(crate) mod nearest;
-pub(crate) mod shared_plugins;
+mod inputs;
+mod name_conflicts;
+mod nearest;
+mod shared_plugins;
 pub(crate) mod solved;
 pub(crate) mod unsolvable;
 pub(crate) mod upstream_actions;
-pub(crate) mod version_blockers;
+mod version_blockers;
 pub(crate) mod why_not_release;
 pub(crate) mod why_not_version;
-pub(crate) mod why_older;
+mod why_older;
 
 #[cfg(feature = "cli")]
 pub(crate) use blockers::last_release;

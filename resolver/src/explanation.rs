@@ -14,7 +14,6 @@ pub(crate) mod why_not_release;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use crate::explanation::conflict::is_zero;
 use crate::model::budget::BudgetExceeded;
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::ignore_unknown_fields::passing_over;
@@ -22,6 +21,7 @@ use crate::model::software::{PaperName, Software};
 use crate::model::unusable::Unusable;
 use crate::model::version::Minecraft;
 pub use blocker::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
+use conflict::is_zero;
 pub use conflict::{
     Conflict, DowngradePermission, Hint, HintStep, HintsLeftOut, ListOverride, ProposedManifest, Reason, RunningNow,
     Span,
@@ -105,7 +105,7 @@ impl Explanation {
 }
 
 /// Unmanaged JARs by file name, before the plugins.
-pub(crate) fn blocker_names<'x>(
+fn blocker_names<'x>(
     unusable: Option<&'x Unusable>,
     blockers: &'x [Blocker],
     shared: &'x [OneVersion],

@@ -6,7 +6,7 @@
 //! builds a [`model::request::Request`] from API objects, and `cli` is the `resolver` command.
 //!
 //! The pure part has layers. Each uses only those before it: [`model`], [`explanation`], `index`, `solve`, `explain`,
-//! [`render`], `resolve`.
+//! [`render`], `resolve`. The entry points [`lock_check`], [`partial`] and `next_change` are beside `resolve`.
 
 #[cfg(feature = "cli")]
 pub mod cli;

@@ -5,6 +5,7 @@ pub mod catalog;
 pub mod compatibility_facts;
 pub mod delisted;
 pub(crate) mod did_you_mean;
+pub(crate) mod gap;
 pub(crate) mod ignore_unknown_fields;
 pub(crate) mod image_tag;
 pub mod jar_pattern;

@@ -1,19 +1,20 @@
-//! Pure. Solves requests and explains the results. This is the only module that calls both the solver and the explanations.
+//! Pure. Answers requests: solves them, and explains the result or why there is none.
 
 pub(crate) mod fleet;
 
 use jiff::Timestamp;
 
 use crate::explain::group_context::GroupContext;
-use crate::explanation::unanswerable::Gap;
 use crate::explanation::{Conflict, Explanation, Unanswerable, WhyNot};
 use crate::index::CandidateIndex;
 use crate::model::catalog::{Catalog, ProjectKey};
+use crate::model::gap::Gap;
 use crate::model::lock::Lock;
 use crate::model::request::Request;
 use crate::model::software::PaperName;
 use crate::model::unverified_build::{announced_md5, catalog_key};
 use crate::model::version::Minecraft;
+use crate::render::short;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::provider::{SolverProblem, prove_unsolvable};
 use crate::solve::{Decision, allowed_papers, build_lock, decide};
@@ -38,7 +39,7 @@ pub enum Unsolvable {
     #[error("the metadata at hand cannot answer the request for `{}`", .0.server)]
     Unanswerable(Box<Unanswerable>),
     /// The search stopped at its budget.
-    #[error("{}", crate::render::short::gave_up(.0))]
+    #[error("{}", short::gave_up(.0))]
     GaveUp(BudgetExceeded),
 }
 

@@ -2,23 +2,22 @@
 
 use pubgrub::VersionSet;
 
-use crate::explanation::unanswerable::Gap;
 use crate::index::CandidateIndex;
 use crate::index::paper_candidates::requested_indexes;
+use crate::model::gap::Gap;
 use crate::model::request::PaperRequest;
 
 pub(crate) mod budget;
 pub(crate) mod build_lock;
-pub(crate) mod fast_path;
+mod fast_path;
 pub(crate) mod group;
-pub(crate) mod index_set;
 pub(crate) mod provider;
 mod thread_cpu_time;
 
 use crate::index::chosen::Chosen;
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use budget::BudgetMeter;
-use index_set::IndexSet;
 use provider::{SolverProblem, find_solution};
 
 /// The result for a request without its explanation, for verifying hints.

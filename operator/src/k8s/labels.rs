@@ -15,7 +15,7 @@ pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
 pub(crate) const FACTS: &str = "nightshift.dev/facts";
 /// Digest of the images that a node has to pull, on the pod that pulls them: 16 hex digits.
 pub(crate) const IMAGES: &str = "nightshift.dev/images";
-/// A user's request to apply the planned update now: unix seconds (L112). The operator never removes it.
+/// A user's request to apply the planned update now: unix seconds. The operator never removes it.
 pub(crate) const APPLY_NOW: &str = "nightshift.dev/apply-now";
 /// A user's request for an online backup: unix seconds. The operator never removes it.
 pub(crate) const BACKUP_NOW: &str = "nightshift.dev/backup-now";

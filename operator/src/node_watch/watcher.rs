@@ -28,7 +28,7 @@ pub(crate) async fn watch(ctx: Arc<Context>) {
     }
 }
 
-pub(crate) fn requeue_servers(ctx: &Context, changed: &Changed) {
+fn requeue_servers(ctx: &Context, changed: &Changed) {
     let servers = ctx.caches.server_nodes.keys_where(|node| match changed {
         Changed::Nodes(nodes) => nodes.contains(node),
         Changed::All => true,

@@ -18,8 +18,6 @@ use scheduler::protocol::{FileSet, RestoreRequest, Save};
 use scheduler::rollout::{DECISION_VALID_FOR, OpportunityReason, Step};
 use serde_json::{Value, json};
 
-use super::act::error::ActError;
-use super::act::outcome::{MarkedStable, StepOutcome};
 use super::apply::delete_exactly;
 use super::backups::{plugin_data_restore_request, world_restore_request};
 use super::check::CheckedServer;
@@ -40,6 +38,8 @@ use crate::k8s::labels;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::priority::PendingPass;
 use crate::template_revision::{revision_of, revision_without_agent, template_of};
+use error::ActError;
+use outcome::{MarkedStable, StepOutcome};
 
 mod announce;
 mod cancel_announcement;

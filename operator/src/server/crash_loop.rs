@@ -1,6 +1,6 @@
 //! Pure. Detects a crash loop: a stable server whose process exits with an error repeatedly. The kubelet restarts it each time, and nothing
-//! can stop the kubelet from that. This module counts the crashes, reports them, and blocks automatic updates meanwhile. With
-//! `spec.onCrashLoop: Stop` the pod is deleted ([`stopped`]).
+//! can stop the kubelet from that. This module counts the crashes. `plan/crash_loop.rs` blocks automatic updates meanwhile
+//! and, with `spec.onCrashLoop: Stop`, decides the stop. [`stopped`] reads that stop back.
 
 use crds::paper_mc_server::CrashStatus;
 use jiff::{SignedDuration, Timestamp};

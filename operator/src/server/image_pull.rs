@@ -15,7 +15,7 @@ use super::render::pull_pod::{build_pull, pull_name};
 use crate::context::Context;
 use crate::k8s::labels;
 
-pub(crate) mod schedule;
+mod schedule;
 
 use super::model::image_pull::pod_status::pull_status;
 use super::model::image_pull::request::PullRequest;

@@ -1,4 +1,4 @@
-//! Edge (reads). Returns the last status that this operator wrote or read.
+//! Pure. Returns the newest known status of a server.
 
 use std::sync::Arc;
 
@@ -8,11 +8,12 @@ use kube::ResourceExt;
 use crate::caches::Key;
 use crate::context::Context;
 
+/// The key of a server in the caches.
 pub(crate) fn key_of(server: &PaperMCServer) -> Key {
     (server.namespace().unwrap_or_default(), server.name_any())
 }
 
-/// The status as this process wrote it last, which is newer than any cache.
+/// The status that this process wrote last, which is newer than any cache. Otherwise that of the object.
 pub(crate) fn status_before(ctx: &Context, server: &PaperMCServer) -> Arc<PaperMCServerStatus> {
     ctx.caches
         .status

@@ -1,5 +1,5 @@
-//! Edge (reads). Decides about updates outside of windows (`spec.updateSchedule.opportunistic`), with a last check of the player list
-//! before one starts. The rule is [`scheduler::rollout::opportunity`]. This file decides to which servers it applies.
+//! Pure. Holds whether the planned update may start outside of windows (`spec.updateSchedule.opportunistic`), and its texts. The rule is
+//! [`scheduler::rollout::opportunity`], and `plan/opportunistic.rs` applies it.
 
 use jiff::{SignedDuration, Timestamp};
 use scheduler::announcement::format_duration;

@@ -1,4 +1,4 @@
-//! Edge (reads). Selects the catalog from which a pass plans, and its instant. Once players have been warned of an update, the catalog of
+//! Pure. Selects the catalog from which a pass plans, and its instant. Once players have been warned of an update, the catalog of
 //! that update is pinned. A newer release must not cause another announcement or a cancellation. Changes by users count at once.
 //!
 //! The inputs of the solve are pinned, not the goal. All other inputs are evaluated again in each pass, so user changes need no list of

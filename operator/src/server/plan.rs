@@ -21,7 +21,7 @@ use scheduler::protocol;
 use super::approval::ApprovalState;
 use super::backups::{is_plugin_data_restore_requested, world_state};
 use super::changes::{ServerChange, diff_locks};
-use super::check::CheckedServer;
+use super::check::{self, CheckedServer};
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
@@ -49,12 +49,12 @@ use crate::update_slots::SlotUnavailable;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
-pub(crate) mod crash_loop;
+mod crash_loop;
 mod failed_revisions;
 pub(crate) mod follows;
-pub(crate) mod image_pull;
+mod image_pull;
 pub(crate) mod manual_recovery;
-pub(crate) mod opportunistic;
+mod opportunistic;
 pub(crate) mod staging;
 mod start_timeout;
 
@@ -114,14 +114,14 @@ pub(crate) fn build_request(
 ) -> Result<Request, String> {
     let mut request = server_state(runs, config, catalog)
         .build_request(server, plugins.iter().map(AsRef::as_ref))
-        .map_err(|violations| crate::server::check::join_messages(&violations))?;
+        .map_err(|violations| check::join_messages(&violations))?;
     if let Some(unmanaged_jars) = &runs.unmanaged_jars {
         // The report of the agent is newer than the list in the status.
         request.unmanaged = resolver::from_api::unmanaged(&server.spec, unmanaged_jars);
     }
     request.facts = facts.clone();
     if is_manual {
-        // An apply-now request also skips the delays (L112).
+        // An apply-now request also skips the delays.
         request.delay = SignedDuration::ZERO;
         for plugin in &mut request.plugins {
             plugin.delay = SignedDuration::ZERO;
@@ -425,7 +425,7 @@ impl Plan {
     ) {
         self.hold_for_leader(follows, observed, now);
         self.hold_on_crash_loop(before, observed, by_itself, now);
-        if self.may_roll_back(observed) {
+        if self.roll_forward_has_to_wait(observed) {
             self.gate = Gate::Shut { opens: None };
         }
     }

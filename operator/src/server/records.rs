@@ -1,4 +1,4 @@
-//! Edge (reads and writes). Stores locks and stable revisions in immutable `ConfigMap`s.
+//! Edge (writes). Reads locks and stable revisions from immutable `ConfigMap`s, and writes stable revisions.
 //!
 //! A `ControllerRevision` is deleted with its `StatefulSet`, or pruned after ten newer ones. The template for a roll-back must survive
 //! both, so each stable template is stored whole.

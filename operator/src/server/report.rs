@@ -25,7 +25,7 @@ use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::Outcome;
 use crate::telemetry::metrics::{Metrics, StopLabels};
 
-pub(crate) mod agent_rejection;
+mod agent_rejection;
 mod backup;
 mod backup_schedule;
 mod conditions;
@@ -37,23 +37,23 @@ mod drain;
 mod drift;
 mod events;
 mod failure;
-pub(crate) mod format;
+mod format;
 mod image_pull;
 mod last_stop;
 mod manual_recovery;
 pub(crate) mod notifications;
 mod plugin_data;
-pub(crate) mod refusal;
+mod refusal;
 mod seed_volume;
 mod short_reason;
 mod status;
-pub(crate) mod stop_times;
+mod stop_times;
 mod update_blocked;
 mod waiting;
 mod world_damage;
 
 use super::last_status::{key_of, status_before};
-use super::report::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
+use context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
 use notifications::{NotificationInput, delivery_errors, next_notifications};
 
 /// Why a pass ended before a plan was possible. The running server is left unchanged.
@@ -232,12 +232,10 @@ pub(crate) async fn report_rollout(
 fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
     let agent = report.observed.report.as_deref();
     if let Some(stop) = stop_reason(report, before) {
-        let players = crate::server::report::stop_times::disconnected_players(agent).unwrap_or(0);
+        let players = stop_times::disconnected_players(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
     }
-    if let (StepOutcome::MarkedStable(MarkedStable::Update), Some(down)) =
-        (report.done, crate::server::report::stop_times::downtime(agent))
-    {
+    if let (StepOutcome::MarkedStable(MarkedStable::Update), Some(down)) = (report.done, stop_times::downtime(agent)) {
         metrics.update_downtime_seconds.observe(down.as_secs_f64());
     }
 }

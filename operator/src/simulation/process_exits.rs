@@ -164,7 +164,7 @@ impl SimCluster {
             self.stops.recorded.push(end);
         }
         if let Some(running) = running {
-            process_record::write_running(&volume, &running);
+            process_record::write_running_unless_newer(&volume, &running);
             self.stops.running_since = Some(running.since);
         }
     }

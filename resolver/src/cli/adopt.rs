@@ -12,7 +12,7 @@ use super::args::{AdoptArgs, SourceArgs};
 use super::cel_rules::{self, LONGEST_PLUGIN_NAME};
 use super::files::InputFile;
 use super::session::{Session, gather};
-use super::{ExitStatus, Output, manifests, requests};
+use super::{ExitStatus, Output, input, manifests, requests};
 use crate::model::lock::{Lock, LockReason, LockedFile};
 use crate::model::version::Minecraft;
 use crate::render::text;
@@ -38,12 +38,12 @@ pub(super) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
     let mut findings = std::mem::take(&mut folder.findings);
     let oldest = folder.paper.oldest();
     let catalog = match (&adopt.catalog, adopt.offline) {
-        (None, true) => Some(crate::cli::input::cache_directory().map_err(failed)?),
+        (None, true) => Some(input::cache_directory().map_err(failed)?),
         (catalog, _) => catalog.clone(),
     };
-    let fetcher = crate::cli::input::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
+    let fetcher = input::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
     let lookup = identify::identify(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut findings);
-    let found = crate::cli::input::block_on(lookup).map_err(failed)?;
+    let found = input::block_on(lookup).map_err(failed)?;
     folder.paper.identify_builds(&found.catalog.paper);
     let (minecraft, build) = select_paper(&folder, &mut findings);
     let origins = found.origins(&folder.plugins, &minecraft);

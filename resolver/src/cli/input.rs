@@ -34,7 +34,7 @@ pub(super) fn read(args: &CatalogArgs, notes: &mut Vec<String>) -> Result<Checke
 }
 
 /// Reads the objects of the query from the cluster or from files.
-pub(super) fn read_objects(args: &CatalogArgs, notes: &mut Vec<String>) -> Result<Checked, Output> {
+fn read_objects(args: &CatalogArgs, notes: &mut Vec<String>) -> Result<Checked, Output> {
     #[cfg(feature = "cluster")]
     if args.files.is_empty() {
         let found = block_on(cluster::read(&args.cluster)).map_err(|error| Output::failure(vec![error]))?;
@@ -54,7 +54,7 @@ pub(super) fn read_objects(args: &CatalogArgs, notes: &mut Vec<String>) -> Resul
     Ok(checked)
 }
 
-pub(super) fn violations_output(mut violations: Vec<InputViolation>, notes: &mut Vec<String>) -> Output {
+fn violations_output(mut violations: Vec<InputViolation>, notes: &mut Vec<String>) -> Output {
     violations.sort();
     violations.dedup();
     notes.extend(violations.iter().map(ToString::to_string));
@@ -62,7 +62,7 @@ pub(super) fn violations_output(mut violations: Vec<InputViolation>, notes: &mut
 }
 
 /// Reads a file of compatibility facts.
-pub(super) fn read_facts(file: &Path) -> Result<CompatibilityFacts, String> {
+fn read_facts(file: &Path) -> Result<CompatibilityFacts, String> {
     let name = file.display();
     let text = std::fs::read_to_string(file).map_err(|error| format!("could not read `{name}`: {error}"))?;
     CompatibilityFacts::parse(&text).map_err(|error| format!("{name}: {}", format_chain(&error)))
@@ -138,7 +138,7 @@ pub(super) async fn read_upstreams(
 }
 
 /// Progress text: the upstreams and what is read from each.
-pub(super) fn progress_text(software: &[Software], projects: &[ProjectKey], images: bool) -> String {
+fn progress_text(software: &[Software], projects: &[ProjectKey], images: bool) -> String {
     let (purpur, from_fill): (Vec<Software>, Vec<Software>) =
         software.iter().partition(|software| **software == Software::Purpur);
     let from_fill: Vec<String> = from_fill.iter().map(Software::to_string).collect();

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::answers::{MissingFromCatalog, first_published};
+use super::answers::{self, MissingFromCatalog, first_published};
 use super::what_if::{self, Assumptions, NamedRelease, WhyNotArg};
 use crate::explanation::{Explanation, Pinned};
 use crate::model::catalog::Catalog;
@@ -157,7 +157,7 @@ impl Query {
             let answers = queried.filter_map(|request| decided.why_not(&request.server, target));
             answers.map(|answer| answer.map_or_else(&mut explain_unsolvable, Explanation::WhyNot)).collect()
         } else {
-            let answers = crate::cli::answers::resolve_all(catalog, requests, self.at).into_iter();
+            let answers = answers::resolve_all(catalog, requests, self.at).into_iter();
             let mut by_server: BTreeMap<String, Explanation> = answers
                 .map(|(server, answer)| {
                     (server, answer.map_or_else(&mut explain_unsolvable, |resolution| resolution.explanation))

@@ -1,5 +1,5 @@
-//! Edge (reads). Collects the input of every query: the requests of the manifests, and one catalog that answers them
-//! all.
+//! Edge (writes). Collects the input of every query: the requests of the manifests, and one catalog that answers them
+//! all. Saves it on request.
 
 use std::mem::ManuallyDrop;
 use std::path::Path;
@@ -8,7 +8,7 @@ use jiff::Timestamp;
 
 use super::answers::{Answers, MissingFromCatalog, missing_data, resolve_all};
 use super::args::{FromArgs, SourceArgs};
-use super::input::{add_read_errors, block_on, fetcher, read_upstreams, unknown_projects};
+use super::input::{self, add_read_errors, block_on, fetcher, read_upstreams, unknown_projects};
 use super::query::Query;
 use super::requests::Checked;
 use super::saved_query::SavedQuery;
@@ -65,7 +65,7 @@ impl InputSource {
     /// Reads the input that `from` names.
     pub(super) fn read(from: &FromArgs, notes: &mut Vec<String>, now: Timestamp) -> Result<Self, Output> {
         let Some(file) = &from.problem else {
-            let checked = crate::cli::input::read(&from.reading, notes)?;
+            let checked = input::read(&from.reading, notes)?;
             return Ok(Self { checked, now, at: from.at.unwrap_or(now), saved_catalog: None });
         };
         let failed = |error: String| Output::failure(vec![error]);

@@ -10,12 +10,12 @@ use super::nearest::nearest_releases;
 use crate::explanation::blocker::{Blocker, IneligibleCandidate, ListedRelease, UnmetNeed};
 use crate::index::CandidateIndex;
 use crate::index::candidates::{Edge, EdgeKind};
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::catalog::{Project, Release};
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::unusable::Unusable;
 use crate::model::version::Minecraft;
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{SolverProblem, find_solution};
 
 /// Returns the blockers of one Paper version (given by position), as if the version itself were usable. Empty if all

@@ -7,6 +7,7 @@ use super::apply_to_others;
 use crate::explanation::HintStep;
 use crate::index::CandidateIndex;
 use crate::index::fleet_tables::{PluginView, ServerView, SharedTables};
+use crate::index::index_set::IndexSet;
 use crate::index::paper_candidates::candidates;
 use crate::model::budget::BudgetExceeded;
 use crate::model::catalog::{Catalog, Release};
@@ -19,7 +20,6 @@ use crate::solve::group::exclusion::{self, GroupDecision, working_releases};
 use crate::solve::group::problem::{DomainCache, JointProblem};
 use crate::solve::group::solo_domains::{SharedDomains, solo_problem};
 use crate::solve::group::{Choice, Fleet, MemberDecision, provider};
-use crate::solve::index_set::IndexSet;
 use crate::solve::{SolveOutcome, outcome};
 
 /// Limit of group members for analyses that solve the group once per attempt. Larger groups get no hints, and the

@@ -14,8 +14,8 @@ pub(super) mod apply;
 mod candidates;
 mod verify;
 
-use super::hints::apply::with_pin;
 pub(crate) use apply::apply_to_others;
+use apply::with_pin;
 use candidates::{
     against_one_version, against_paper, correct_server, propose, step_lists_for_blocker, step_lists_for_reason,
 };

@@ -5,13 +5,14 @@ use pubgrub::VersionSet;
 use super::ExplainContext;
 use super::blockers::minimize;
 use super::group_context::{GroupConflict, GroupContext, MAX_ANALYSED_SERVERS, PairConflict, SoloDomain};
+use super::hints::apply;
 use crate::explanation::{Blocker, OneVersion, PaperPin, ServerChoice, SharedPlugin, Span};
 use crate::index::candidates::PluginCandidates;
 use crate::index::fleet_tables::ListingTable;
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::unusable::Unusable;
 use crate::solve::group::MemberDecision;
-use crate::solve::index_set::IndexSet;
 
 /// Limit of listed servers. Further ones are counted.
 const MAX_SERVERS: usize = 4;
@@ -78,8 +79,7 @@ pub(super) fn blocking_if_usable(
     if other_reasons.is_empty() {
         return evaluate(Some(group));
     }
-    let Some((mut request, now)) = crate::explain::hints::apply::assuming_usable(context, *unusable, *pin, minecraft)
-    else {
+    let Some((mut request, now)) = apply::assuming_usable(context, *unusable, *pin, minecraft) else {
         return Ok(Vec::new());
     };
     let is_blocked = |plugin: &PluginCandidates<'_>| blockers.iter().any(|blocker| blocker.blocks(plugin.name()));

@@ -12,6 +12,7 @@ use crate::explanation::{
     NotUpdatedWithLatest, SolvedExplanation, Warning, is_change,
 };
 use crate::index::candidates::Candidate;
+use crate::index::index_set::IndexSet;
 use crate::index::listed_versions::ListingEvidence;
 use crate::index::unmanaged_jars::UnmanagedJarCompatibility;
 use crate::index::{CandidateIndex, MissingDependency, is_older};
@@ -23,7 +24,6 @@ use crate::model::unusable::Unusable;
 use crate::model::version::{Minecraft, glob, lenient};
 use crate::solve::Decision;
 use crate::solve::build_lock::{dependents, used_facts};
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{SolverProblem, find_solution};
 
 /// Explains a decision.

@@ -14,9 +14,9 @@ use super::{ExplainContext, hints, upstream_actions};
 use crate::explanation::{Conflict, Reason, Span};
 use crate::index::CandidateIndex;
 use crate::index::candidates::EdgeKind;
+use crate::index::index_set::IndexSet;
 use crate::model::request::PaperRequest;
 use crate::model::unusable::Unusable;
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{Package, Proof, SolverFailure, SolverProblem, find_solution, solve};
 
 /// Limit of listed facts, for readability. Further ones are counted.

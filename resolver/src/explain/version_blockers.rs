@@ -2,6 +2,7 @@
 
 use super::blockers::find_blockers;
 use super::group_context::{GroupContext, MAX_ANALYSED_SERVERS};
+use super::hints::apply;
 use super::inputs::paper_pin;
 use super::nearest::{is_built, nearest_existing};
 use super::shared_plugins::{self, OtherReasons};
@@ -9,12 +10,12 @@ use super::{ExplainContext, name_conflicts};
 use crate::explanation::WhyNot;
 use crate::index::CandidateIndex;
 use crate::index::chosen::Chosen;
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::request::Running;
 use crate::model::software::PaperName;
 use crate::model::version::Minecraft;
 use crate::solve::group::MemberDecision;
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::{SolverProblem, find_solution};
 use crate::solve::{Decision, decide};
 
@@ -78,7 +79,7 @@ pub(crate) fn explain_without_hints(
 }
 
 /// The Paper version that the server would run, with its group if it is a member.
-pub(crate) fn nearest_possible(context: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
+fn nearest_possible(context: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
     Ok(decision(context)?.and_then(|decision| resulting_paper(context.candidates, &decision)))
 }
 
@@ -93,7 +94,7 @@ pub(crate) fn decision(context: &ExplainContext<'_, '_>) -> Result<Option<Decisi
 }
 
 /// The version set on a Paper version (given by position): the result of a pin to it, together with the group.
-pub(crate) fn version_set_on(
+fn version_set_on(
     context: &ExplainContext<'_, '_>,
     whole: &SolverProblem,
     position: usize,
@@ -108,7 +109,7 @@ pub(crate) fn version_set_on(
         let releases = group.solve_with(&group.others(), &IndexSet::from_indexes([paper + 1]), true, meter)?;
         return Ok(releases.map(|releases| Chosen::from_group_choice(candidates, position, &releases)));
     }
-    let pinned = crate::explain::hints::apply::with_pin(candidates.request, minecraft);
+    let pinned = apply::with_pin(candidates.request, minecraft);
     let member = |group: Option<&GroupContext<'_, '_>>| match group?.decision() {
         MemberDecision::Member(choice) => Some(Chosen::from_group_choice(candidates, position, &choice.releases)),
         MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::GaveUp(_) => None,
@@ -122,7 +123,7 @@ pub(crate) fn version_set_on(
 }
 
 /// The Paper version of a result. If the version set would not be deployed, the running version.
-pub(crate) fn resulting_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
+fn resulting_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
     let chosen = candidates.paper_name(decision.chosen.paper);
     let running = candidates.request.running.as_ref().map(Running::paper_name);
     let is_news = chosen != running;

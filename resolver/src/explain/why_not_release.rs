@@ -1,8 +1,8 @@
 //! Pure. Explains "why not this release of a plugin?": the reason against it, and the result with that release pinned.
 
-use super::ExplainContext;
 use super::nearest::nearest_releases;
 use super::why_older::not_chosen;
+use super::{ExplainContext, version_blockers};
 use crate::explanation::why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 use crate::explanation::{ChosenPlugin, Explanation, Hint, HintStep, WhyOlder};
 use crate::index::candidates::PluginCandidates;
@@ -25,7 +25,7 @@ pub(crate) fn explain(
     };
     let Some(at) = candidates.plugins.iter().position(|plugin| is_requested(plugin)) else { return Ok(None) };
     let plugin = &candidates.plugins[at];
-    let decision = crate::explain::version_blockers::decision(context)?;
+    let decision = version_blockers::decision(context)?;
     let position = plugin.releases.iter().rposition(|candidate| is_pinned(&candidate.release.version, version));
     let chosen = decision.as_ref().and_then(|decision| decision.chosen.releases[at]);
     let state = match (position, &decision) {
@@ -56,7 +56,7 @@ pub(crate) fn explain(
 }
 
 /// The state of an existing release (given by position), if there is a solution.
-pub(crate) fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, position: usize) -> ReleaseState {
+fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, position: usize) -> ReleaseState {
     let plugin = &context.candidates.plugins[at];
     let chosen = decision.chosen.releases[at];
     // Two uploads of one version are the same for a user.
@@ -96,7 +96,7 @@ fn pinned_result(
 }
 
 /// The changes of all other plugins, by name.
-pub(crate) fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
+fn changes(before: &[(String, String)], after: &[ChosenPlugin], but: &str) -> Vec<OtherRelease> {
     let was = |name: &str| before.iter().find(|(other, _)| other == name).map(|(_, version)| version.clone());
     let is = |name: &str| after.iter().find(|plugin| plugin.name == name).map(|plugin| plugin.version.clone());
     let mut names: Vec<&str> = before.iter().map(|(name, _)| name.as_str()).collect();

@@ -6,9 +6,9 @@ use super::inputs::paper_pin;
 use super::version_blockers::{explain_without_hints, has_usable_build};
 use super::{ExplainContext, hints, upstream_actions};
 use crate::explanation::{HintsLeftOut, PluginState, WhyNot};
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::version::Minecraft;
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::SolverProblem;
 
 /// Explains why the server does not run `target`. If the budget is used up, only hints are left out.

@@ -5,9 +5,9 @@ use super::{ExplainContext, shared_plugins};
 use crate::explanation::{NewerRelease, WhyOlder};
 use crate::index::CandidateIndex;
 use crate::index::candidates::Edge;
+use crate::index::index_set::IndexSet;
 use crate::model::compatibility_facts::UsedFact;
 use crate::solve::Decision;
-use crate::solve::index_set::IndexSet;
 use crate::solve::provider::find_solution;
 
 /// The reason why a release (given by position) was not chosen, ignoring newer releases that were chosen.
@@ -45,12 +45,7 @@ pub(crate) fn not_chosen(
 
 /// Whether the server could have a release of a shared plugin if it had no group. All other requested and chosen
 /// releases stay, and its dependencies are added.
-pub(crate) fn is_possible_alone(
-    context: &ExplainContext<'_, '_>,
-    decision: &Decision,
-    at: usize,
-    newer: usize,
-) -> bool {
+fn is_possible_alone(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, newer: usize) -> bool {
     let candidates = context.candidates;
     if !context.group.is_some_and(|group| shared_plugins::is_shared(group, at)) {
         return false;

@@ -1,4 +1,4 @@
-//! Pure. Defines what blocks a newer Paper.
+//! Pure. Defines the blockers of a newer Paper version.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

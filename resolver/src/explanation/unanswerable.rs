@@ -1,11 +1,10 @@
 //! Pure. Defines the data of a request that the available metadata cannot answer: the missing and the known parts.
 
-use std::collections::BTreeSet;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::model::catalog::{Catalog, ProjectKey};
+use crate::model::gap::Gap;
 use crate::model::request::Request;
 use crate::model::software::PaperName;
 
@@ -68,13 +67,4 @@ fn last_reads(catalog: &Catalog, request: &Request) -> Vec<LastRead> {
     keys.dedup();
     let read = |key: &ProjectKey| Some(LastRead { what: key.to_display(), read_at: catalog.project(key)?.read_at });
     builds.into_iter().chain(keys.into_iter().filter_map(read)).collect()
-}
-
-/// Data that is missing before the request can be resolved.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Gap {
-    /// Projects that are not in the catalog, without a recorded reason.
-    pub(crate) fetch: BTreeSet<ProjectKey>,
-    /// Projects that could not be read: name and reason.
-    pub(crate) unread: BTreeSet<(String, String)>,
 }

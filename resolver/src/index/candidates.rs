@@ -7,12 +7,12 @@ use pubgrub::VersionSet;
 
 use super::eligibility::position_among;
 use super::rules::{RequestedBy, Rules};
+use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Channel, Project, Release};
 use crate::model::compatibility_facts::FactSource;
 use crate::model::request::Request;
 use crate::model::unusable::Unusable;
 use crate::model::version::range::Range;
-use crate::solve::index_set::IndexSet;
 
 /// Unusable versions that share one reason.
 #[derive(Debug)]

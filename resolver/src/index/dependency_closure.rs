@@ -14,8 +14,8 @@ use super::provided_names::{DeclaredNames, NameOwner, NameTable};
 use super::rules::{Companion, RequestedBy, Rules};
 use super::unmanaged_dependencies;
 use crate::explanation::Warning;
-use crate::explanation::unanswerable::Gap;
 use crate::model::catalog::Project;
+use crate::model::gap::Gap;
 use crate::model::request::{PluginRequest, Request, Running, VersionRequest};
 use crate::model::version::lenient;
 

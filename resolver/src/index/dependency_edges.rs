@@ -16,11 +16,11 @@ use super::known_constraints::Bound;
 use super::listed_versions::ListingReader;
 use super::rules::Rules;
 use super::version_bounds::{BoundContext, guessed_minimum};
+use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::model::request::Request;
 use crate::model::version::range::Range;
 use crate::model::version::{Minecraft, lenient};
-use crate::solve::index_set::IndexSet;
 
 /// The releases of a project in the closure, as other projects refer to them.
 pub(super) struct DependencyReleases<'x> {

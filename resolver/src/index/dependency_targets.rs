@@ -6,9 +6,9 @@ use super::jar_selection::Jars;
 use super::known_file::KnownFile;
 use super::provided_names::NameTable;
 use super::version_bounds::BoundContext;
-use crate::explanation::unanswerable::Gap;
 use crate::model::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::model::compatibility_facts::FactSource;
+use crate::model::gap::Gap;
 use crate::model::request::{Dependencies, Request};
 use crate::model::unusable::Unusable;
 
@@ -162,7 +162,7 @@ pub(crate) fn resolve_target(
     }
 }
 
-pub(crate) fn absent_target(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
+fn absent_target(catalog: &Catalog, key: ProjectKey, shown: &str) -> DependencyTarget {
     match catalog.unread_reason(&key) {
         Some(because) => DependencyTarget::Unread { project: shown.to_owned(), because: because.to_owned() },
         None => DependencyTarget::Fetch(key),

@@ -17,10 +17,11 @@ use super::provided_names::{DeclaredNames, NameResolution, NameTable};
 use super::rules::Rules;
 use super::version_bounds::BoundContext;
 use super::{delay_groups, identified_jars};
-use crate::explanation::unanswerable::Gap;
 use crate::model::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
 use crate::model::compatibility_facts::CompatibilityFacts;
-use crate::model::request::{Dependencies, Request, Running, has_any_release};
+use crate::model::delisted::has_any_release;
+use crate::model::gap::Gap;
+use crate::model::request::{Dependencies, Request, Running};
 use crate::model::unusable::Unusable;
 
 /// The eligibility of one project under one set of rules.

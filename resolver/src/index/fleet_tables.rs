@@ -21,14 +21,14 @@ use super::listed_versions::{ListingPolicy, ListingReader};
 use super::provided_names::NameTable;
 use super::version_bounds::BoundContext;
 use super::{dependency_closure, paper_candidates};
-use crate::explanation::unanswerable::Gap;
+use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Catalog, Release};
 use crate::model::compatibility_facts::{UsedFact, VersionFact};
+use crate::model::gap::Gap;
 use crate::model::request::{PaperRequest, Request, Running};
 use crate::model::software::Software;
 use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use crate::model::version::Minecraft;
-use crate::solve::index_set::IndexSet;
 
 /// Data that does not depend on a single server.
 pub(crate) struct SharedTables<'a> {

@@ -290,7 +290,7 @@ fn named_constraint(requirement: &Requirement, fact_source: FactSource) -> Const
 
 #[cfg(test)]
 mod tests {
-    use crate::index::known_constraints::*;
+    use super::*;
 
     #[test]
     fn recorded_minimums_parse_and_differ_from_own_version() {

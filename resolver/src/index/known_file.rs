@@ -22,7 +22,7 @@ impl PartialEq for KnownFile<'_> {
 impl Eq for KnownFile<'_> {}
 
 impl KnownFile<'_> {
-    /// Whether the file belongs to the project at `place`, or to its namesake at another site.
+    /// Whether the file belongs to the project at `position`, or to its namesake at another site.
     pub(super) fn is_for(&self, catalog: &Catalog, position: usize) -> bool {
         self.position == position || are_namesakes(self.project, &catalog.projects[position])
     }

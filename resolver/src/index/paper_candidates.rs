@@ -6,13 +6,13 @@ use super::bundled_build::ImageBundledBuild;
 use super::java::{self, AvailableJava};
 use super::rules::eligible_at;
 use super::unmanaged_jars::{UnmanagedJarCompatibility, unmanaged_compatibility};
+use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::model::request::{PaperRequest, Request};
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
 use crate::model::unverified_build::announced_md5;
 use crate::model::version::Minecraft;
-use crate::solve::index_set::IndexSet;
 
 /// One Minecraft version of Paper and its best build.
 #[derive(Debug)]

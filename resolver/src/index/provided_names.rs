@@ -8,8 +8,9 @@ use super::jar_selection::Jars;
 use super::known_constraints::is_named;
 use super::version_bounds::BoundContext;
 use crate::model::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
+use crate::model::delisted::has_any_release;
 use crate::model::name_conflict::folded;
-use crate::model::request::{Request, has_any_release};
+use crate::model::request::Request;
 use crate::model::unmanaged_jar::UnmanagedJar;
 
 /// The names in the selected JARs of a plugin, over all its releases. Names are folded.

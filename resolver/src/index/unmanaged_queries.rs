@@ -1,7 +1,8 @@
-//! Pure. Answers what the explanations ask about unmanaged JARs.
+//! Pure. Answers the questions of the explanations about unmanaged JARs.
 
 use std::collections::BTreeSet;
 
+use super::CandidateIndex;
 use super::candidates::PluginCandidates;
 use super::chosen::Chosen;
 use super::dependency_targets::find_project;
@@ -9,9 +10,8 @@ use super::identified_jars::{FileCompatibility, identified_files};
 use super::provided_names::DeclaredNames;
 use super::unmanaged_dependencies::{MissingDependency, needs_by_page};
 use super::version_bounds::BoundContext;
-use crate::explanation::unanswerable::Gap;
-pub(crate) use crate::index::CandidateIndex;
 use crate::model::catalog::Release;
+use crate::model::gap::Gap;
 use crate::model::unusable::Unusable;
 
 impl CandidateIndex<'_> {
@@ -36,9 +36,7 @@ impl CandidateIndex<'_> {
             .map(|file| FileCompatibility::new(file, (catalog, self.now), (project_position, &releases), &context));
         all.filter_map(|compatibility| compatibility.conflict(releases[position])).collect()
     }
-}
 
-impl CandidateIndex<'_> {
     /// The requirements of the files' pages that are missing with these releases, too.
     pub(crate) fn missing_dependencies(&self, chosen: &Chosen) -> BTreeSet<MissingDependency<'_>> {
         let (catalog, request) = (self.eligibility_table.catalog, self.request);

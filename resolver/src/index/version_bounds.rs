@@ -11,8 +11,9 @@ use super::known_file::KnownFile;
 use super::rules::eligible_at;
 use crate::model::catalog::{Catalog, Project, ProjectKey, Release, Source};
 use crate::model::compatibility_facts::FactSource;
+use crate::model::delisted::has_any_release;
 use crate::model::did_you_mean::nearest;
-use crate::model::request::{PluginRequest, Request, Running, has_any_release};
+use crate::model::request::{PluginRequest, Request, Running};
 use crate::model::software::Software;
 
 /// The context in which the facts of a release are resolved.

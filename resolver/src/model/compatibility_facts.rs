@@ -10,7 +10,7 @@ use super::version::range::Range;
 mod file;
 
 #[cfg(feature = "manifest")]
-pub use crate::model::compatibility_facts::file::FactsFileError;
+pub use file::FactsFileError;
 
 /// Facts that an admin recorded for all servers of a cluster. A later fact about the same two plugins and the same
 /// release replaces an earlier one. The constraints of a Plugin (`spec.requires`) replace both.

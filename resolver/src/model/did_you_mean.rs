@@ -26,7 +26,7 @@ pub(crate) fn folded_letters(name: &str) -> impl Iterator<Item = char> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::did_you_mean::*;
+    use super::*;
 
     fn first<'a>(word: &str, candidates: &[&'a str]) -> Option<&'a str> {
         nearest(word, candidates.iter().copied()).next()

@@ -86,7 +86,7 @@ fn is_full_match(pattern: &[char], text: &[char]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::jar_pattern::*;
+    use super::*;
 
     #[test]
     fn jar_pattern_matches_only_its_file_in_every_version() {

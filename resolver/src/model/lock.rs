@@ -306,13 +306,7 @@ pub(crate) fn safe_file_name(artifact: &Artifact, project: &str) -> String {
     }
 }
 
-pub use crate::model::lock_diff::ChangeKind;
-pub use crate::model::lock_diff::Difference;
-pub use crate::model::lock_diff::LockName;
-pub use crate::model::lock_diff::PaperChange;
-pub use crate::model::lock_diff::PluginChange;
-pub use crate::model::lock_diff::ReleaseName;
-pub use crate::model::lock_diff::ValueChange;
+pub use super::lock_diff::{ChangeKind, Difference, LockName, PaperChange, PluginChange, ReleaseName, ValueChange};
 
 #[cfg(test)]
 mod tests;

@@ -57,7 +57,7 @@ pub(crate) fn folded(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::name_conflict::*;
+    use super::*;
 
     #[test]
     fn name_conflict_ignores_case_of_declared_and_provided_names() {

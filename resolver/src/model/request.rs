@@ -5,15 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::catalog::{BuildChannel, Channel, Project, ProjectKey, Release, Source};
 use super::compatibility_facts::{CompatibilityFacts, Requirement};
+pub use super::delisted::{DelistedRelease, RunningEvidence};
 use super::image_tag::java_of_image;
 use super::lock::Lock;
 use super::software::{PaperName, Software};
 use super::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use super::version::Minecraft;
 use super::version::range::Range;
-pub use crate::model::delisted::DelistedRelease;
-pub use crate::model::delisted::RunningEvidence;
-pub(crate) use crate::model::delisted::has_any_release;
 
 /// The wanted versions of one server, with the policy of its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

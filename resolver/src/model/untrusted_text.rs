@@ -36,7 +36,7 @@ fn is_hidden(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::untrusted_text::*;
+    use super::*;
 
     #[test]
     fn long_text_keeps_start_and_end() {

@@ -103,7 +103,7 @@ pub fn blocked_by<S: AsRef<str>>(names: &[S]) -> String {
 
 /// States that the operator does not deploy a version set because these files share a plugin name, and the remedy.
 pub fn name_conflict(name: &str, files: &[String]) -> String {
-    format!("{}: remove one of them", crate::render::short::phrase(name, files))
+    format!("{}: remove one of them", phrase(name, files))
 }
 
 /// The same for the version set of a requested Paper version.

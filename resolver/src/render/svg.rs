@@ -17,7 +17,7 @@ mod solved;
 mod tests;
 mod xml;
 
-use super::svg::section::{DiagramBox, Kind, Section};
+use section::{DiagramBox, Kind, Section};
 
 /// Limit of servers in one diagram. The number of further ones is stated.
 const MAX_SERVERS: usize = 20;
@@ -29,13 +29,13 @@ pub fn render(explanations: &[Explanation], supposed: &[String]) -> String {
     if explanations.len() > MAX_SERVERS {
         heads.push(format!("{MAX_SERVERS} of {} servers, the others are not drawn", explanations.len()));
     }
-    crate::render::svg::draw::draw_diagram(&sections, &heads)
+    draw::draw_diagram(&sections, &heads)
 }
 
 fn section(explanation: &Explanation) -> Section {
     match explanation {
-        Explanation::Solved(solved) => crate::render::svg::solved::solved(solved),
-        Explanation::WhyNot(why) => crate::render::svg::solved::why_not(why),
+        Explanation::Solved(solved) => solved::solved(solved),
+        Explanation::WhyNot(why) => solved::why_not(why),
         Explanation::WhyNotRelease(why) => release(why),
         Explanation::Impossible(unsolvable) => conflict(unsolvable),
         Explanation::Unanswerable(unknown) => unanswerable(unknown),

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use crate::explanation::Explanation;
 
 mod blockers;
-pub(crate) mod builder;
+mod builder;
 mod hints;
 mod image;
 mod solved;
@@ -17,8 +17,8 @@ mod unsolvable;
 mod why_not_release;
 mod why_not_version;
 
-use super::text::builder::TextBuilder;
-pub use crate::render::text::summary::MAX_SUMMARY_LENGTH;
+use builder::TextBuilder;
+pub use summary::MAX_SUMMARY_LENGTH;
 
 /// Renders the text for a user at `now`. It ends with a newline.
 pub fn render(explanation: &Explanation, now: Timestamp) -> String {

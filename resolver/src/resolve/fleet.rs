@@ -1,8 +1,9 @@
-//! Pure. Solves a fleet: servers that share a plugin with strategy `latest` are solved together.
+//! Pure. Answers for a fleet: decides its groups, and explains the result of each server.
 
 use jiff::Timestamp;
 
 use super::{GroupContext, Resolution, Unsolvable, reject_unverified, resolve_in_group, resolve_within, unanswerable};
+use crate::explain::{self, unsolvable};
 use crate::explanation::Explanation;
 use crate::index::CandidateIndex;
 use crate::model::budget::{Budget, BudgetExceeded};
@@ -12,7 +13,7 @@ use crate::model::version::Minecraft;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::build_lock;
 use crate::solve::group::MemberDecision;
-use crate::{DecidedFleet, Fleet, explain};
+use crate::{DecidedFleet, Fleet};
 
 /// Returns the single best version set for each server, with the explanation of the choice, in the order of the server
 /// names.
@@ -149,10 +150,7 @@ impl<'a> DecidedFleet<'_, 'a> {
         let context =
             explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: Some(&group_context) };
         match choice {
-            None => Err(Unsolvable::NoSolution(Box::new(crate::explain::unsolvable::explain_excluded(
-                &context,
-                &group_context,
-            )))),
+            None => Err(Unsolvable::NoSolution(Box::new(unsolvable::explain_excluded(&context, &group_context)))),
             Some(choice) => {
                 let decision = choice.decision(&candidates);
                 reject_unverified(catalog, &candidates, &decision)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pubgrub::PackageResolutionStatistics;
 
-use super::index_set::allocated_words;
 use super::thread_cpu_time::thread_cpu_time;
+use crate::index::index_set::allocated_words;
 use crate::model::budget::{Budget, BudgetExceeded, Limit};
 
 /// More than this many plugins are rarely the cause of a long search, and users would not check them.

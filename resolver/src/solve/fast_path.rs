@@ -5,10 +5,10 @@
 
 use pubgrub::VersionSet;
 
-use super::index_set::IndexSet;
 use super::provider::SolverProblem;
 use crate::index::CandidateIndex;
 use crate::index::chosen::Chosen;
+use crate::index::index_set::IndexSet;
 
 /// The releases that each mandatory plugin could have, considered alone.
 pub(crate) struct BestCase<'x, 'a> {

@@ -1,9 +1,8 @@
-//! Pure. Solves a fleet: servers that share a plugin with strategy `latest` are solved together.
+//! Pure. Decides for a fleet: servers that share a plugin with strategy `latest` are decided together.
 
 use jiff::Timestamp;
 
 use super::Decision;
-use super::group::exclusion::GroupDecision;
 use super::provider::SolverProblem;
 use crate::Budget;
 use crate::index::CandidateIndex;
@@ -12,6 +11,7 @@ use crate::index::fleet_tables::{ServerView, SharedTables};
 use crate::model::budget::BudgetExceeded;
 use crate::model::catalog::{Catalog, Release};
 use crate::model::request::Request;
+use exclusion::GroupDecision;
 
 pub(crate) mod exclusion;
 pub(crate) mod naive_encoding;

@@ -12,10 +12,11 @@ use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, Pub
 
 use super::budget::{BudgetMeter, Clashes};
 use super::fast_path::BestCase;
-use super::index_set::{Index, IndexSet};
 use crate::index::CandidateIndex;
 use crate::index::candidates::{PluginCandidates, UnusableClass, class_of};
 use crate::index::chosen::Chosen;
+use crate::index::index_set::Index;
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::unusable::Unusable;
 

@@ -13,7 +13,7 @@ use crate::world::damage::DamageLog;
 /// The server rotates its log at midnight. Lines written after the last scan are then lost.
 const SCAN_INTERVAL: Duration = Duration::from_mins(1);
 
-/// The log of the server of one sidecar, shared by its tasks.
+/// The scan of one server's log, shared by the tasks of its sidecar.
 #[derive(Debug)]
 pub(super) struct DamageScan(Mutex<DamageLog>);
 

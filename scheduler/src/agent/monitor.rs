@@ -1,4 +1,4 @@
-//! Edge (reads). Samples the state of the server repeatedly, reads the result of each start once, and records each end.
+//! Edge (writes). Samples the state of the server repeatedly, reads the result of each start once, and records each end.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -100,16 +100,16 @@ async fn update_process_record(shared: &Arc<SidecarState>, sample: &Sample) {
     if needs_write {
         // A separate task, because a slow disk must not delay the samples.
         let task = Arc::clone(shared);
-        tokio::task::spawn_blocking(move || write_current(&task));
+        tokio::task::spawn_blocking(move || write_process_record(&task));
     }
 }
 
 /// Writes the current record to disk. Of two concurrent calls, the later one does not write older data.
-fn write_current(shared: &SidecarState) {
+fn write_process_record(shared: &SidecarState) {
     let _lock = shared.record_lock.lock().unwrap_or_else(PoisonError::into_inner);
     let running = shared.state().record.running().cloned();
     if let Some(running) = running {
-        process_record::write_current(&shared.volume, &running);
+        process_record::write_running_unless_newer(&shared.volume, &running);
     }
 }
 

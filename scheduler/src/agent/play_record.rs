@@ -1,4 +1,4 @@
-//! Edge (writes one record). Knows whether players were on the server since an instant, so that nothing is restored over their progress.
+//! Edge (writes). Knows whether players were on the server since an instant, so that nothing is restored over their progress.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Edge (reads, and writes two records). Records the last server process, so that its end is also reported when no agent observed it.
+//! Edge (writes). Records the last server process, so that its end is also reported when no agent observed it.
 //!
 //! That happens when a pod was deleted by force, its node was lost, or its agent was down.
 
@@ -150,9 +150,18 @@ fn is_end_of(last: &LastStop, running: &Running) -> bool {
 }
 
 /// Records the current process. Blocks on the disk.
-pub fn write_running(volume: &Volume, running: &Running) {
+fn write_running(volume: &Volume, running: &Running) {
     if let Err(error) = Disk::new(RealFs).write_record(&volume.running_path(), running) {
         warn!("{}", ErrorChain(&error));
+    }
+}
+
+/// Writes the record of the current process, unless the next pod has recorded a newer one. The agent of a pod that was deleted by force may mistake
+/// the next pod's locks for those of its own server. Blocks on the disk.
+pub fn write_running_unless_newer(volume: &Volume, running: &Running) {
+    let recorded: Option<Running> = read_or_warn(read_record(&volume.running_path()));
+    if recorded.is_none_or(|recorded| recorded.since <= running.since) {
+        write_running(volume, running);
     }
 }
 
@@ -226,15 +235,6 @@ fn logged_saves(volume: &Volume, running: &Running) -> LoggedSaves {
         warn!("it is unknown whether the server has saved: {error}");
         LoggedSaves::default()
     })
-}
-
-/// Writes the record of the current process, unless the next pod has recorded a newer one. The agent of a pod that was deleted by force may mistake
-/// the next pod's locks for those of its own server. Blocks on the disk.
-pub(super) fn write_current(volume: &Volume, running: &Running) {
-    let recorded: Option<Running> = read_or_warn(read_record(&volume.running_path()));
-    if recorded.is_none_or(|recorded| recorded.since <= running.since) {
-        write_running(volume, running);
-    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Pure. Stops a server in a crash loop if `spec.onCrashLoop` is `Stop`: decides when its pod is deleted and what starts it again.
+//! Pure. Reads whether a server is stopped for its crashes (`spec.onCrashLoop: Stop`), and what starts it again.
 //!
 //! The stop is recorded in the status before the operator acts on it. If the operator crashes in between, the next pass finds it. Only a
 //! user's request ends the stop. It does not end with time, nor because of the scale to 0 itself, which deletes the pod.

@@ -1,4 +1,4 @@
-//! Pure. Defines the catalog that an announced update was planned from.
+//! Pure. Defines the catalog that is pinned for an update that players or the cluster already wait for.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl PinnedCatalog {
 }
 
 /// The packages of a lock that are known to be unpublished. Pages that could not be read tell nothing.
-pub(crate) fn unpublished_packages<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
+fn unpublished_packages<'l>(lock: &'l Lock, catalog: &Catalog) -> BTreeSet<&'l str> {
     let versions = catalog.versions(lock.software);
     let has_build = versions
         .iter()

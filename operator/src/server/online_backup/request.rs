@@ -11,6 +11,7 @@ use crate::agent_client::AgentError;
 use crate::caches::Key;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
+use crate::server::last_status;
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 
@@ -53,7 +54,7 @@ pub(crate) fn record_oldest_backup(ctx: &Context, key: &Key, server: &PaperMCSer
     let always = |schedule: &BackupSchedule| !schedule.is_skipped_if_unplayed();
     let backup =
         server.spec.backup.as_ref().filter(|backup| backup.enabled && backup.schedule.as_ref().is_some_and(always));
-    let status = crate::server::last_status::status_before(ctx, server);
+    let status = last_status::status_before(ctx, server);
     if backup.is_some() && status.replicas.is_some_and(|pods| pods > 0) {
         let last = status.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.completed_at);
         let made = || server.metadata.creation_timestamp.as_ref().map_or(Timestamp::UNIX_EPOCH, |made| made.0);

@@ -1,4 +1,4 @@
-//! Pure. Decides what crashes mean for the plan.
+//! Pure. Closes the gate of a server in a crash loop, and decides whether the server is stopped.
 
 use crds::paper_mc_server::{CrashLoopStop, CrashStatus, OnCrashLoop};
 use crds::{PaperMCServer, PaperMCServerStatus};
@@ -6,6 +6,7 @@ use jiff::Timestamp;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{Step, is_blocked_by_crash_loop, is_in_progress};
 
+use super::Plan;
 use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 use crate::server::check::CheckedServer;
@@ -14,7 +15,6 @@ use crate::server::crash_loop::stopped::{
 };
 use crate::server::crash_loop::{format_exit, is_crash_loop, next_crashes};
 use crate::server::observe::Observed;
-pub(crate) use crate::server::plan::Plan;
 
 impl Plan {
     /// Counts the crashes. In a crash loop it closes the gate for automatic changes. On a stopped server it closes the gate for every
@@ -41,9 +41,7 @@ impl Plan {
             self.gate = Gate::Shut { opens: None };
         }
     }
-}
 
-impl Plan {
     /// Whether the server is stopped for its crashes.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped_at().is_some()

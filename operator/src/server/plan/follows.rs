@@ -5,10 +5,10 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::{Goal, Observation};
 use scheduler::rollout::has_goal_begun;
 
+use super::Plan;
 use crate::requeue::Outcome;
 use crate::server::follows::{FollowState, FollowWait};
 use crate::server::observe::Observed;
-pub(crate) use crate::server::plan::Plan;
 
 /// The remaining wait for this plan. An announced update and one that has begun otherwise continue.
 pub(crate) fn remaining_wait(

@@ -1,10 +1,10 @@
-//! Pure. Decides what missing images mean for the plan.
+//! Pure. Requeues a server whose node has to pull images.
 
 use jiff::Timestamp;
 
+use super::Plan;
 use crate::requeue::Outcome;
 use crate::server::model::image_pull::state::Pull;
-pub(crate) use crate::server::plan::Plan;
 
 impl Plan {
     /// Requeues the server at the next attempt to pull images.

@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use scheduler::rollout::{Step, WaitingOn, can_roll_forward, needs_admin};
 
+use super::Plan;
 use crate::requeue::Outcome;
 use crate::server::backups::current_backups;
 use crate::server::observe::Observed;
-pub(crate) use crate::server::plan::Plan;
 
 impl Plan {
     /// Whether a newer set replaces the failed one once the gate opens, without a roll-back before.
@@ -22,8 +22,8 @@ impl Plan {
         opens.map_or(outcome, |opens| outcome.no_later_than(opens, now))
     }
 
-    /// Whether a roll-forward has to wait, because backups could not be listed, or because a user has requested a restore.
-    pub(crate) fn may_roll_back(&self, observed: &Observed) -> bool {
+    /// Whether a roll-forward has to wait, because a roll-back is still possible: backups could not be listed, or a user has requested a restore.
+    pub(crate) fn roll_forward_has_to_wait(&self, observed: &Observed) -> bool {
         let is_unread = current_backups(observed).is_some_and(|backups| backups.problem.is_some());
         needs_admin(&self.observation) && (is_unread || self.restores.is_open())
     }

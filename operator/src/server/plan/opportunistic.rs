@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 use scheduler::rollout::opportunity;
 
+use super::Plan;
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
 use crate::server::opportunistic::OpportunisticState;
-pub(crate) use crate::server::plan::Plan;
 
 impl Plan {
     /// Opens the gate at an opportunity. A missing approval, the followed server, a crash loop and a requested restore all prevent that.

@@ -50,7 +50,7 @@ pub(crate) fn requeue_for_staging_retry(
 
 #[cfg(test)]
 mod tests {
-    use crate::server::plan::staging::*;
+    use super::*;
 
     #[test]
     fn failed_staging_is_retried_after_half_a_minute() {

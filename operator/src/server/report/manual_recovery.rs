@@ -224,11 +224,11 @@ mod tests {
         let mut pass = failed();
         assert!(needs_admin(&pass.plan.observation));
         pass.extend_agent_report(&json!({"backups": {"good": 0}}));
-        assert!(!pass.plan.may_roll_back(&pass.observed));
+        assert!(!pass.plan.roll_forward_has_to_wait(&pass.observed));
         pass.extend_agent_report(&json!({"backups": {"problem": "could not look through the copies"}}));
-        assert!(pass.plan.may_roll_back(&pass.observed));
+        assert!(pass.plan.roll_forward_has_to_wait(&pass.observed));
         pass.plan.observation.facts.failed.clear();
-        assert!(!pass.plan.may_roll_back(&pass.observed), "it is still being proven");
+        assert!(!pass.plan.roll_forward_has_to_wait(&pass.observed), "it is still being proven");
     }
 
     #[test]

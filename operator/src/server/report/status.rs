@@ -27,7 +27,7 @@ use crate::server::unmanaged_jars::{retained, unmanaged_files};
 
 pub(crate) mod last_update;
 
-pub(crate) use super::format::format_time;
+use super::format::format_time;
 use last_update::build_last_update;
 pub(super) use last_update::was_stopped_again;
 

@@ -242,7 +242,7 @@ fn next_restart_is_window_of_update_it_yields_to() {
     pass.plan.restarts = Restarts { due: None, next, next_gives_way_until };
     pass.plan.next_window.next_opening = Some(at(420));
     let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
-    let shown = |minute| Some(status::format_time(at(minute), &Pass::new().checked.zone, at(0)));
+    let shown = |minute| Some(format::format_time(at(minute), &Pass::new().checked.zone, at(0)));
     assert_eq!(next_restart(&pass), (shown(60), next), "nothing is planned");
     (pass.plan.goal.revision, pass.plan.observation.staged) = (Revision(3), true);
     assert_eq!(next_restart(&pass), (shown(420), Some(at(420))));

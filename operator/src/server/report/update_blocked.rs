@@ -5,7 +5,7 @@ use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explanation::{Explanation, Warning};
 
-use super::context::MAX_MESSAGE_LENGTH;
+use super::context::{self, MAX_MESSAGE_LENGTH};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::plan::Plan;
@@ -22,7 +22,7 @@ const KNOWN_LAST: &str = " Last known: ";
 /// Status, reason and message of the condition. While the result is unknown, the last known one remains. Its age counts from the first time
 /// that it was reported, whatever could not be read in between.
 pub(super) fn condition_parts(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
-    let explanation = crate::server::report::context::explanation_message(&plan.explanation);
+    let explanation = context::explanation_message(&plan.explanation);
     let previous = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     let last_known = previous.and_then(|previous| match previous.status.as_str() {
         "True" => Some((true, previous)),
@@ -81,7 +81,7 @@ pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<
     let is_blocked = reason(plan).0 == Some(true);
     is_blocked.then(|| UpdateBlocked {
         blocked: true,
-        reason: Some(crate::server::report::context::explanation_message(explanation)),
+        reason: Some(context::explanation_message(explanation)),
         blocked_by: if explanation.deploy_blocker().is_some() { Vec::new() } else { blockers(explanation) },
     })
 }
@@ -127,7 +127,7 @@ pub(super) fn name_conflicts(explanation: &Explanation) -> Option<String> {
 /// which one was reported.
 pub(super) fn event(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
     let explanation = &plan.explanation;
-    let text = crate::server::report::context::explanation_message(explanation);
+    let text = context::explanation_message(explanation);
     let message = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     if plan.is_impossible() {
         return Some(EventText { reason: NO_SOLUTION, warning: true, text });

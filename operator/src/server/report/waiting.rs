@@ -1,4 +1,4 @@
-//! Pure. Renders the reason for which a pending update waits (update slot or players), and the effect of a server that is scaled to zero.
+//! Pure. Renders why a pending update waits: a window, a blackout, an approval, the followed server, a crash loop, an update slot or players.
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -53,7 +53,7 @@ pub(super) fn scaled_to_zero_message(report: &PassReport<'_>) -> &'static str {
 
 /// The servers that are being updated, and those ahead of this one. Servers of other namespaces are only counted, because their names must
 /// not be visible here.
-pub(super) fn update_slot_message(
+fn update_slot_message(
     SlotUnavailable { updating, updating_on_node, queued_before }: &SlotUnavailable,
     checked: &CheckedServer,
 ) -> String {

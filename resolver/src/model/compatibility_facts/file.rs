@@ -130,7 +130,7 @@ impl CompatibilityFacts {
 mod tests {
     use std::error::Error as _;
 
-    use crate::model::compatibility_facts::file::*;
+    use super::*;
 
     const SAMPLE: &str = "facts:
 - plugin: WorldGuard

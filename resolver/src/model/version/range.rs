@@ -334,7 +334,7 @@ impl schemars::JsonSchema for Range {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::version::range::*;
+    use super::*;
 
     /// Few numbers, so that many are equal, and each kind of preview and build.
     const VERSION_PATTERN: &str = "v?[0-2](\\.[0-2]){0,2}(-(SNAPSHOT|beta\\.[01]|Release))?(\\+[01])?";

@@ -13,27 +13,27 @@ use crate::render::short;
 const MAX_KNOWN: usize = 5;
 
 /// The text so far.
-pub(crate) struct TextBuilder {
-    pub(crate) text: String,
-    pub(crate) now: Timestamp,
+pub(super) struct TextBuilder {
+    pub(super) text: String,
+    pub(super) now: Timestamp,
     /// The server software.
-    pub(crate) software: Software,
+    pub(super) software: Software,
 }
 
 impl TextBuilder {
-    pub(crate) fn line(&mut self, line: &str) {
+    pub(super) fn line(&mut self, line: &str) {
         self.text.push_str(sanitize_line(line).trim_end());
         self.text.push('\n');
     }
 
-    pub(crate) fn gap(&mut self) {
+    pub(super) fn gap(&mut self) {
         if !self.text.is_empty() && !self.text.ends_with("\n\n") {
             self.text.push('\n');
         }
     }
 
     /// Two columns, indented. The second may have several lines.
-    pub(crate) fn table(&mut self, rows: &[(String, Vec<String>)]) {
+    pub(super) fn table(&mut self, rows: &[(String, Vec<String>)]) {
         let width = rows.iter().map(|(head, _)| head.chars().count()).max().unwrap_or(0);
         for (head, lines) in rows {
             for (at, line) in lines.iter().enumerate() {
@@ -44,7 +44,7 @@ impl TextBuilder {
         }
     }
 
-    pub(crate) fn lists_read_later(&mut self, read_at: Option<Timestamp>) {
+    pub(super) fn lists_read_later(&mut self, read_at: Option<Timestamp>) {
         if let Some(read_at) = read_at {
             self.gap();
             let day = read_at.to_zoned(jiff::tz::TimeZone::UTC).date();
@@ -74,7 +74,7 @@ impl TextBuilder {
 }
 
 /// States that a search was given up, and the remedy.
-pub(crate) fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
+pub(super) fn gave_up(gave_up: &BudgetExceeded) -> [String; 2] {
     let plugins = match gave_up.clashing.as_slice() {
         [] => "a plugin or the server",
         [_] => "it",

@@ -19,7 +19,7 @@ pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
         return;
     };
     page.gap();
-    let name = name(image);
+    let name = image_name(image);
     let line = match chosen.choice {
         ImageChoice::Pinned => format!("Image {name}, pinned by you (`spec.image`)."),
         ImageChoice::Given => format!("Image {name}, set by the operator for all servers (`gameImage`)."),
@@ -37,17 +37,14 @@ pub(super) fn image(page: &mut TextBuilder, chosen: &ChosenImage) {
     };
     page.line(&line);
     if let Some(was) = &chosen.instead_of {
-        page.line(&format!("The running image is {}.", crate::render::text::image::name(was)));
+        page.line(&format!("The running image is {}.", image_name(was)));
     }
     if let Some(held) = &chosen.held {
-        page.line(&format!(
-            "{} is published and would be used with `spec.imagePolicy: Follow`.",
-            crate::render::text::image::name(held)
-        ));
+        page.line(&format!("{} is published and would be used with `spec.imagePolicy: Follow`.", image_name(held)));
     }
 }
 
 /// Without its digest, which no user compares.
-fn name(image: &str) -> &str {
+fn image_name(image: &str) -> &str {
     image.split('@').next().unwrap_or(image)
 }

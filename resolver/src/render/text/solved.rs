@@ -107,7 +107,7 @@ pub(super) fn deploy_blocker(solved: &SolvedExplanation) -> Option<String> {
     } else {
         format!("{} is not started", short_name(&solved.server))
     };
-    let both = crate::render::short::phrase(name, files);
+    let both = short::phrase(name, files);
     Some(format!("{both}, and a server loads only one of them: {keeps_running} until one of them is removed."))
 }
 

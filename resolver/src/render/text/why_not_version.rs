@@ -6,6 +6,7 @@ use super::hints;
 use super::solved::one_versions;
 use crate::explanation::{PluginState, WhyNot};
 use crate::render::phrases::{self, named, nearest_are, of_date, short_name};
+use crate::render::short;
 
 /// Writes the text.
 pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
@@ -42,7 +43,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     silent_blocker_table(page, &why.holders, target);
     one_versions(page, &why.one_version);
     if let Some(conflict) = &why.shared_name {
-        let both = crate::render::short::phrase(&conflict.name, &conflict.files);
+        let both = short::phrase(&conflict.name, &conflict.files);
         page.line(&format!("  {both}, and a server loads only one of them: remove one of them"));
     }
     ready_table(page, &why.plugins);

@@ -18,12 +18,12 @@ use super::solo_domains::SoloDomains;
 use super::{Choice, MemberDecision};
 use crate::index::CandidateIndex;
 use crate::index::fleet_tables::{PluginView, ServerView, SharedTables};
+use crate::index::index_set::IndexSet;
 use crate::model::budget::{Budget, BudgetExceeded, Limit};
 use crate::model::catalog::{Catalog, Release};
 use crate::model::request::PaperRequest;
 use crate::solve::budget::BudgetMeter;
 use crate::solve::decide as decide_alone;
-use crate::solve::index_set::IndexSet;
 
 /// The decision about a group.
 pub(crate) struct GroupDecision<'a> {

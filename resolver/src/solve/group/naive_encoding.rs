@@ -6,11 +6,11 @@ use jiff::Timestamp;
 
 use super::problem::JointProblem;
 use crate::index::fleet_tables::{ServerView, SharedTables};
+use crate::index::index_set::IndexSet;
 use crate::index::rules::MAX_RELEASES;
 use crate::model::catalog::Catalog;
 use crate::model::request::Request;
 use crate::model::version::Minecraft;
-use crate::solve::index_set::IndexSet;
 
 /// The data that has to be read before the problem can be encoded.
 pub struct NaiveTables<'a> {

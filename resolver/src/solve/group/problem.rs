@@ -6,10 +6,10 @@ use pubgrub::VersionSet;
 
 use super::provider::SolvedVariables;
 use crate::index::fleet_tables::{ServerView, SharedTables};
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::model::catalog::Release;
 use crate::solve::budget::BudgetMeter;
-use crate::solve::index_set::IndexSet;
 
 /// Servers, by name, and their options.
 #[derive(Clone)]

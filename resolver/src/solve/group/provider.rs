@@ -13,9 +13,10 @@ use std::fmt;
 use pubgrub::{Dependencies, DependencyProvider, PackageResolutionStatistics, PubGrubError, VersionSet};
 
 use super::problem::{DomainCache, JointProblem};
+use crate::index::index_set::Index;
+use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
 use crate::solve::budget::{BudgetMeter, Clashes};
-use crate::solve::index_set::{Index, IndexSet};
 
 /// The packages of the problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

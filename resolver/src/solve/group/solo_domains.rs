@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use super::problem::{DomainCache, JointProblem};
 use crate::index::fleet_tables::{ServerView, SharedTables};
-use crate::solve::index_set::IndexSet;
+use crate::index::index_set::IndexSet;
 
 /// The solutions that the members of a group could have alone, computed on first use.
 #[derive(Default)]

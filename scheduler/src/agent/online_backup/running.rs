@@ -1,10 +1,10 @@
-//! Pure. Defines the online backup in progress: its stage, and who may cancel it.
+//! Pure. Defines the online backup in progress, its stage, and how a countdown affects it.
 
 use super::cancel::CancellationToken;
 
 /// The online backup in progress. It stays until autosave is on again and its unfinished files are removed.
 #[derive(Debug, Default)]
-pub(in super::super) struct RunningBackup {
+pub(in crate::agent) struct RunningBackup {
     pub(super) cancellation: CancellationToken,
     pub(super) stage: BackupStage,
 }

@@ -110,7 +110,7 @@ fn format_failure(reason: &str, message: Option<&str>) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use crate::server::model::image_pull::pod_status::*;
+    use super::*;
 
     fn status_of(phase: &str, of_each: &[Value]) -> PullStatus {
         let of = |name: usize| format!("image-{name}");

@@ -33,7 +33,7 @@ pub(super) fn is_image_independent(refusal: &Status) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use crate::server::model::image_pull::rejection::*;
+    use super::*;
 
     fn is_independent(code: u16, message: &str) -> bool {
         let status = serde_json::json!({"status": "Failure", "code": code, "reason": "", "message": message});

@@ -94,7 +94,7 @@ fn running_images(pod: &Pod) -> BTreeSet<&str> {
 pub(crate) mod tests {
     use serde_json::Value;
 
-    use crate::server::model::image_pull::request::*;
+    use super::*;
 
     /// A pod of `lobby` with this game image on `node-a`, which runs it and the agent.
     pub(crate) fn pod(image: &str) -> Value {

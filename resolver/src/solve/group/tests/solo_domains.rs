@@ -6,7 +6,7 @@ use super::super::solo_domains::{COMPUTATIONS, solo_problem};
 use super::small_fleets::{Random, Small, fleet};
 use super::*;
 use crate::explain::group_context::{GroupConflict, GroupContext, SoloDomain};
-use crate::solve::index_set::IndexSet;
+use crate::index::index_set::IndexSet;
 
 /// One server compared with each other one.
 fn pairwise_conflicts(

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use proptest::prelude::*;
 use pubgrub::VersionSet;
 
-use super::*;
+use crate::index::index_set::*;
 
 /// Indexes of the model: more than the words of any generated set.
 const UNIVERSE: usize = 64 * 5;
