@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::{Outcome, RetryBlame, requeue_action};
+use crate::server::plan::gate;
 use crate::telemetry::metrics::{FetchLabels, PassLabels};
 use error::PassError;
 
@@ -222,7 +223,7 @@ async fn reconcile_observed(
     let plugins = namespace_plugins(ctx, server);
     let runs = RunningState::from_observed(&observed);
     let before = status_before(ctx, server);
-    let manual_gate = plan::manual_gate(server, before.last_handled.as_ref(), &checked.windows, at);
+    let manual_gate = gate::manual_gate(server, before.last_handled.as_ref(), &checked.windows, at);
     let is_whole_manual = manual_gate.is_some() && partial::requested_scope(server).is_none();
     let from = PinnedInputs::select(ctx, &checked, &observed, at);
     let read = (&ctx.facts, from.catalog());
@@ -269,17 +270,17 @@ async fn reconcile_observed(
     let manual_gate = manual_gate.or_else(|| checked.windows.on_request(approval.apply_since?, true, at));
     let available = before.available_update.as_ref().filter(|update| update.digest == goal.files.lock);
     let tries_another = Plan::is_rolling_out_other(&observed, rendered.revision);
-    let urgent_gate = plan::urgent_gate(&checked.windows, &partial, available, tries_another, at);
+    let urgent_gate = gate::urgent_gate(&checked.windows, &partial, available, tries_another, at);
     let passes = urgent_gate.is_some() && partial.urgent().is_some_and(UrgentUpdate::is_independent_of_leader);
     let waits = checked.updates_automatically() && manual_gate.is_none() && approval.apply_since.is_none() && !passes;
-    let (gate, follows) = (plan::gate(&checked, &approval, manual_gate.or(urgent_gate), at), follows.filter(|_| waits));
+    let (gate, follows) = (gate::gate(&checked, &approval, manual_gate.or(urgent_gate), at), follows.filter(|_| waits));
     let mut plan =
         Plan::new(&checked, &observed, resolved, goal, rendered, gate, approval, ctx.config.start_timeout(), at)
             .with_restores(restores)
             .with_partial(partial, partial_until)
             .with_drain(drain);
     (plan.files_problem, plan.pinned_set) = (files_problem, pinned_set);
-    plan.rejected_at = plan::refused_by_blackout(server, handled, &plan.approval, &checked.windows, at);
+    plan.rejected_at = gate::refused_by_blackout(server, handled, &plan.approval, &checked.windows, at);
     plan.backups = OnlineBackups::new(server, &checked, &observed, &before, request::is_too_old(ctx, &observed), at);
     plan.hold(&observed, &before, follows, waits, at);
     image_pull::pull_images(ctx, &checked, &observed, &mut plan, at).await?;

@@ -42,6 +42,7 @@ mod running;
 mod saved_query;
 mod schema;
 mod schema_check;
+pub(crate) mod select_server;
 mod session;
 mod style;
 mod table;

@@ -6,13 +6,14 @@ use crate::solve::budget::BudgetMeter;
 use group_context::GroupContext;
 
 mod blockers;
+pub(crate) mod decision;
 mod delisted;
 pub(crate) mod group_context;
 mod hints;
 mod image;
 mod inputs;
 mod name_conflicts;
-mod nearest;
+pub(crate) mod nearest;
 mod shared_plugins;
 pub(crate) mod solved;
 pub(crate) mod unsolvable;
@@ -23,8 +24,8 @@ pub(crate) mod why_not_version;
 mod why_older;
 
 #[cfg(feature = "cli")]
-pub(crate) use blockers::last_release;
-pub(crate) use blockers::newest_listed;
+pub(crate) use crate::model::catalog::last_release;
+pub(crate) use crate::model::catalog::newest_listed;
 pub(crate) use hints::apply_to_others;
 
 /// The inputs that every part of an explanation reads.

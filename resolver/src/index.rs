@@ -41,7 +41,7 @@ mod unmanaged_queries;
 mod version_bounds;
 
 use crate::model::gap::Gap;
-use candidates::{Edge, PluginCandidates, UnusableClass, classes};
+use candidates::{Edge, PluginCandidates, UnusableClass, group_by_reason};
 pub(crate) use eligibility::{is_older, is_pinned};
 use eligibility_cache::EligibilityTable;
 use listed_versions::{ListingEvidence, ListingPolicy, ListingReader};
@@ -129,7 +129,7 @@ impl<'a> CandidateIndex<'a> {
         now: Timestamp,
     ) -> Result<Self, Gap> {
         let papers = paper_candidates::candidates(catalog, request, now);
-        let paper_classes = classes(papers.iter().map(|paper| paper.unusable.as_ref()));
+        let paper_classes = group_by_reason(papers.iter().map(|paper| paper.unusable.as_ref()));
         // The versions that Paper has built up to this instant. A version that Paper never built has no build anywhere
         // in the catalog.
         let built =

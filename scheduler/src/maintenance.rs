@@ -93,6 +93,11 @@ impl Gate {
         Some(Self::Open { opened_at: requested_at, until: requested_at + REQUESTED_OPENING })
     }
 
+    /// Whether an update may begin now.
+    pub fn is_open(self) -> bool {
+        matches!(self, Self::Open { .. })
+    }
+
     /// When this opening ends. `None`: the gate is shut.
     pub fn until(self) -> Option<Timestamp> {
         match self {

@@ -47,9 +47,9 @@ them. Updates are planned but never applied automatically. Shorten a blackout or
 
 #[cfg(test)]
 mod tests {
+    use crate::server::gate;
     use serde_json::{Value, json};
 
-    use super::super::plan;
     use super::*;
     use crate::server::check::check;
     use crate::server::check::tests::server;
@@ -84,7 +84,7 @@ mod tests {
             apply_since: None,
             requests_other_set: None,
         };
-        let gate = |manual_gate| plan::gate(&server, &no_approval, manual_gate, now);
+        let gate = |manual_gate| gate::gate(&server, &no_approval, manual_gate, now);
         assert_eq!(gate(None), shut, "although a window is open");
         let manual_gate = scheduler::maintenance::Gate::on_request(now, false, now);
         assert_eq!(Some(gate(manual_gate)), manual_gate, "a person may all the same");

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use crds::paper_mc_server::{AvailableUpdate, CrashStatus, HandledRequests, UnmanagedFile};
+use crds::paper_mc_server::{CrashStatus, UnmanagedFile};
 use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use jiff::{SignedDuration, Timestamp};
-use kube::ResourceExt;
 use resolver::Unsolvable;
 use resolver::explanation::Explanation;
 use resolver::from_api::ServerState;
@@ -14,7 +13,7 @@ use resolver::model::compatibility_facts::CompatibilityFacts;
 use resolver::model::lock::Lock;
 use resolver::model::request::{Request, Running};
 use resolver::model::version::Minecraft;
-use scheduler::maintenance::{Gate, Windows};
+use scheduler::maintenance::Gate;
 use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
 use scheduler::protocol;
 
@@ -26,7 +25,7 @@ use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::{FollowState, FollowWait};
 use super::in_game_stop::verification_began;
-use super::model::baseline::Baseline;
+use super::model::baseline::EMPTY_BASELINE;
 use super::model::image_pull::state::Pull;
 use super::model::records::LockRecord;
 use super::next_window::NextWindow;
@@ -42,15 +41,13 @@ use super::unmanaged_jars::unmanaged_files;
 use super::verify::{VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify};
 use crate::Config;
 use crate::caches::Rendered;
-use crate::clock::truncate_to_second;
-use crate::k8s::labels;
 use crate::node_watch::NodeObservation;
 use crate::update_slots::SlotUnavailable;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
 mod crash_loop;
-mod failed_revisions;
+pub(crate) mod failed_revisions;
 pub(crate) mod follows;
 mod image_pull;
 pub(crate) mod manual_recovery;
@@ -165,61 +162,6 @@ pub(crate) fn resolved_lock(resolved: Result<resolver::Resolution, Unsolvable>, 
     }
 }
 
-/// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
-///
-/// A request is valid if it is at most five minutes old when first observed. The same pass records its acceptance in the status, so it
-/// survives a restart of the operator.
-pub(crate) fn manual_gate(
-    server: &PaperMCServer,
-    handled: Option<&HandledRequests>,
-    windows: &Windows,
-    now: Timestamp,
-) -> Option<Gate> {
-    let (requested_at, accepted) = manual_request(server, handled)?;
-    windows.on_request(requested_at, accepted, now)
-}
-
-/// The instant of an apply-now request that would be valid without a blackout that is active now or has been since.
-pub(crate) fn refused_by_blackout(
-    server: &PaperMCServer,
-    handled: Option<&HandledRequests>,
-    approval: &ApprovalState,
-    windows: &Windows,
-    now: Timestamp,
-) -> Option<Timestamp> {
-    let set_request = approval.apply_since.map(|since| (since, true));
-    let mut requests = manual_request(server, handled).into_iter().chain(set_request);
-    let is_refused = |&(requested_at, accepted): &(Timestamp, bool)| {
-        let counts = Gate::on_request(requested_at, accepted, now).is_some();
-        counts && windows.on_request(requested_at, accepted, now).is_none()
-    };
-    requests.find(is_refused).map(|(requested_at, _)| requested_at)
-}
-
-/// The apply-now request that has not been handled yet, and whether it was accepted.
-fn manual_request(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
-    let value = server.annotations().get(labels::APPLY_NOW)?;
-    if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
-        return None;
-    }
-    let accepted = handled.and_then(|handled| handled.apply_now_accepted.as_ref()) == Some(value);
-    Some((requested_at(value)?, accepted))
-}
-
-/// Whether this request opens the gate, rather than a window.
-pub(crate) fn request_opens_gate(request: &str, gate: Gate) -> bool {
-    match gate {
-        Gate::Open { opened_at, until: _ } => requested_at(request) == Some(opened_at),
-        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
-    }
-}
-
-/// The instant of a request: unix seconds, followed by an optional scope.
-fn requested_at(request: &str) -> Option<Timestamp> {
-    let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
-    Timestamp::from_second(instant.trim().parse().ok()?).ok()
-}
-
 /// Time for which a new server is not created. Plugins of the same manifest file arrive a moment later. A server that started without them
 /// would have to wait for its window to get them.
 const CREATION_DELAY: SignedDuration = SignedDuration::from_secs(3);
@@ -229,41 +171,6 @@ pub(crate) fn too_new_until(server: &PaperMCServer, observed: &Observed, now: Ti
     let created = server.metadata.creation_timestamp.as_ref()?.0;
     let fresh = observed.stateful_set.is_none() && observed.facts.settled.is_none();
     (fresh && now < created + CREATION_DELAY).then_some(created + CREATION_DELAY)
-}
-
-/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only. It does not override a missing
-/// approval, which is about the version set.
-pub(crate) fn gate(
-    server: &CheckedServer,
-    approval: &ApprovalState,
-    manual_gate: Option<Gate>,
-    now: Timestamp,
-) -> Gate {
-    if approval.needs_approval {
-        return Gate::Shut { opens: None };
-    }
-    if let Some(gate) = manual_gate {
-        return gate;
-    }
-    if !server.updates_automatically() {
-        return Gate::Shut { opens: None };
-    }
-    server.windows.gate(now)
-}
-
-/// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`AvailableUpdate::found_at`).
-/// While another revision is in rollout, the gate of that revision counts. A revision that was committed in a window is rolled back when
-/// the window closes.
-pub(crate) fn urgent_gate(
-    windows: &Windows,
-    partial: &PartialSelection,
-    available_update: Option<&AvailableUpdate>,
-    rolls_out_other: bool,
-    now: Timestamp,
-) -> Option<Gate> {
-    let found_at = available_update.and_then(|available_update| available_update.found_at);
-    let urgent = partial.urgent().filter(|_| !rolls_out_other)?;
-    Some(urgent.gate(windows, truncate_to_second(found_at.unwrap_or(now)), now))
 }
 
 /// All data of this pass that the rollout and the report need.
@@ -454,9 +361,6 @@ impl Plan {
     }
 }
 
-/// The baseline before any revision is stable.
-static EMPTY_BASELINE: Baseline = Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };
-
 fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
     let image = other_image(observed);
     // Kubelet and agent share the node's clock. Its offset from the operator's clock is known from the agent's last report.
@@ -497,5 +401,34 @@ pub(crate) fn running_version(report: Option<&protocol::AgentReport>) -> Option<
     }
 }
 
+pub(crate) mod gate;
+
 #[cfg(test)]
-mod tests;
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn running_lock_needs_no_staging() {
+        let lock = |build: u32, read_at: &str| -> Lock {
+            serde_json::from_value(json!({
+                "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21, "plugins": [],
+                "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
+                "facts": [{"about": "Paper", "readAt": read_at}],
+            }))
+            .unwrap()
+        };
+        let files = json!({
+            "lock": "00", "minecraft": "1.21.10", "build": 130, "support": [], "plugins": [],
+            "server": {"path": "paper.jar", "hash": "sha256:00", "url": ""},
+        });
+        let files = serde_json::from_value(files).unwrap();
+        let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
+        let runs = RunningState { lock: Some(record), floor: None, unmanaged_jars: None };
+        assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "the same, read again later");
+        assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
+        let nothing = RunningState { lock: None, floor: None, unmanaged_jars: None };
+        assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());
+    }
+}

@@ -93,38 +93,7 @@ impl PlanningError {
             }
         }
     }
-}
 
-/// The problem that prevents a plan, as it is reported.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct PassBlocked {
-    /// The type of the condition.
-    condition_type: &'static str,
-    reason: &'static str,
-    message: String,
-    needs_event: bool,
-}
-
-impl PassBlocked {
-    /// A pass that failed midway, with its message.
-    pub(crate) fn failure(why: &str) -> Self {
-        Self { condition_type: "Reconciled", reason: "Failed", message: why.to_owned(), needs_event: false }
-    }
-
-    fn condition(&self, server: &PaperMCServer, now: Timestamp, before: &[Condition]) -> Condition {
-        condition(
-            server,
-            self.condition_type,
-            Some(false),
-            self.reason,
-            cut(&self.message, MAX_MESSAGE_LENGTH),
-            now,
-            before,
-        )
-    }
-}
-
-impl PlanningError {
     /// Whether a rollout in progress is finished despite the error. Without the accepted EULA it is not, because a roll-back starts a
     /// server. It is not while metadata is still being read either, because a temporary gap reverts nothing that has begun.
     pub(crate) fn allows_finishing_rollout(&self) -> bool {
@@ -153,6 +122,35 @@ impl PlanningError {
             Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => false,
             Self::NoCatalog | Self::Unanswerable(_) => true,
         }
+    }
+}
+
+/// The problem that prevents a plan, as it is reported.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct PassBlocked {
+    /// The type of the condition.
+    condition_type: &'static str,
+    reason: &'static str,
+    message: String,
+    needs_event: bool,
+}
+
+impl PassBlocked {
+    /// A pass that failed midway, with its message.
+    pub(crate) fn failure(why: &str) -> Self {
+        Self { condition_type: "Reconciled", reason: "Failed", message: why.to_owned(), needs_event: false }
+    }
+
+    fn condition(&self, server: &PaperMCServer, now: Timestamp, before: &[Condition]) -> Condition {
+        condition(
+            server,
+            self.condition_type,
+            Some(false),
+            self.reason,
+            cut(&self.message, MAX_MESSAGE_LENGTH),
+            now,
+            before,
+        )
     }
 }
 

@@ -10,7 +10,7 @@ use super::args::TrustArgs;
 #[cfg(feature = "cluster")]
 use super::cluster;
 use super::join::or_list;
-use super::session::select_server;
+use super::select_server::select_server;
 use super::{Output, files, manifests};
 #[cfg(feature = "cluster")]
 use crate::cli::input::block_on;

@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::answers::exit_status;
 use super::args::{Format, VerifyArgs};
-use super::session::{InputSource, gather_answers, select_server};
+use super::select_server::select_server;
+use super::session::{InputSource, gather_answers};
 use super::table::table;
 use super::{ExitStatus, Output, diff};
 use crate::Unsolvable;

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 
-use jiff::Timestamp;
 use pubgrub::VersionSet;
 
 use super::ExplainContext;
@@ -12,10 +11,9 @@ use crate::index::CandidateIndex;
 use crate::index::candidates::{Edge, EdgeKind};
 use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
-use crate::model::catalog::{Project, Release};
+use crate::model::catalog::{last_release, newest_listed};
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::unusable::Unusable;
-use crate::model::version::Minecraft;
 use crate::solve::provider::{SolverProblem, find_solution};
 
 /// Returns the blockers of one Paper version (given by position), as if the version itself were usable. Empty if all
@@ -181,21 +179,16 @@ pub(super) fn blocked_twice(
     let mut releases = candidates.plugins[at].releases.iter().enumerate().rev();
     releases.find_map(|(position, candidate)| {
         let unusable = candidate.unusable.as_ref()?;
-        let can_pass =
+        let passes_by_itself =
             unusable.is_waiting() || matches!(unusable, Unusable::Superseded { .. } | Unusable::Channel { .. });
         let is_unlisted = candidates.listing_evidence(at, position, paper).is_none()
             && candidates.refusal(at, position, paper).is_none();
-        (can_pass && is_unlisted).then(|| IneligibleCandidate {
+        (passes_by_itself && is_unlisted).then(|| IneligibleCandidate {
             version: candidate.release.version.clone(),
             published: candidate.release.published,
             unusable: unusable.clone(),
         })
     })
-}
-
-/// The time of the last release of a project.
-pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
-    project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
 }
 
 /// A release would be sufficient, but a plugin that it needs has none: then that plugin is the blocker. Otherwise the
@@ -362,10 +355,4 @@ pub(super) fn listed_release(
                 && candidates.page_evidence(plugin, at, paper).is_some()
         }) && !lost,
     }
-}
-
-/// The newest Minecraft release on a list.
-pub(crate) fn newest_listed(release: &Release) -> Option<Minecraft> {
-    let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
-    releases.or_else(|| release.minecraft.iter().max()).cloned()
 }

@@ -106,7 +106,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
     /// before it by name.
     fn papers_before(&self, at: usize) -> IndexSet {
         match self.choice(at) {
-            Some(choice) if at < self.server => IndexSet::from_indexes([choice.paper]),
+            Some(choice) if at < self.server => IndexSet::from_indexes([choice.paper_index]),
             Some(_) | None => self.view(at).open.clone(),
         }
     }
@@ -119,8 +119,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         cell.get_or_init(|| {
             let members = self.outcome.members().into_iter().map(|at| {
                 let chosen = self.choice(at).filter(|_| on_chosen_papers);
-                let papers =
-                    chosen.map_or_else(|| self.view(at).open.clone(), |choice| IndexSet::from_indexes([choice.paper]));
+                let papers = chosen
+                    .map_or_else(|| self.view(at).open.clone(), |choice| IndexSet::from_indexes([choice.paper_index]));
                 (at, self.view(at), papers)
             });
             SharedDomains::from_views(self.tables, members)
@@ -238,9 +238,10 @@ impl<'c, 'a> GroupContext<'c, 'a> {
             let theirs = self.shared_with(plugin, at)?;
             let (view, plugin_view) = (self.view(at), &self.view(at).plugins[theirs]);
             let (papers, releases) = match self.choice(at) {
-                Some(choice) => {
-                    (IndexSet::from_indexes([choice.paper]), self.releases_on_paper(plugin_view, choice.paper))
-                }
+                Some(choice) => (
+                    IndexSet::from_indexes([choice.paper_index]),
+                    self.releases_on_paper(plugin_view, choice.paper_index),
+                ),
                 None if self.outcome.accommodated[at] => {
                     (self.running_paper(view)?, working_releases(self.tables, view, plugin_view))
                 }
@@ -268,8 +269,13 @@ impl<'c, 'a> GroupContext<'c, 'a> {
             let listing = &self.tables.projects[&plugins[plugin].project];
             format!("{} {}", listing.name, listing.releases[index - 1].version)
         };
-        let mut conflict =
-            PairConflict { server: at, paper: choice.paper, with: Vec::new(), needs: Vec::new(), facts: Vec::new() };
+        let mut conflict = PairConflict {
+            server: at,
+            paper: choice.paper_index,
+            with: Vec::new(),
+            needs: Vec::new(),
+            facts: Vec::new(),
+        };
         for edge in self.tables.edges(&plugins[theirs], index) {
             // A project that is not used on that server puts no constraint on it.
             let Some(to) = self.view(at).position_of(edge.to) else { continue };
@@ -279,7 +285,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
                     conflict.facts.extend(self.tables.fact(&plugins[theirs], index, edge));
                 }
                 None if !edge.set.has(0)
-                    && self.releases_on_paper(&plugins[to], choice.paper).is_disjoint(&edge.set) =>
+                    && self.releases_on_paper(&plugins[to], choice.paper_index).is_disjoint(&edge.set) =>
                 {
                     conflict.needs.push(self.tables.projects[&edge.to].name.to_owned());
                 }
@@ -318,7 +324,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
 
     /// Whether the server has this Paper version (given by its index) or a newer one.
     pub(crate) fn has_reached(&self, paper: usize) -> bool {
-        self.choice(self.server).is_some_and(|choice| choice.paper >= paper)
+        self.choice(self.server).is_some_and(|choice| choice.paper_index >= paper)
     }
 
     /// The Paper versions that a server sees, oldest first.
@@ -389,7 +395,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         let MemberDecision::Member(choice) = self.decision() else { return None };
         let ServerView { request, plugins, .. } = &self.views[self.server];
         let candidates = candidates(self.catalog, request, now);
-        let paper = &candidates[choice.paper - 1];
+        let paper = &candidates[choice.paper_index - 1];
         let name = |plugin: usize| self.catalog.projects[plugins[plugin].project].name.clone();
         Some(SolveOutcome {
             paper: PaperName {

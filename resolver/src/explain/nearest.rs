@@ -1,14 +1,8 @@
 //! Pure. Finds the existing versions that are closest to one that does not exist.
 
 use crate::index::CandidateIndex;
-use crate::index::paper_candidates::PaperCandidate;
-use crate::model::unusable::Unusable;
+use crate::index::paper_candidates::is_built;
 use crate::model::version::{Minecraft, lenient};
-
-/// Whether a Paper version has a usable build: no build can be used without a checksum.
-pub(crate) fn is_built(paper: &PaperCandidate<'_>) -> bool {
-    !matches!(paper.unusable, Some(Unusable::NoChecksum))
-}
 
 /// Up to three existing versions close to one that does not exist or has no usable build. Versions of its own line come
 /// first, closest first.

@@ -7,9 +7,10 @@ use super::inputs::{lists_read_later, paper_pin};
 use super::shared_plugins::{self, OtherReasons};
 use super::why_older::not_chosen;
 use super::{ExplainContext, delisted, hints, image, name_conflicts, upstream_actions};
+use crate::explanation::solved::is_change;
 use crate::explanation::{
     Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, Listing, NewerBuild, NewerPaper, NewerRelease,
-    NotUpdatedWithLatest, SolvedExplanation, Warning, is_change,
+    NotUpdatedWithLatest, SolvedExplanation, Warning,
 };
 use crate::index::candidates::Candidate;
 use crate::index::index_set::IndexSet;

@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use pubgrub::{DerivationTree, External, VersionSet};
 
-use super::blockers::{blocked_twice, listed_release, minimize, newest_listed};
+use super::blockers::{blocked_twice, listed_release, minimize};
 use super::group_context::GroupContext;
 use super::inputs::{lists_read_later, running};
 use super::nearest::{nearest_existing, nearest_releases};
 use super::shared_plugins::{MAX_PLUGINS, conflicting_plugins};
 use super::{ExplainContext, hints, upstream_actions};
-use crate::explanation::{Conflict, Reason, Span};
+use crate::explanation::{Conflict, Reason, Span, UpstreamAction};
 use crate::index::CandidateIndex;
 use crate::index::candidates::EdgeKind;
 use crate::index::index_set::IndexSet;
+use crate::model::catalog::newest_listed;
 use crate::model::request::PaperRequest;
 use crate::model::unusable::Unusable;
 use crate::solve::provider::{Package, Proof, SolverFailure, SolverProblem, find_solution, solve};
@@ -30,25 +31,8 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, problem: &SolverProblem,
     let shrunk = shrink(context, problem, proof);
     let (problem, proof) = shrunk.as_ref().map_or((problem, proof), |(problem, proof)| (problem, &**proof));
     let reasons = ConflictLeaves { candidates, problem, found: Vec::new() }.collect(proof);
-    let mut conflict = Conflict {
-        server: candidates.request.server.clone(),
-        software: candidates.request.software,
-        running: running(candidates),
-        reasons,
-        more: 0,
-        hints: Vec::new(),
-        more_hints: 0,
-        hints_left_out: None,
-        waits: Vec::new(),
-        lists_read_later: lists_read_later(context),
-    };
-    let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);
-    (conflict.hints, conflict.more_hints, conflict.hints_left_out) = (hints, more, skipped);
-    conflict.waits = upstream_actions::for_reasons(candidates, &conflict.reasons);
-    // Reasons that are not shown still count for the hints.
-    conflict.more = conflict.reasons.len().saturating_sub(MAX_REASONS);
-    conflict.reasons.truncate(MAX_REASONS);
-    conflict
+    let waits = upstream_actions::for_reasons(candidates, &reasons);
+    with_hints(context, reasons, waits, MAX_REASONS)
 }
 
 /// The problem with a minimal set of mandatory plugins that is still unsolvable. The first proof names irrelevant ones,
@@ -375,22 +359,33 @@ fn is_preview(reason: &Reason) -> bool {
 pub(crate) fn explain_excluded(context: &ExplainContext<'_, '_>, group: &GroupContext<'_, '_>) -> Conflict {
     let mine = group.view(group.server).open.clone();
     let reasons = conflicting_plugins(context, group, &mine, false);
+    let reasons = reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect();
+    with_hints(context, reasons, Vec::new(), MAX_PLUGINS)
+}
+
+/// The conflict with its hints. At most `most` reasons are shown. The others still count for the hints.
+fn with_hints(
+    context: &ExplainContext<'_, '_>,
+    reasons: Vec<Reason>,
+    waits: Vec<UpstreamAction>,
+    most: usize,
+) -> Conflict {
+    let request = context.candidates.request;
     let mut conflict = Conflict {
-        server: context.candidates.request.server.clone(),
-        software: context.candidates.request.software,
+        server: request.server.clone(),
+        software: request.software,
         running: running(context.candidates),
-        reasons: reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect(),
+        reasons,
         more: 0,
         hints: Vec::new(),
         more_hints: 0,
         hints_left_out: None,
-        waits: Vec::new(),
+        waits,
         lists_read_later: lists_read_later(context),
     };
     let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);
     (conflict.hints, conflict.more_hints, conflict.hints_left_out) = (hints, more, skipped);
-    // Reasons that are not shown still count for the hints.
-    conflict.more = conflict.reasons.len().saturating_sub(MAX_PLUGINS);
-    conflict.reasons.truncate(MAX_PLUGINS);
+    conflict.more = conflict.reasons.len().saturating_sub(most);
+    conflict.reasons.truncate(most);
     conflict
 }

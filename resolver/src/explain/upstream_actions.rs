@@ -5,7 +5,7 @@ use crate::explanation::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLates
 use crate::index::CandidateIndex;
 use crate::model::catalog::Source;
 use crate::model::request::{CompatibilityOverride, OverrideMode};
-use crate::model::unusable::Unusable;
+use crate::model::unusable::passes_by_itself;
 use crate::model::version::{Minecraft, glob};
 
 /// The actions that the next newer Paper version waits for, and those that the left-behind plugins wait for.
@@ -15,17 +15,10 @@ pub(super) fn for_newer(
     newer: &[NewerPaper],
     unfollowed: &[NotUpdatedWithLatest],
 ) -> Vec<UpstreamAction> {
-    let next = newer.first().filter(|newer| newer.pinned.is_none() && can_pass(newer.unusable.as_ref()));
+    let next = newer.first().filter(|newer| newer.pinned.is_none() && passes_by_itself(newer.unusable.as_ref()));
     let held = next.map_or_else(Vec::new, |newer| for_blockers(candidates, &newer.held_by, &newer.minecraft));
     let left = unfollowed.iter().flat_map(|left| for_blocker(candidates, &left.holder, chosen));
     sort_and_dedup(held.into_iter().chain(left))
-}
-
-/// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
-pub(crate) fn can_pass(unusable: Option<&Unusable>) -> bool {
-    unusable.is_none_or(|unusable| {
-        matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
-    })
 }
 
 /// The actions that these blockers wait for. Empty if some of them conflict with each other, because no list entry

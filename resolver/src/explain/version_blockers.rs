@@ -1,23 +1,22 @@
 //! Pure. Explains what blocks one Paper version, without hints.
 
 use super::blockers::find_blockers;
+use super::decision::nearest_possible;
 use super::group_context::{GroupContext, MAX_ANALYSED_SERVERS};
 use super::hints::apply;
 use super::inputs::paper_pin;
-use super::nearest::{is_built, nearest_existing};
+use super::nearest::nearest_existing;
 use super::shared_plugins::{self, OtherReasons};
 use super::{ExplainContext, name_conflicts};
 use crate::explanation::WhyNot;
 use crate::index::CandidateIndex;
 use crate::index::chosen::Chosen;
 use crate::index::index_set::IndexSet;
+use crate::index::paper_candidates::is_built;
 use crate::model::budget::BudgetExceeded;
-use crate::model::request::Running;
-use crate::model::software::PaperName;
 use crate::model::version::Minecraft;
 use crate::solve::group::MemberDecision;
 use crate::solve::provider::{SolverProblem, find_solution};
-use crate::solve::{Decision, decide};
 
 /// The explanation without hints.
 pub(crate) fn explain_without_hints(
@@ -78,21 +77,6 @@ pub(crate) fn explain_without_hints(
     Ok(why)
 }
 
-/// The Paper version that the server would run, with its group if it is a member.
-fn nearest_possible(context: &ExplainContext<'_, '_>) -> Result<Option<PaperName>, BudgetExceeded> {
-    Ok(decision(context)?.and_then(|decision| resulting_paper(context.candidates, &decision)))
-}
-
-/// The decision for the server, with its group if it is a member.
-pub(crate) fn decision(context: &ExplainContext<'_, '_>) -> Result<Option<Decision>, BudgetExceeded> {
-    match context.group.map(GroupContext::decision) {
-        Some(MemberDecision::Member(choice)) => Ok(Some(choice.decision(context.candidates))),
-        Some(MemberDecision::UnsolvableAlone | MemberDecision::Excluded | MemberDecision::GaveUp(_)) | None => {
-            decide(context.candidates, context.meter)
-        }
-    }
-}
-
 /// The version set on a Paper version (given by position): the result of a pin to it, together with the group.
 fn version_set_on(
     context: &ExplainContext<'_, '_>,
@@ -120,14 +104,6 @@ fn version_set_on(
         Some(None) => find_solution(candidates, whole, meter),
         None => Err(meter.exceeded()),
     }
-}
-
-/// The Paper version of a result. If the version set would not be deployed, the running version.
-fn resulting_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> Option<PaperName> {
-    let chosen = candidates.paper_name(decision.chosen.paper);
-    let running = candidates.request.running.as_ref().map(Running::paper_name);
-    let is_news = chosen != running;
-    if is_news && name_conflicts::blocking_conflict(candidates, &decision.chosen).is_some() { running } else { chosen }
 }
 
 /// Whether a Minecraft version has a build that could be used under another request.

@@ -2,7 +2,7 @@
 
 use super::nearest::nearest_releases;
 use super::why_older::not_chosen;
-use super::{ExplainContext, version_blockers};
+use super::{ExplainContext, decision};
 use crate::explanation::why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 use crate::explanation::{ChosenPlugin, Explanation, Hint, HintStep, WhyOlder};
 use crate::index::candidates::PluginCandidates;
@@ -25,7 +25,7 @@ pub(crate) fn explain(
     };
     let Some(at) = candidates.plugins.iter().position(|plugin| is_requested(plugin)) else { return Ok(None) };
     let plugin = &candidates.plugins[at];
-    let decision = version_blockers::decision(context)?;
+    let decision = decision::decision(context)?;
     let position = plugin.releases.iter().rposition(|candidate| is_pinned(&candidate.release.version, version));
     let chosen = decision.as_ref().and_then(|decision| decision.chosen.releases[at]);
     let state = match (position, &decision) {

@@ -8,6 +8,7 @@ use super::{ExplainContext, hints, upstream_actions};
 use crate::explanation::{HintsLeftOut, PluginState, WhyNot};
 use crate::index::index_set::IndexSet;
 use crate::model::budget::BudgetExceeded;
+use crate::model::unusable;
 use crate::model::version::Minecraft;
 use crate::solve::provider::SolverProblem;
 
@@ -21,7 +22,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, target: &Minecraft) -> R
     if has_usable_build(context.candidates, target) {
         let found_hints = hints::for_target(context, &why);
         (why.hints, why.more_hints, why.hints_left_out) = (found_hints.hints, found_hints.more, found_hints.skipped);
-        if why.pinned.is_none() && upstream_actions::can_pass(why.unusable.as_ref()) {
+        if why.pinned.is_none() && unusable::passes_by_itself(why.unusable.as_ref()) {
             why.waits = upstream_actions::for_blockers(context.candidates, &why.holders, target);
         }
     } else {

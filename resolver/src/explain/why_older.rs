@@ -1,11 +1,11 @@
 //! Pure. Explains why a newer release of a plugin was not chosen.
 
-use super::blockers::newest_listed;
 use super::{ExplainContext, shared_plugins};
 use crate::explanation::{NewerRelease, WhyOlder};
 use crate::index::CandidateIndex;
 use crate::index::candidates::Edge;
 use crate::index::index_set::IndexSet;
+use crate::model::catalog::newest_listed;
 use crate::model::compatibility_facts::UsedFact;
 use crate::solve::Decision;
 use crate::solve::provider::find_solution;

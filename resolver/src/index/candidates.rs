@@ -1,4 +1,5 @@
-//! Pure. Defines the releases of one plugin with their eligibility and their dependency edges.
+//! Pure. Defines the releases of one plugin with their eligibility and dependency edges, and groups unusable versions by
+//! reason.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -6,8 +7,8 @@ use std::sync::Arc;
 use pubgrub::VersionSet;
 
 use super::eligibility::position_among;
+use super::index_set::IndexSet;
 use super::rules::{RequestedBy, Rules};
-use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Channel, Project, Release};
 use crate::model::compatibility_facts::FactSource;
 use crate::model::request::Request;
@@ -114,7 +115,7 @@ impl PluginCandidates<'_> {
 }
 
 /// Groups unusable versions by reason. The index is the position plus 1.
-pub(crate) fn classes<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
+pub(crate) fn group_by_reason<'x>(reasons: impl Iterator<Item = Option<&'x Unusable>>) -> Vec<UnusableClass> {
     let mut found: Vec<(&Unusable, Vec<u64>)> = Vec::new();
     for (position, reason) in reasons.enumerate() {
         let Some(reason) = reason else { continue };

@@ -6,6 +6,7 @@ use crate::model::catalog::Release;
 /// A solution, by position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Chosen {
+    /// The position of the Paper version.
     pub(crate) paper: usize,
     /// Per plugin. `None` means not installed.
     pub(crate) releases: Vec<Option<usize>>,

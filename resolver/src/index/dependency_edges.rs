@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use pubgrub::VersionSet;
 
-use super::candidates::{Candidate, Edge, EdgeKind, PluginCandidates, classes};
+use super::candidates::{Candidate, Edge, EdgeKind, PluginCandidates, group_by_reason};
 use super::dependency_closure::{Closure, ClosureMember};
 use super::dependency_targets::{DependencyTarget, resolve_target, sorted_dependencies};
 use super::eligibility::is_pinned;
+use super::index_set::IndexSet;
 use super::known_constraints::Bound;
 use super::listed_versions::ListingReader;
 use super::rules::Rules;
 use super::version_bounds::{BoundContext, guessed_minimum};
-use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::model::request::Request;
 use crate::model::version::range::Range;
@@ -136,7 +136,7 @@ fn plugin_candidates<'a>(
         unmanaged_dependents: member.unmanaged_dependents.clone(),
         rules: member.rules.clone(),
         channel: eligibility.channel,
-        classes: classes(eligibility.releases.iter().map(|candidate| candidate.unusable.as_ref())),
+        classes: group_by_reason(eligibility.releases.iter().map(|candidate| candidate.unusable.as_ref())),
         releases: Rc::clone(&eligibility.releases),
         edges,
         supports,

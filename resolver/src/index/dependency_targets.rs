@@ -1,16 +1,10 @@
 //! Pure. Finds the projects that a dependency of a release names.
 
-use std::collections::BTreeSet;
-
 use super::jar_selection::Jars;
-use super::known_file::KnownFile;
 use super::provided_names::NameTable;
 use super::version_bounds::BoundContext;
 use crate::model::catalog::{Catalog, Dependency, DependencyKind, Project, ProjectKey, Release};
 use crate::model::compatibility_facts::FactSource;
-use crate::model::gap::Gap;
-use crate::model::request::{Dependencies, Request};
-use crate::model::unusable::Unusable;
 
 /// The target of a dependency.
 pub(crate) enum DependencyTarget {
@@ -35,73 +29,6 @@ pub(crate) enum DependencyTarget {
 pub(crate) fn find_project(catalog: &Catalog, key: &ProjectKey) -> Option<usize> {
     let found = catalog.project(key)?;
     catalog.projects.iter().position(|project| std::ptr::eq(project, found))
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Follow<'x> {
-    pub(super) catalog: &'x Catalog,
-    pub(super) request: &'x Request,
-    pub(super) runs: bool,
-    pub(super) requested: &'x BTreeSet<usize>,
-    pub(super) files: &'x [KnownFile<'x>],
-}
-
-/// Records the required dependencies of one release. Returns why the release cannot be used if a target of them is
-/// unavailable.
-pub(crate) fn collect_dependencies(
-    targets: Vec<DependencyTarget>,
-    at: Follow<'_>,
-    required: &mut BTreeSet<usize>,
-    missing_at_source: &mut Vec<String>,
-    gap: &mut Gap,
-) -> Option<Unusable> {
-    let mut unusable = None;
-    let mut needed = Vec::new();
-    let mut proposed = Vec::new();
-    for target in targets {
-        match target {
-            DependencyTarget::Project(position) if at.files.iter().any(|file| file.is_for(at.catalog, position)) => {}
-            DependencyTarget::Project(position) => {
-                let project = &at.catalog.projects[position];
-                match at.request.dependencies {
-                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&position) => {
-                        needed.push(position);
-                    }
-                    Dependencies::Install => needed.push(position),
-                    Dependencies::Propose => proposed.push((project.name.clone(), project.key.clone())),
-                    Dependencies::Forbid => {
-                        unusable.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
-                    }
-                }
-            }
-            DependencyTarget::Fetch(key) => {
-                gap.fetch.insert(key);
-            }
-            // A running release has what it needs, since it runs.
-            DependencyTarget::Unread { project, .. } if at.runs => missing_at_source.push(project),
-            DependencyTarget::Unread { project, because } => {
-                unusable.get_or_insert(Unusable::NeedsUnread { project, because });
-            }
-            DependencyTarget::NotAtSource(name) => missing_at_source.push(name),
-            DependencyTarget::Unknown { plugin, because, nearest, says } => {
-                unusable.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
-            }
-            DependencyTarget::Missing(plugin) => {
-                unusable.get_or_insert(Unusable::NeedsMissing { plugin });
-            }
-            DependencyTarget::Unmanaged | DependencyTarget::NeverLoaded => {}
-        }
-    }
-    proposed.sort();
-    proposed.dedup();
-    // With another error, creating these Plugin objects would not be enough.
-    let unusable =
-        unusable.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
-    // A release that may not be used adds no dependencies and passes on no rules.
-    if unusable.is_none() {
-        required.extend(needed);
-    }
-    unusable
 }
 
 /// The targets of the required dependencies of a release, including those from facts.

@@ -7,7 +7,7 @@ use std::rc::Rc;
 use jiff::Timestamp;
 
 use super::candidates::Candidate;
-use super::dependency_targets::{Follow, collect_dependencies, find_project, required_targets};
+use super::dependency_targets::{DependencyTarget, find_project, required_targets};
 use super::eligibility::{downgrade_floor, eligible_releases, is_pinned};
 use super::jar_selection::Jars;
 use super::java::{self, AvailableJava, NewestImageJava};
@@ -321,7 +321,7 @@ fn determine_eligibility<'a>(
         if unusable.is_none() {
             unusable = collect_dependencies(
                 required_targets(catalog, names, position, (release, &rules.jars), &context),
-                Follow { catalog, request, runs, requested, files },
+                DependencyContext { catalog, request, runs, requested, files },
                 &mut required,
                 &mut missing_at_source,
                 &mut gap,
@@ -331,4 +331,71 @@ fn determine_eligibility<'a>(
     });
     let releases = Rc::new(releases.collect());
     ProjectEligibility { channel: eligible.channel, releases, required, gap, leads_to_delisted: false }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct DependencyContext<'x> {
+    pub(super) catalog: &'x Catalog,
+    pub(super) request: &'x Request,
+    pub(super) runs: bool,
+    pub(super) requested: &'x BTreeSet<usize>,
+    pub(super) files: &'x [KnownFile<'x>],
+}
+
+/// Records the required dependencies of one release. Returns why the release cannot be used if a target of them is
+/// unavailable.
+pub(crate) fn collect_dependencies(
+    targets: Vec<DependencyTarget>,
+    at: DependencyContext<'_>,
+    required: &mut BTreeSet<usize>,
+    missing_at_source: &mut Vec<String>,
+    gap: &mut Gap,
+) -> Option<Unusable> {
+    let mut unusable = None;
+    let mut needed = Vec::new();
+    let mut proposed = Vec::new();
+    for target in targets {
+        match target {
+            DependencyTarget::Project(position) if at.files.iter().any(|file| file.is_for(at.catalog, position)) => {}
+            DependencyTarget::Project(position) => {
+                let project = &at.catalog.projects[position];
+                match at.request.dependencies {
+                    Dependencies::Propose | Dependencies::Forbid if at.requested.contains(&position) => {
+                        needed.push(position);
+                    }
+                    Dependencies::Install => needed.push(position),
+                    Dependencies::Propose => proposed.push((project.name.clone(), project.key.clone())),
+                    Dependencies::Forbid => {
+                        unusable.get_or_insert(Unusable::NeedsForbidden { project: project.name.clone() });
+                    }
+                }
+            }
+            DependencyTarget::Fetch(key) => {
+                gap.fetch.insert(key);
+            }
+            // A running release has what it needs, since it runs.
+            DependencyTarget::Unread { project, .. } if at.runs => missing_at_source.push(project),
+            DependencyTarget::Unread { project, because } => {
+                unusable.get_or_insert(Unusable::NeedsUnread { project, because });
+            }
+            DependencyTarget::NotAtSource(name) => missing_at_source.push(name),
+            DependencyTarget::Unknown { plugin, because, nearest, says } => {
+                unusable.get_or_insert(Unusable::NeedsUnknown { plugin, because, nearest, says });
+            }
+            DependencyTarget::Missing(plugin) => {
+                unusable.get_or_insert(Unusable::NeedsMissing { plugin });
+            }
+            DependencyTarget::Unmanaged | DependencyTarget::NeverLoaded => {}
+        }
+    }
+    proposed.sort();
+    proposed.dedup();
+    // With another error, creating these Plugin objects would not be enough.
+    let unusable =
+        unusable.or_else(|| (!proposed.is_empty()).then_some(Unusable::NeedsProposed { projects: proposed }));
+    // A release that may not be used adds no dependencies and passes on no rules.
+    if unusable.is_none() {
+        required.extend(needed);
+    }
+    unusable
 }

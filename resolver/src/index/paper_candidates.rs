@@ -3,10 +3,10 @@
 use jiff::Timestamp;
 
 use super::bundled_build::ImageBundledBuild;
+use super::index_set::IndexSet;
 use super::java::{self, AvailableJava};
 use super::rules::eligible_at;
 use super::unmanaged_jars::{UnmanagedJarCompatibility, unmanaged_compatibility};
-use crate::index::index_set::IndexSet;
 use crate::model::catalog::{Artifact, Build, BuildChannel, Catalog, PaperVersion};
 use crate::model::request::{PaperRequest, Request};
 use crate::model::software::Software;
@@ -234,4 +234,9 @@ pub(crate) fn has_known_hash(file: &Artifact) -> bool {
         // valid.
         digits.len() == length && digits.bytes().fold(true, |all, b| all & b.is_ascii_hexdigit())
     })
+}
+
+/// Whether a Paper version has a usable build: no build can be used without a checksum.
+pub(crate) fn is_built(paper: &PaperCandidate<'_>) -> bool {
+    !matches!(paper.unusable, Some(Unusable::NoChecksum))
 }

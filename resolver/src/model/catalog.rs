@@ -482,3 +482,14 @@ pub struct ImageTag {
     /// The time it was pushed.
     pub pushed: Timestamp,
 }
+
+/// The time of the last release of a project.
+pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
+    project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
+}
+
+/// The newest Minecraft release on a list.
+pub(crate) fn newest_listed(release: &Release) -> Option<Minecraft> {
+    let releases = release.minecraft.iter().filter(|listed| listed.is_release()).max();
+    releases.or_else(|| release.minecraft.iter().max()).cloned()
+}

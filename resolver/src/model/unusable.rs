@@ -347,3 +347,10 @@ impl Unusable {
         }
     }
 }
+
+/// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
+pub(crate) fn passes_by_itself(unusable: Option<&Unusable>) -> bool {
+    unusable.is_none_or(|unusable| {
+        matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
+    })
+}

@@ -24,6 +24,33 @@ pub use partition::groups;
 #[cfg(feature = "cli")]
 pub(crate) use partition::namespace;
 
+/// The decision for one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) enum MemberDecision<'a> {
+    /// The group does not matter: the server has no solution alone either.
+    UnsolvableAlone,
+    /// The server is solved with the others.
+    Member(Choice<'a>),
+    /// The server has a solution alone, but not with the servers that were accepted before.
+    Excluded,
+    /// The budget was used up.
+    GaveUp(BudgetExceeded),
+}
+
+/// The best version set for one server of a group.
+#[derive(Debug, Clone)]
+pub(crate) struct Choice<'a> {
+    /// The index of its Paper version: the position plus 1.
+    pub(crate) paper_index: usize,
+    /// Per plugin. `None` means not installed.
+    pub(crate) releases: Vec<Option<&'a Release>>,
+    /// Plugins that strategy `latest` left behind, with the release that stays.
+    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
+    /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
+    /// requested plugins.
+    pub(crate) keeps_dependencies: bool,
+}
+
 /// Servers with all data that is needed to solve them.
 ///
 /// Reading, deciding and explaining are separate, because their costs differ. A fleet is read and decided at once, and
@@ -130,33 +157,6 @@ impl<'a> DecidedFleet<'_, 'a> {
     }
 }
 
-/// The decision for one server of a group.
-#[derive(Debug, Clone)]
-pub(crate) enum MemberDecision<'a> {
-    /// The group does not matter: the server has no solution alone either.
-    UnsolvableAlone,
-    /// The server is solved with the others.
-    Member(Choice<'a>),
-    /// The server has a solution alone, but not with the servers that were accepted before.
-    Excluded,
-    /// The budget was used up.
-    GaveUp(BudgetExceeded),
-}
-
-/// The best version set for one server of a group.
-#[derive(Debug, Clone)]
-pub(crate) struct Choice<'a> {
-    /// Index of its Paper version.
-    pub(crate) paper: usize,
-    /// Per plugin. `None` means not installed.
-    pub(crate) releases: Vec<Option<&'a Release>>,
-    /// Plugins that strategy `latest` left behind, with the release that stays.
-    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
-    /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
-    /// requested plugins.
-    pub(crate) keeps_dependencies: bool,
-}
-
 impl Choice<'_> {
     /// The same decision in the numbering of the server's own index.
     pub(crate) fn decision(&self, candidates: &CandidateIndex<'_>) -> Decision {
@@ -169,7 +169,7 @@ impl Choice<'_> {
             .collect();
         let whole = SolverProblem::new(candidates, super::allowed_papers(candidates));
         Decision {
-            chosen: Chosen::from_group_choice(candidates, self.paper - 1, &self.releases),
+            chosen: Chosen::from_group_choice(candidates, self.paper_index - 1, &self.releases),
             problem: if self.keeps_dependencies { whole.leaving_behind(candidates, &unfollowed) } else { whole },
             unfollowed,
         }

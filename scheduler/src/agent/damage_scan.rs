@@ -43,10 +43,9 @@ impl DamageScan {
         }
     }
 
-    /// Whether the server's log reports damage to its worlds, after reading its new lines. Unknown counts as yes, because a backup with this mark
-    /// replaces none without it. Blocks on the disk.
+    /// The same as [`is_damaged_or_unknown`] for the log of this server. Blocks on the disk.
     pub(super) fn may_be_damaged(&self) -> bool {
-        may_be_damaged(&mut self.log())
+        is_damaged_or_unknown(&mut self.log())
     }
 
     /// The damage that the log reports, after reading its new lines. Blocks on the disk.
@@ -65,7 +64,7 @@ impl DamageScan {
 
 /// Whether a backup that is taken now contains worlds for which the log reports damage. An unknown result counts as yes: such a backup replaces
 /// no other.
-pub(super) fn may_be_damaged(log: &mut DamageLog) -> bool {
+pub(super) fn is_damaged_or_unknown(log: &mut DamageLog) -> bool {
     match log.scan_to_end(clock::now()) {
         Ok(damage) => damage.is_some(),
         Err(error) => {
@@ -85,7 +84,7 @@ mod tests {
     fn backup_is_marked_if_damage_is_logged_or_unknown() {
         let directory = tempfile::tempdir().unwrap();
         let volume = Volume::new(directory.path());
-        let is_marked = || may_be_damaged(&mut DamageLog::new(volume.clone()));
+        let is_marked = || is_damaged_or_unknown(&mut DamageLog::new(volume.clone()));
         assert!(!is_marked(), "a new volume");
         fs::create_dir_all(directory.path().join("logs")).unwrap();
         let line = "[12:00:07] [IO-Worker-1/ERROR]: Chunk [1, 2] header is truncated: expected 4096 but read 0\n";

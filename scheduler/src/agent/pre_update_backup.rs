@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use tracing::{info, warn};
 
-use super::damage_scan::may_be_damaged;
+use super::damage_scan::is_damaged_or_unknown;
 use super::prune::RetentionInput;
 use super::{ErrorChain, clock, config, seed_volume};
 use crate::backup::create::{self, BackupSpec, create_backup, log_backup};
@@ -106,7 +106,7 @@ pub(super) fn back_up_if_due(
         lock: from.as_deref(),
         before: Some(&set.lock),
         request: None,
-        after_damage: may_be_damaged(&mut DamageLog::new(volume.clone())),
+        after_damage: is_damaged_or_unknown(&mut DamageLog::new(volume.clone())),
     };
     let backup = create_backup(&spec, &repository, &mut disk, clock::now)?;
     disk.write_record(

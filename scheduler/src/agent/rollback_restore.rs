@@ -1,4 +1,4 @@
-//! Edge (writes). Restores the worlds before a rollback, when the operator requests it: from the newest backup before the failed version set.
+//! Edge (writes). Restores the worlds before a rollback, when the operator requests it, and finishes an interrupted restore.
 
 use tracing::{info, warn};
 

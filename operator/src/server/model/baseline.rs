@@ -114,3 +114,7 @@ pub(crate) fn plugin_names(files: &FileSet) -> impl Iterator<Item = &str> {
 fn has_plugin(files: &FileSet, name: &str) -> bool {
     plugin_names(files).any(|plugin| plugin == name)
 }
+
+/// The baseline before any revision is stable.
+pub(crate) static EMPTY_BASELINE: Baseline =
+    Baseline { enabled: Vec::new(), unread: Vec::new(), worlds: None, datapacks: None };

@@ -44,11 +44,11 @@ impl Plan {
 
     /// Whether the server is stopped for its crashes.
     pub(crate) fn is_stopped(&self) -> bool {
-        self.stopped_at().is_some()
+        self.crash_stopped_at().is_some()
     }
 
     /// Since when it is stopped.
-    pub(crate) fn stopped_at(&self) -> Option<Timestamp> {
+    pub(crate) fn crash_stopped_at(&self) -> Option<Timestamp> {
         self.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
     }
 

@@ -8,7 +8,7 @@ use crate::template_revision::revision_without_agent;
 
 /// Returns the facts, with the goal marked as failed if the same version set failed with another agent version. The stable set is exempt:
 /// there only Nightshift's own part of the template is new.
-pub(super) fn facts_with_failed_goal(observed: &Observed, goal: &Rendered) -> RecordedFacts {
+pub(crate) fn facts_with_failed_goal(observed: &Observed, goal: &Rendered) -> RecordedFacts {
     let mut facts = observed.facts.clone();
     if facts.failed.is_empty() || facts.failed.contains(&goal.revision) {
         return facts;

@@ -11,7 +11,7 @@ use scheduler::protocol::restore::{ListedBackup, NEW_VOLUME_REQUEST};
 use scheduler::protocol::{self, BackupReport, BackupsReport, FileSet, NO_BACKUP, OnlineBackupOutcome, Restored};
 
 use super::context::PassReport;
-use super::refusal::refusal_message;
+use super::refusal::init_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::{current_backups, offline_backup};
@@ -155,7 +155,7 @@ fn online_failure(backups: &BackupsReport) -> Option<String> {
 
 /// The init container's message if it refused the start because of a missing backup.
 pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
-    let message = refusal_message(report)?;
+    let message = init_message(report)?;
     message.strip_prefix(NO_BACKUP).map(|why| cut(why, 1_024))
 }
 

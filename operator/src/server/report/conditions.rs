@@ -26,8 +26,9 @@ mod init_container;
 mod unplanned;
 
 use super::agent_rejection::{AGENT_REJECTS, agent_rejection};
-use super::refusal::{refusal_message, replace_worlds_hint};
+use super::refusal::init_message;
 use super::waiting::{COUNTDOWN_WHILE_EMPTY, waiting_for_window};
+use crate::server::requested_restore::replace_worlds_hint;
 pub(super) use unplanned::{build_blocked, build_failure, build_rollout};
 
 /// The reason of `Ready` and `Updating` while a crash loop has stopped the server.
@@ -213,7 +214,7 @@ fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'st
         return (false, seed_volume::NOT_RESTORED_YET, why);
     }
     let silent = || "The agent refused to open the world: see the log of container `prepare`".to_owned();
-    let why = refusal_message(report).unwrap_or_else(silent);
+    let why = init_message(report).unwrap_or_else(silent);
     let backups = report.observed.world_refused().and_then(|refusal| refusal.backups);
     let replace_hint = backups.as_ref().map(|backups| match backups.first() {
         Some(backup) => replace_worlds_hint(checked, backup),

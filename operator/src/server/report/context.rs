@@ -4,7 +4,6 @@ use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explanation::Explanation;
-use scheduler::maintenance::Gate;
 use scheduler::rollout::Step;
 
 use crate::error_chain::cut;
@@ -27,14 +26,6 @@ pub(crate) struct PassReport<'a> {
 /// The explanation on one line, with a reference to the full text. Conditions, Events and messages use the same text.
 pub(crate) fn explanation_message(explanation: &Explanation) -> String {
     cut(&explanation.summary(), MAX_MESSAGE_LENGTH)
-}
-
-/// Whether an update may begin now.
-pub(crate) fn is_open(gate: Gate) -> bool {
-    match gate {
-        Gate::Open { .. } => true,
-        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
-    }
 }
 
 /// A condition whose transition time changes only with its status.

@@ -7,7 +7,7 @@ use scheduler::backup::{Contents, Trigger};
 use scheduler::protocol::{self, BackupReport, BackupsReport};
 
 use super::context::PassReport;
-use super::format::format_duration;
+use super::format::format_short_duration;
 use super::stop_times::downtime;
 use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
@@ -94,7 +94,7 @@ impl DowntimeEstimate {
     /// For example `about 25 s, plus about 3 min 10 s for the backup of the worlds (41.0 GB)`. `None` if no estimate is possible.
     pub(super) fn message(self) -> Option<String> {
         let Self { down, backup, is_irreversible } = self;
-        let down = down.map(|down| format!("about {}", format_duration(down)));
+        let down = down.map(|down| format!("about {}", format_short_duration(down)));
         if is_irreversible {
             let down = down.unwrap_or_else(|| "the restart".to_owned());
             return Some(format!("{down}. {NO_BACKUP}"));
@@ -108,7 +108,7 @@ impl DowntimeEstimate {
         };
         let backup = match size {
             Some(TransferSize { bytes, duration, is_guess }) => {
-                let (duration, bytes) = (format_duration(duration), format_bytes(bytes));
+                let (duration, bytes) = (format_short_duration(duration), format_bytes(bytes));
                 let guess = if is_guess { ", estimated without an earlier backup" } else { "" };
                 format!("about {duration} for the backup of {of} ({bytes}{guess})")
             }

@@ -5,7 +5,7 @@ use scheduler::observation::{Disruption, Players};
 use scheduler::rollout::Step;
 
 use super::agent_rejection::{AGENT_REJECTS, agent_rejection};
-use super::context::{PassReport, is_open};
+use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_suffix};
 use super::failure::failure_reason;
 use super::format::format_time;
@@ -145,7 +145,7 @@ fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<Ev
         .iter()
         .any(|condition| condition.type_ == "Updating" && condition.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
-    let is_cancelled = was_counting && plan.is_update() && !is_open(plan.gate);
+    let is_cancelled = was_counting && plan.is_update() && !plan.gate.is_open();
     let why = if is_cancelled {
         "a player joined, or the players could not be counted"
     } else if *report.done == StepOutcome::AnnouncementCancelled {
@@ -189,7 +189,7 @@ fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &Pap
     }
     let opens = report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.zone, report.now));
     match report.plan.opportunistic.format_when(opens) {
-        _ if is_open(report.plan.gate) => format!("Now: {changes}"),
+        _ if report.plan.gate.is_open() => format!("Now: {changes}"),
         Some(when) => format!("{when}: {changes}"),
         None if report.plan.next_window.is_suspended => format!("Suspended: {changes}"),
         None => format!("No window opens automatically: {changes}"),

@@ -5,7 +5,7 @@ use scheduler::observation::PodPhase;
 
 use super::backup::missing_backup_reason;
 use super::context::PassReport;
-use super::refusal::refusal_message;
+use super::refusal::init_message;
 use crate::error_chain::cut;
 use crate::server::crash_loop::format_exit;
 use crate::server::observe::{has_refused, init_status, last_termination, server_status};
@@ -14,7 +14,7 @@ use crate::server::observe::{has_refused, init_status, last_termination, server_
 /// one.
 pub(super) fn failure_reason(report: &PassReport<'_>) -> String {
     let verification_problem = || report.plan.verification.unverified_reason().map(str::to_owned);
-    let reported = refusal_message(report)
+    let reported = init_message(report)
         .map(|why| init_failure_reason(report, why))
         .or_else(|| missing_backup_reason(report))
         .or_else(verification_problem);

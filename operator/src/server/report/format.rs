@@ -14,7 +14,7 @@ pub(crate) fn format_time(at: Timestamp, zone: &str, now: Timestamp) -> String {
 }
 
 /// For example `21 s`, `2 min 10 s`.
-pub(crate) fn format_duration(duration: SignedDuration) -> String {
+pub(crate) fn format_short_duration(duration: SignedDuration) -> String {
     match (duration.as_secs() / 60, duration.as_secs() % 60) {
         (0, seconds) => format!("{seconds} s"),
         (minutes, 0) => format!("{minutes} min"),

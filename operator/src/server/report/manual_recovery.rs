@@ -5,13 +5,13 @@ use scheduler::rollout::{can_roll_forward, needs_admin};
 
 use super::backup;
 use super::context::{MAX_MESSAGE_LENGTH, PassReport};
-use super::refusal::replace_worlds_hint;
 use super::waiting::waiting_for_window;
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::backups::{InsufficientSpace, insufficient_space, offline_backup};
+use crate::server::changes;
 use crate::server::check::CheckedServer;
-use crate::server::{changes, requested_restore};
+use crate::server::requested_restore::{self, replace_worlds_hint};
 
 /// Suggested change after a failed set.
 const CHANGE_FAILED: &str = "correct in the spec what failed";

@@ -10,11 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::rollout::{Step, WaitingOn, needs_admin};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
-use super::context::{PassReport, is_open};
+use super::context::PassReport;
 use super::downtime_estimate::downtime_suffix;
 use super::failure::failure_reason;
-use super::format::{format_duration, format_time};
-use super::refusal::refusal_message;
+use super::format::{format_short_duration, format_time};
+use super::refusal::init_message;
 use super::status::rollout_facts;
 use super::stop_times::downtime;
 use super::update_blocked::UPDATE_BLOCKED;
@@ -97,7 +97,7 @@ impl NotificationInput {
         let plan = report.plan;
         let is_held = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. } | WaitingOn::BelowFloor { .. }))
             || step_needs_manual_recovery(report.step) && !plan.is_waiting_to_roll_forward(report.step);
-        let opens = status.next_window_at.filter(|_| !is_open(plan.gate));
+        let opens = status.next_window_at.filter(|_| !plan.gate.is_open());
         let downtime = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
         let planned = status.update.as_ref().filter(|_| !is_held).map(|changes| Planned {
             revision: plan.goal.revision.to_string(),
@@ -119,7 +119,7 @@ impl NotificationInput {
             no_backup: no_backup.map(|condition| (condition.last_transition_time.0, condition.message.clone())),
             // A stop is reported separately, because the server may have been in the loop for a long time.
             crashes: condition(CRASH_LOOP, "True").map(|condition| {
-                (plan.stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
+                (plan.crash_stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
             }),
             damaged: condition(WORLD_DAMAGED, "True")
                 .map(|condition| (condition.last_transition_time.0, condition.message.clone())),
@@ -248,7 +248,7 @@ fn manual_recovery_reason(report: &PassReport<'_>, before: &PaperMCServerStatus)
         } else {
             return None;
         };
-        let why = refusal_message(report).unwrap_or_else(|| format!("see the log of container `{log}`"));
+        let why = init_message(report).unwrap_or_else(|| format!("see the log of container `{log}`"));
         format!("the server is down, because the previous version set does not {does_not}: {why}")
     };
     Some((last.applied_at, why))
@@ -305,7 +305,7 @@ fn end_notifications(input: &NotificationInput, now: Timestamp) -> impl Iterator
         why: Some(why),
         ..new_notification(occasion, instant_key(revision, now), changes, now, now + NOTIFICATION_VALID_FOR)
     });
-    let down = down.map(|down| cut(&format_duration(down), MAX_SHORT_BYTES));
+    let down = down.map(|down| cut(&format_short_duration(down), MAX_SHORT_BYTES));
     let done = stable.map(|revision| NotificationState {
         down,
         why: unverified.as_ref().map(|why| cut(why, MAX_TEXT_BYTES)),

@@ -6,7 +6,7 @@ use scheduler::protocol::restore::{SeedRequest, SeedResult};
 use scheduler::protocol::{self, NOT_RESTORED};
 
 use super::context::PassReport;
-use super::refusal::refusal_message;
+use super::refusal::init_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::check::CheckedServer;
@@ -28,7 +28,7 @@ pub(super) fn condition_parts(server: &CheckedServer, report: &PassReport<'_>) -
 
 /// Why the init container refuses to start a server on a volume without a world.
 pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
-    refusal_message(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
+    init_message(report)?.strip_prefix(NOT_RESTORED).map(|why| cut(why, 1_024))
 }
 
 fn reported_result(

@@ -10,7 +10,7 @@ use resolver::model::lock::{Lock, LockReason};
 use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::context::{PassReport, is_open};
+use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
 use super::stop_times::disconnected_players;
 use super::{backup, image_pull, last_stop, plugin_data, short_reason, update_blocked};
@@ -22,7 +22,8 @@ use crate::server::changes::{ServerChange, format_changes};
 use crate::server::check::CheckedServer;
 use crate::server::partial::PartialSelection;
 use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
-use crate::server::plan::{request_opens_gate, running_version};
+use crate::server::plan::gate::request_opens_gate;
+use crate::server::plan::running_version;
 use crate::server::unmanaged_jars::{retained, unmanaged_files};
 
 pub(crate) mod last_update;
@@ -50,7 +51,7 @@ pub(super) fn build_status(
     // A window is not announced for an update that is held back.
     let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
     let next_restart =
-        plan.restarts.next_restart(&plan.goal, &plan.observation, opens.filter(|_| update && !is_open(plan.gate)));
+        plan.restarts.next_restart(&plan.goal, &plan.observation, opens.filter(|_| update && !plan.gate.is_open()));
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // The version remains while the server is down.
@@ -74,7 +75,7 @@ pub(super) fn build_status(
             Some("held".to_owned())
         } else if let Some(wait_reason) = wait_reason {
             Some(cut(&wait_reason, 64))
-        } else if is_open(plan.gate) && update {
+        } else if plan.gate.is_open() && update {
             Some("now".to_owned())
         } else if plan.pinned_set.is_some() && !update {
             Some("held".to_owned())

@@ -9,13 +9,13 @@ pub(crate) fn disconnected_players(agent: Option<&protocol::AgentReport>) -> Opt
 }
 
 /// When the previous process exited.
-pub(crate) fn stopped_at(agent: Option<&protocol::AgentReport>) -> Option<Timestamp> {
+pub(crate) fn last_exit_at(agent: Option<&protocol::AgentReport>) -> Option<Timestamp> {
     Some(agent?.last_stop.as_ref()?.at)
 }
 
 /// Time from the exit of the old process to the first answer of the new one, both by the agent's clock.
 pub(crate) fn downtime(agent: Option<&protocol::AgentReport>) -> Option<SignedDuration> {
-    let stopped = stopped_at(agent)?;
+    let stopped = last_exit_at(agent)?;
     match &agent?.server {
         protocol::Server::Up { since, .. } if *since > stopped => Some(since.duration_since(stopped)),
         protocol::Server::Up { .. }

@@ -5,7 +5,7 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::Partition;
 use scheduler::rollout::LATEST_START;
 
-use super::context::{MAX_MESSAGE_LENGTH, PassReport, is_open};
+use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use super::format::format_time;
 use crate::error_chain::cut;
 use crate::server::changes;
@@ -113,7 +113,7 @@ pub(crate) fn waiting_for_window(
             }
             Some(_) | None => format!("The window opens at {opens}."),
         },
-        None if is_open(plan.gate) => "The rest of the window is too short for the countdown.".to_owned(),
+        None if plan.gate.is_open() => "The rest of the window is too short for the countdown.".to_owned(),
         None if next_window.is_suspended => SUSPENDED.to_owned(),
         None if next_window.has_no_usable_window => NO_USABLE_WINDOW.to_owned(),
         None => "No window opens automatically.".to_owned(),

@@ -7,11 +7,11 @@ use scheduler::protocol::world_damage::DamageReport;
 use super::backup::unreadable;
 use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use super::format::format_time;
-use super::refusal::replace_worlds_hint;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
+use crate::server::requested_restore::replace_worlds_hint;
 
 /// Type of the condition. It is absent while no damage is reported.
 pub(super) const WORLD_DAMAGED: &str = "WorldDamaged";

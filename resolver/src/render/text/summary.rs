@@ -8,12 +8,12 @@ use super::builder::gave_up;
 use super::solved::{blocking_clauses, deploy_blocker, headline, newest};
 use super::unsolvable::unsolvable_headline;
 use super::{hints, why_not_release};
-use crate::explain::upstream_actions::can_pass;
 use crate::explanation::{
     Blocker, Conflict, Explanation, Hint, NewerPaper, OneVersion, Pinned, ReleaseState, SolvedExplanation,
     Unanswerable, WhyNot, WhyNotRelease,
 };
 use crate::model::untrusted_text::sanitize_line;
+use crate::model::unusable::passes_by_itself;
 use crate::model::version::Minecraft;
 use crate::render::phrases::{UNVERIFIED, date, list, named, nearest_are, paper, sentence, short_name, silent_since};
 use crate::render::short;
@@ -52,7 +52,7 @@ impl Explanation {
         let Self::Solved(solved) = self else { return None };
         let newer = solved.newer_paper.first().filter(|_| solved.deploy_blocker().is_none())?;
         let no_blocker = newer.held_by.is_empty() && newer.one_version.is_empty() && newer.pinned.is_none();
-        let needs_no_action = no_blocker && can_pass(newer.unusable.as_ref());
+        let needs_no_action = no_blocker && passes_by_itself(newer.unusable.as_ref());
         let is_held = newer.gave_up.is_none() && !needs_no_action;
         is_held.then(|| sanitize_line(&blocking_reasons(solved, newer, self.fitting_summary().0)).into_owned())
     }

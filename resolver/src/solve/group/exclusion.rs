@@ -143,7 +143,7 @@ pub(crate) fn decide_within<'a>(
         let solution = accommodate_excluded(&current_views, &left, &problem, solution, meter, &mut accommodated)?;
         for (member, &at) in left.iter().enumerate() {
             decisions[at] = MemberDecision::Member(Choice {
-                paper: solution.papers[member],
+                paper_index: solution.papers[member],
                 releases: problem.releases(member, &solution),
                 unfollowed: std::mem::take(&mut behind[at]),
                 keeps_dependencies: changed_views[at].is_some(),

@@ -41,7 +41,7 @@ fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(Stri
                         choice.releases.iter().flatten().map(|release| release.id.clone()).collect();
                     releases.sort();
                     brute_force::Answer::Runs(
-                        fleet.tables.papers[views[at].papers][choice.paper - 1].to_string(),
+                        fleet.tables.papers[views[at].papers][choice.paper_index - 1].to_string(),
                         releases,
                     )
                 }

@@ -1,18 +1,18 @@
 //! Pure. Reports why `prepare` does not let the server start while it retries. No agent is reachable then.
 
 use crate::server::report::context::PassReport;
-use crate::server::report::refusal::refusal_message;
+use crate::server::report::refusal::init_message;
 
 /// The last error of `prepare`, as a suffix. Empty once it has succeeded. Its current activity is only in its log.
 pub(super) fn error_suffix(report: &PassReport<'_>) -> String {
-    refusal_message(report)
+    init_message(report)
         .map_or_else(String::new, |why| format!(" `prepare` failed and is retrying. Its last error: {why}"))
 }
 
 /// Why the stable set does not start.
 pub(super) fn down_reason(report: &PassReport<'_>) -> String {
     let since = if report.plan.observation.is_restarted() { " since its restart" } else { "" };
-    let why = refusal_message(report).map_or_else(
+    let why = init_message(report).map_or_else(
         || ". See the server's log.".to_owned(),
         |why| format!(". `prepare` retries automatically. Its last error: {why}"),
     );

@@ -11,7 +11,7 @@ use crate::server::changes::format_changes;
 use crate::server::model::records::LockRecord;
 use crate::server::report::context::PassReport;
 use crate::server::report::failure::failure_reason;
-use crate::server::report::stop_times::{disconnected_players, downtime, stopped_at};
+use crate::server::report::stop_times::{disconnected_players, downtime, last_exit_at};
 
 /// The last update after this pass.
 pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
@@ -91,7 +91,7 @@ fn seconds(span: SignedDuration) -> Option<u32> {
 
 /// Downtime caused by a failed set right before its roll-back: until that set was up, or until now.
 fn downtime_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
-    downtime(agent).or_else(|| Some(now.duration_since(stopped_at(agent)?))).and_then(seconds)
+    downtime(agent).or_else(|| Some(now.duration_since(last_exit_at(agent)?))).and_then(seconds)
 }
 
 /// The same once the earlier set is up again.
@@ -102,7 +102,7 @@ fn total_downtime(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> O
 
 /// Whether the roll-back stopped the server once more. That is the case for a failed set that was up, and not for one that never started.
 pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> bool {
-    stopped_at(agent).is_some_and(|stopped| last.applied_at < stopped)
+    last_exit_at(agent).is_some_and(|stopped| last.applied_at < stopped)
 }
 
 /// The changes of an update that was kept, after the reason why it is not verified.

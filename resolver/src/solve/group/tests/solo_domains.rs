@@ -30,7 +30,7 @@ fn pairwise_conflicts(
         let against = context.others().into_iter().filter_map(|other| {
             let papers = match &context.outcome.decisions[other] {
                 MemberDecision::Member(choice) if on_chosen_papers && other < me => {
-                    IndexSet::from_indexes([choice.paper])
+                    IndexSet::from_indexes([choice.paper_index])
                 }
                 MemberDecision::Member(_)
                 | MemberDecision::UnsolvableAlone

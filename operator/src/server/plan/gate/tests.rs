@@ -1,7 +1,12 @@
+//! Pure. Tests which requests open the gate.
+
+use crate::server::UrgentUpdate;
+use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::k8s::labels;
 
 const REQUESTED: &str = "1767225600";
 
@@ -130,27 +135,4 @@ fn apply_request_for_lock_is_refused_by_blackout_too() {
     assert_eq!(Some(open), manual_gate);
     let unapproved = ApprovalState { needs_approval: true, ..no_approval() };
     assert_eq!(gate(&checked, &unapproved, manual_gate, at(1)), Gate::Shut { opens: None });
-}
-
-#[test]
-fn running_lock_needs_no_staging() {
-    let lock = |build: u32, read_at: &str| -> Lock {
-        serde_json::from_value(json!({
-            "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21, "plugins": [],
-            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
-            "facts": [{"about": "Paper", "readAt": read_at}],
-        }))
-        .unwrap()
-    };
-    let files = json!({
-        "lock": "00", "minecraft": "1.21.10", "build": 130, "support": [], "plugins": [],
-        "server": {"path": "paper.jar", "hash": "sha256:00", "url": ""},
-    });
-    let files = serde_json::from_value(files).unwrap();
-    let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
-    let runs = RunningState { lock: Some(record), floor: None, unmanaged_jars: None };
-    assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "the same, read again later");
-    assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
-    let nothing = RunningState { lock: None, floor: None, unmanaged_jars: None };
-    assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());
 }

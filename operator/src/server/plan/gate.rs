@@ -1,0 +1,106 @@
+//! Pure. Determines the gate of a pass: windows, requests and approval.
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
+use jiff::Timestamp;
+use kube::ResourceExt;
+use scheduler::maintenance::{Gate, Windows};
+
+use crate::clock::truncate_to_second;
+use crate::k8s::labels;
+use crate::server::approval::ApprovalState;
+use crate::server::check::CheckedServer;
+use crate::server::partial::PartialSelection;
+
+/// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
+///
+/// A request is valid if it is at most five minutes old when first observed. The same pass records its acceptance in the status, so it
+/// survives a restart of the operator.
+pub(crate) fn manual_gate(
+    server: &PaperMCServer,
+    handled: Option<&HandledRequests>,
+    windows: &Windows,
+    now: Timestamp,
+) -> Option<Gate> {
+    let (requested_at, accepted) = manual_request(server, handled)?;
+    windows.on_request(requested_at, accepted, now)
+}
+
+/// The instant of an apply-now request that would be valid without a blackout that is active now or has been since.
+pub(crate) fn refused_by_blackout(
+    server: &PaperMCServer,
+    handled: Option<&HandledRequests>,
+    approval: &ApprovalState,
+    windows: &Windows,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let set_request = approval.apply_since.map(|since| (since, true));
+    let mut requests = manual_request(server, handled).into_iter().chain(set_request);
+    let is_refused = |&(requested_at, accepted): &(Timestamp, bool)| {
+        let counts = Gate::on_request(requested_at, accepted, now).is_some();
+        counts && windows.on_request(requested_at, accepted, now).is_none()
+    };
+    requests.find(is_refused).map(|(requested_at, _)| requested_at)
+}
+
+/// The apply-now request that has not been handled yet, and whether it was accepted.
+pub(crate) fn manual_request(server: &PaperMCServer, handled: Option<&HandledRequests>) -> Option<(Timestamp, bool)> {
+    let value = server.annotations().get(labels::APPLY_NOW)?;
+    if handled.and_then(|handled| handled.apply_now.as_ref()) == Some(value) {
+        return None;
+    }
+    let accepted = handled.and_then(|handled| handled.apply_now_accepted.as_ref()) == Some(value);
+    Some((requested_at(value)?, accepted))
+}
+
+/// Whether this request opens the gate, rather than a window.
+pub(crate) fn request_opens_gate(request: &str, gate: Gate) -> bool {
+    match gate {
+        Gate::Open { opened_at, until: _ } => requested_at(request) == Some(opened_at),
+        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
+    }
+}
+
+/// The instant of a request: unix seconds, followed by an optional scope.
+pub(crate) fn requested_at(request: &str) -> Option<Timestamp> {
+    let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
+    Timestamp::from_second(instant.trim().parse().ok()?).ok()
+}
+
+/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only. It does not override a missing
+/// approval, which is about the version set.
+pub(crate) fn gate(
+    server: &CheckedServer,
+    approval: &ApprovalState,
+    manual_gate: Option<Gate>,
+    now: Timestamp,
+) -> Gate {
+    if approval.needs_approval {
+        return Gate::Shut { opens: None };
+    }
+    if let Some(gate) = manual_gate {
+        return gate;
+    }
+    if !server.updates_automatically() {
+        return Gate::Shut { opens: None };
+    }
+    server.windows.gate(now)
+}
+
+/// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`AvailableUpdate::found_at`).
+/// While another revision is in rollout, the gate of that revision counts. A revision that was committed in a window is rolled back when
+/// the window closes.
+pub(crate) fn urgent_gate(
+    windows: &Windows,
+    partial: &PartialSelection,
+    available_update: Option<&AvailableUpdate>,
+    rolls_out_other: bool,
+    now: Timestamp,
+) -> Option<Gate> {
+    let found_at = available_update.and_then(|available_update| available_update.found_at);
+    let urgent = partial.urgent().filter(|_| !rolls_out_other)?;
+    Some(urgent.gate(windows, truncate_to_second(found_at.unwrap_or(now)), now))
+}
+
+#[cfg(test)]
+mod tests;
