@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::k8s::server_side_apply::FieldManager;
-use crate::requeue::Outcome;
+use crate::requeue::{Outcome, RetryBlame};
 use crate::telemetry::metrics::{Metrics, StopLabels};
 
 mod agent_rejection;
@@ -76,7 +76,7 @@ pub(crate) enum PlanningError {
 impl PlanningError {
     /// An explanation without a lock.
     pub(crate) fn no_lock(explanation: Explanation) -> Self {
-        if super::plan::is_impossible(&explanation) {
+        if plan::is_impossible(&explanation) {
             Self::Unsolvable(explanation)
         } else {
             Self::Unanswerable(explanation)
@@ -85,7 +85,7 @@ impl PlanningError {
 
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
-            Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: crate::requeue::RetryBlame::User, attempt: 0 },
+            Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: RetryBlame::User, attempt: 0 },
             // A changed catalog wakes all servers. Claims are not watched, so a missing one is checked at the resync interval of a server
             // at rest.
             Self::NoCatalog | Self::NoClaim(_) | Self::Unanswerable(_) | Self::Unsolvable(_) => {

@@ -23,7 +23,6 @@ use select::{NoBackupReason, OVERWRITE, RestoreQuery, choose_backup, parse_query
 mod select;
 pub(crate) mod write_request;
 
-use super::requested_restore;
 pub(crate) use select::newest_backup;
 
 /// How long a restore request to the init container is valid after the user's request was first observed. The server is stopped within 30
@@ -305,7 +304,7 @@ fn too_late_message(server: &CheckedServer, now: Timestamp) -> String {
 pub(crate) fn replace_worlds_hint(checked: &CheckedServer, backup: &str) -> String {
     format!(
         "To replace the worlds by the backup `{backup}`, and lose all progress since then, run `{}`",
-        requested_restore::restore_command(checked, backup)
+        restore_command(checked, backup)
     )
 }
 
