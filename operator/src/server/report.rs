@@ -76,11 +76,7 @@ pub(crate) enum PlanningError {
 impl PlanningError {
     /// An explanation without a lock.
     pub(crate) fn no_lock(explanation: Explanation) -> Self {
-        if plan::is_impossible(&explanation) {
-            Self::Unsolvable(explanation)
-        } else {
-            Self::Unanswerable(explanation)
-        }
+        if plan::is_impossible(&explanation) { Self::Unsolvable(explanation) } else { Self::Unanswerable(explanation) }
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
