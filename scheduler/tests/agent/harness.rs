@@ -22,7 +22,7 @@ use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::fake_server::PASSWORD;
-use crate::volume::Running;
+use crate::volume::{Running, broken_by_mutation};
 
 pub(crate) const KEY: &str = "000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 pub(crate) const POD: &str = "3f0c7a52-0000-4000-8000-000000000001";
@@ -134,7 +134,8 @@ impl Pod {
     /// Starts its agent as a separate process, which can be killed, beside a server that is up.
     pub(crate) async fn start_process(&self) -> Running {
         let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
-        agent.args(["sidecar", "--listen", &self.agent.to_string()]).env_clear().stdout(Stdio::null());
+        agent.args(["sidecar", "--listen", &self.agent.to_string()]);
+        agent.env_clear().envs(broken_by_mutation()).stdout(Stdio::null());
         for (name, path) in
             [("DATA", self.data.path()), ("SHARED", self.shared.path()), ("BACKUPS", &self.backups_dir())]
         {

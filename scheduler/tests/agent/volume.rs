@@ -73,6 +73,11 @@ pub(crate) async fn served_set() -> (TempDir, String, FileSet) {
     (web, url, set)
 }
 
+/// The variable by which dev/mutations breaks a function. A process that a test starts needs it as well.
+pub(crate) fn broken_by_mutation() -> impl Iterator<Item = (String, String)> {
+    std::env::vars().filter(|(name, _)| name == "NIGHTSHIFT_BROKEN")
+}
+
 /// A process that does not outlive its test.
 pub(crate) struct Running(pub(crate) Child);
 
@@ -107,7 +112,7 @@ impl Init {
 
     pub(crate) fn spawn(&self) -> Running {
         let mut command = Command::new(env!("CARGO_BIN_EXE_agent"));
-        command.arg("init").env_clear().stdout(Stdio::piped());
+        command.arg("init").env_clear().envs(broken_by_mutation()).stdout(Stdio::piped());
         for (name, path) in [
             ("NIGHTSHIFT_DATA", self.data.path()),
             ("NIGHTSHIFT_SHARED", self.shared.path()),
