@@ -76,3 +76,26 @@ pub(crate) async fn list_players(ctx: &Context, observed: &Observed) -> Option<P
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use jiff::SignedDuration;
+    use scheduler::observation::{PodUid, Revision};
+
+    use super::*;
+
+    #[test]
+    fn server_counts_players_before_step_that_depends_on_ping() {
+        let now = Timestamp::UNIX_EPOCH;
+        let disruption = Disruption::Update { goal: Revision(1), window_opened_at: now };
+        let announce =
+            Step::Announce { disruption, pod: PodUid(7), notice: SignedDuration::from_mins(5), not_after: now };
+        let waits = Step::Wait(WaitingOn::Players { until: now });
+        let counts = |step| {
+            [Players::Nobody, Players::Hidden, Players::Some(2)].map(|players| depends_on_player_count(step, players))
+        };
+        assert_eq!(counts(announce), [true, true, false]);
+        assert_eq!(counts(waits), [false, true, false]);
+        assert_eq!(counts(Step::UpToDate), [false, false, false]);
+    }
+}
