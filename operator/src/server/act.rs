@@ -13,9 +13,8 @@ use scheduler::observation::{
     DataVersion, Disruption, ObservedDrain, Partition, PodUid, RecordedFacts, RestartStarted, Revision, SavedWorld,
     StableSet,
 };
-use scheduler::protocol::restore::RequestedRestore;
-use scheduler::protocol::{FileSet, RestoreRequest, Save};
-use scheduler::rollout::{DECISION_VALID_FOR, OpportunityReason, Step};
+use scheduler::protocol::{RestoreRequest, Save};
+use scheduler::rollout::{DECISION_VALID_FOR, Step};
 use serde_json::{Value, json};
 
 use super::apply::delete_exactly;
@@ -25,13 +24,11 @@ use super::model::records::StableRecord;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::records::{self, stable_map_name};
-use super::render::init_orders::{InitRequests, init_requests_map_name};
+use super::render::init_requests::{InitRequests, init_requests_map_name};
 use super::render::stateful_set::{build_stateful_set, partition_number};
 use super::report::downtime_estimate::backup_estimate;
 use super::requested_restore::PendingRestore;
 use super::requested_restore::write_request::{protect_backup, write_init_requests};
-use super::verify::VerificationResult;
-use crate::caches::Rendered;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::k8s::labels;
@@ -42,38 +39,24 @@ use error::ActError;
 use outcome::{MarkedStable, StepOutcome};
 
 mod announce;
+mod announcement;
 mod cancel_announcement;
-mod copying;
-pub(crate) mod end_order;
+pub(crate) mod delete_request;
 pub(crate) mod error;
 pub(crate) mod outcome;
+mod recorded_estimate;
 mod save;
-mod words;
 
-use end_order::delete_if_fresh;
-
-/// The files and the template of the goal.
-pub(crate) struct GoalInput<'a> {
-    pub(crate) files: &'a FileSet,
-    pub(crate) rendered: &'a Rendered,
-}
+use delete_request::delete_if_fresh;
 
 /// Executes one step for one server in one pass.
 pub(crate) struct StepExecutor<'a> {
     pub(crate) ctx: &'a Context,
     pub(crate) server: &'a CheckedServer,
     pub(crate) observed: &'a Observed,
-    pub(crate) goal: GoalInput<'a>,
-    /// The verification result of the observed pod.
-    pub(crate) verification: &'a VerificationResult,
-    /// The restore for which a restart is due, if a user requested one.
-    pub(crate) restore: Option<&'a PendingRestore>,
-    /// The request that protects the backup it names until it is restored.
-    pub(crate) protected: Option<&'a RequestedRestore>,
+    pub(crate) plan: &'a Plan,
     /// Estimated time of the backup before the update to the goal. `None` if unknown.
     pub(crate) backup_estimate: Option<SignedDuration>,
-    /// Whether the update requires an empty server. It is cancelled when a player joins.
-    pub(crate) only_empty: bool,
     /// Runs since the observation on which the step was decided, or since the opening of the window for which that observation waited.
     pub(crate) decided: Stopwatch,
     /// The priority of this pass among all pending ones.
@@ -94,12 +77,8 @@ impl<'a> StepExecutor<'a> {
             ctx,
             server,
             observed,
-            goal: GoalInput { files: &plan.record.files, rendered: &plan.rendered },
-            verification: &plan.verification,
-            restore: plan.restores.due.as_ref(),
-            protected: plan.restores.protected.as_ref(),
+            plan,
             backup_estimate: backup_estimate(server, plan, observed),
-            only_empty: plan.opportunistic.reason == Some(OpportunityReason::Empty),
             decided,
             pending,
         }
@@ -113,12 +92,10 @@ impl StepExecutor<'_> {
             Step::Create { revision, partition } => self.create(revision, partition).await,
             Step::Stage => self.stage().await,
             Step::Announce { disruption, pod, notice, not_after } => {
-                self.ensure_fresh("announce", not_after)?;
-                self.announce(disruption, pod, notice).await
+                self.announce(disruption, pod, notice, not_after).await
             }
             Step::Reannounce { disruption, pod: _, ends, not_after } => {
-                self.ensure_fresh("announce again", not_after)?;
-                self.reannounce(disruption, ends).await
+                self.reannounce(disruption, ends, not_after).await
             }
             Step::Save { disruption, pod, not_after } => self.save(disruption, pod, not_after).await,
             Step::WriteTemplate { revision, not_after } => {
@@ -129,22 +106,8 @@ impl StepExecutor<'_> {
                 self.commit(not_after).await?;
                 Ok(StepOutcome::Committed { agent_unreachable })
             }
-            Step::Restore { revision, partition } => {
-                let template = self.template(revision).await?;
-                self.write(
-                    "restore",
-                    &self.observed.facts,
-                    vec![replace_template(&template), replace_partition(partition)],
-                )
-                .await?;
-                Ok(StepOutcome::Restored)
-            }
-            Step::MarkFailed { revision } => {
-                let mut facts = self.observed.facts.clone();
-                facts.mark_failed(revision, self.failed_version_set(revision).await);
-                self.write("record the failure on", &facts, Vec::new()).await?;
-                Ok(StepOutcome::MarkedFailed)
-            }
+            Step::Restore { revision, partition } => self.restore_template(revision, partition).await,
+            Step::MarkFailed { revision } => self.mark_failed(revision).await,
             Step::RequestRestore { to: _, requested_by_user: true } => {
                 self.request_user_restore().await?;
                 Ok(StepOutcome::RestoreScheduled)
@@ -171,22 +134,9 @@ impl StepExecutor<'_> {
                 self.restart(due, pod, not_after).await?;
                 Ok(StepOutcome::Restarting { due, agent_unreachable })
             }
-            Step::EndRestart => {
-                let facts =
-                    RecordedFacts { restarted: None, announced: None, saved: None, ..self.observed.facts.clone() };
-                self.write("record the end of the restart on", &facts, Vec::new()).await?;
-                Ok(StepOutcome::Restarted)
-            }
-            Step::BeginDrain { pod, since } => {
-                let facts =
-                    RecordedFacts { draining: Some(ObservedDrain { since, pod }), ..self.observed.facts.clone() };
-                self.write("record the mark of the node on", &facts, Vec::new()).await?;
-                Ok(StepOutcome::DrainBegun)
-            }
-            Step::EndDrain => {
-                self.end_drain().await?;
-                Ok(StepOutcome::DrainEnded)
-            }
+            Step::EndRestart => self.end_restart().await,
+            Step::BeginDrain { pod, since } => self.begin_drain(ObservedDrain { since, pod }).await,
+            Step::EndDrain => self.end_drain().await.map(|()| StepOutcome::DrainEnded),
             Step::CancelAnnouncement { disruption, not_after } => {
                 self.ensure_fresh("cancel the announcement", not_after)?;
                 self.cancel_announcement(disruption).await?;
@@ -196,10 +146,37 @@ impl StepExecutor<'_> {
         }
     }
 
+    /// Writes back the template of a revision, because the one that was written no longer applies.
+    async fn restore_template(&self, revision: Revision, partition: Partition) -> Result<StepOutcome, ActError> {
+        let template = self.template(revision).await?;
+        let changes = vec![replace_template(&template), replace_partition(partition)];
+        self.write("restore", &self.observed.facts, changes).await?;
+        Ok(StepOutcome::Restored)
+    }
+
+    async fn mark_failed(&self, revision: Revision) -> Result<StepOutcome, ActError> {
+        let mut facts = self.observed.facts.clone();
+        facts.mark_failed(revision, self.failed_version_set(revision).await);
+        self.write("record the failure on", &facts, Vec::new()).await?;
+        Ok(StepOutcome::MarkedFailed)
+    }
+
+    async fn end_restart(&self) -> Result<StepOutcome, ActError> {
+        let facts = RecordedFacts { restarted: None, announced: None, saved: None, ..self.observed.facts.clone() };
+        self.write("record the end of the restart on", &facts, Vec::new()).await?;
+        Ok(StepOutcome::Restarted)
+    }
+
+    async fn begin_drain(&self, drain: ObservedDrain) -> Result<StepOutcome, ActError> {
+        let facts = RecordedFacts { draining: Some(drain), ..self.observed.facts.clone() };
+        self.write("record the mark of the node on", &facts, Vec::new()).await?;
+        Ok(StepOutcome::DrainBegun)
+    }
+
     /// Saves the world, and records the result.
     async fn save(&self, act: Disruption, pod: PodUid, not_after: Timestamp) -> Result<StepOutcome, ActError> {
         self.ensure_fresh("save", not_after)?;
-        let request = Save { timeout_seconds: save::save_timeout_seconds(self.server.stop_timeout) };
+        let request = Save { timeout_seconds: save::save_timeout_seconds(self.server.pod.stop_timeout) };
         let reply = self.agent()?.save(&request).await?;
         let saved = SavedWorld { act, pod, at: now(), confirmed: reply.confirmed };
         let facts = RecordedFacts { saved: Some(saved), ..self.observed.facts.clone() };
@@ -210,7 +187,7 @@ impl StepExecutor<'_> {
     /// Opens the partition, so that the StatefulSet controller replaces the pod.
     async fn commit(&self, not_after: Timestamp) -> Result<(), ActError> {
         self.ensure_fresh("commit", not_after)?;
-        protect_backup(self.ctx, self.server, self.protected).await?;
+        protect_backup(self.ctx, self.server, self.plan.tasks.restores.protected.as_ref()).await?;
         self.ensure_fresh("commit", not_after)?;
         let changes = vec![replace_partition(Partition::Open)];
         self.write("set partition 0 on", &self.facts_with_backup_estimate(), changes).await
@@ -266,13 +243,13 @@ impl StepExecutor<'_> {
 
     /// Requests staging of the goal's files from the agent. It is harmless at any time: it only fills the store on the volume.
     pub(crate) async fn stage(&self) -> Result<StepOutcome, ActError> {
-        self.agent()?.stage(self.goal.files).await?;
+        self.agent()?.stage(&self.plan.target.record.files).await?;
         Ok(StepOutcome::StagingRequested)
     }
 
     /// The restore for which the restart of this instant is due.
     fn restore_due_at(&self, due: Timestamp) -> Option<&PendingRestore> {
-        self.restore.filter(|restore| restore.restart.due == due)
+        self.plan.tasks.restores.due.as_ref().filter(|restore| restore.restart.due == due)
     }
 
     /// Deletes exactly this pod, with its whole grace period. Its stop hook saves once more.
@@ -308,7 +285,7 @@ impl StepExecutor<'_> {
     /// Writes a user's restore request beside the existing one. If the backup is damaged, the earlier request still applies. Returns the
     /// record of the pod that is replaced for it.
     async fn request_user_restore(&self) -> Result<Option<RestartStarted>, ActError> {
-        let Some(PendingRestore { restart, request }) = self.restore else { return Ok(None) };
+        let Some(PendingRestore { restart, request }) = &self.plan.tasks.restores.due else { return Ok(None) };
         // A restore of everything in the backup also restores the plugin data of that day.
         let rollback = self.observed.init_requests.rollback.clone().filter(|_| !request.everything);
         self.ensure_fresh("write", self.default_deadline())?;
@@ -365,18 +342,18 @@ impl StepExecutor<'_> {
 
     /// The record of the revision that becomes stable now.
     fn stable_record(&self, template: PodTemplateSpec) -> StableRecord {
-        let Observed { pod_lock, stable_lock, stable, report, .. } = self.observed;
+        let Observed { pod_lock, stable_lock, stable, reply, .. } = self.observed;
         let runs = pod_lock.as_deref().map(|record| &record.files);
         let before = stable_lock.as_deref().map(|record| &record.files);
         let baseline = stable.as_ref().map(|record| record.baseline.clone()).unwrap_or_default();
-        let baseline = baseline.next(report.as_deref(), runs, before);
-        StableRecord { template, baseline, unverified: self.verification.unverified_reason().map(str::to_owned) }
+        let baseline = baseline.next(reply.report.as_deref(), runs, before);
+        StableRecord { template, baseline, unverified: self.plan.verification.unverified_reason().map(str::to_owned) }
     }
 
     /// The template of a revision, from whichever object holds it.
     async fn template(&self, revision: Revision) -> Result<PodTemplateSpec, ActError> {
-        if self.goal.rendered.revision == revision {
-            return Ok((*self.goal.rendered.template).clone());
+        if self.plan.target.rendered.revision == revision {
+            return Ok((*self.plan.target.rendered.template).clone());
         }
         if let (Some(stable), Some(record)) = (self.observed.facts.settled, &self.observed.stable)
             && stable.revision == revision

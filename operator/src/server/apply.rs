@@ -23,7 +23,7 @@ use super::image_pull;
 use super::observe::Observed;
 use super::records::{lock_map_of, stable_map_name};
 use super::render::Bundle;
-use super::render::init_orders::init_requests_map_name;
+use super::render::init_requests::init_requests_map_name;
 use super::render::lock_config_map::lock_map_name;
 use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
@@ -94,7 +94,7 @@ pub(crate) async fn ensure_secret(
     server: &CheckedServer,
     observed: &Observed,
 ) -> Result<(), ApplyError> {
-    if observed.key.is_some() {
+    if observed.reply.key.is_some() {
         return Ok(());
     }
     let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &GeneratedPassword(random_hex::<32>()));
@@ -278,13 +278,13 @@ pub(crate) async fn apply_replicas(
     observed: &Observed,
 ) -> Result<bool, ApplyError> {
     let Some(stateful_set) = &observed.stateful_set else { return Ok(false) };
-    if stateful_set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.replicas) {
+    if stateful_set.spec.as_ref().and_then(|spec| spec.replicas) == Some(server.pod.replicas) {
         return Ok(false);
     }
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let preconditions =
         json!({"uid": stateful_set.metadata.uid, "resourceVersion": stateful_set.metadata.resource_version});
-    let patch = json!({"metadata": preconditions, "spec": {"replicas": server.replicas}});
+    let patch = json!({"metadata": preconditions, "spec": {"replicas": server.pod.replicas}});
     ctx.metrics.api_writes.inc();
     match api.patch(&server.name, &FieldManager::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(true),
@@ -316,7 +316,7 @@ pub(crate) async fn clean_up(
     ];
     named.extend(templates.into_iter().flatten().filter_map(lock_map_of).map(str::to_owned));
     named.extend(observed.pod.as_ref().and_then(mounted_lock));
-    named.extend(server.restore_from.is_some().then(|| init_requests_map_name(&server.name)));
+    named.extend(server.data.restore_from.is_some().then(|| init_requests_map_name(&server.name)));
     named.extend(observed.facts.settled.map(|stable| stable_map_name(&server.name, stable.revision)));
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let selector = format!("{}={},{}={}", labels::SERVER, server.name, labels::MANAGED_BY.0, labels::MANAGED_BY.1);

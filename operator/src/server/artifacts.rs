@@ -68,43 +68,13 @@ pub(crate) async fn fetch_lock_files(
     let facts = paper_descriptor::read_facts(&path)
         .map_err(|source| FilesError::Read { file: lock.paper.name.clone(), source })?;
     // Without Mojang's own JAR, Paper's launcher downloads it at its first start, in the middle of the update.
-    let support: Vec<File> = facts
-        .mojang
-        .iter()
-        .map(|mojang| File {
-            path: format!("cache/{}", mojang.file_name),
-            hash: FileHash(format!("sha256:{}", mojang.sha256)),
-            size: None,
-            url: mojang.url.clone(),
-            plugin: None,
-            provides: Vec::new(),
-        })
-        .collect();
+    let support: Vec<File> = facts.mojang.iter().map(mojang_file).collect();
     for file in &support {
         fetch(ctx, file).await?;
     }
     let mut plugins = Vec::new();
     for locked in lock.plugins.iter().flat_map(LockedPlugin::files) {
-        let mut file = file_of(locked, format!("plugins/{}", locked.name));
-        let path = match (fetch(ctx, &file).await, running_file(locked, lock.java, runs)) {
-            (Ok(path), _) => path,
-            (Err(_), Some(running)) => {
-                (file.plugin, file.provides) = (running.plugin.clone(), running.provides.clone());
-                plugins.push(file);
-                continue;
-            }
-            (Err(error), None) => return Err(error),
-        };
-        let facts =
-            plugin_descriptor::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
-        if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > lock.java) {
-            // The next read of the catalog finds the JAR in the store and takes its Java version into account.
-            ctx.catalog.read_soon();
-            return Err(FilesError::Java { file: locked.name.clone(), needs, has: lock.java });
-        }
-        file.plugin = Some(facts.name);
-        file.provides = facts.provides;
-        plugins.push(file);
+        plugins.push(fetch_plugin(ctx, locked, lock.java, runs).await?);
     }
     plugins.sort_by(|a, b| a.path.cmp(&b.path));
     check_unique_names(&plugins)?;
@@ -119,6 +89,45 @@ pub(crate) async fn fetch_lock_files(
     };
     ctx.store.register(all_files(&files));
     Ok(Arc::new(LockRecord { lock: lock.clone(), files }))
+}
+
+fn mojang_file(mojang: &paper_descriptor::Mojang) -> File {
+    File {
+        path: format!("cache/{}", mojang.file_name),
+        hash: FileHash(format!("sha256:{}", mojang.sha256)),
+        size: None,
+        url: mojang.url.clone(),
+        plugin: None,
+        provides: Vec::new(),
+    }
+}
+
+/// Fetches a plugin's JAR and reads its name. A JAR that runs already and cannot be fetched keeps the name that it has.
+async fn fetch_plugin(
+    ctx: &Context,
+    locked: &LockedFile,
+    java: u32,
+    runs: Option<&LockRecord>,
+) -> Result<File, FilesError> {
+    let mut file = file_of(locked, format!("plugins/{}", locked.name));
+    let path = match (fetch(ctx, &file).await, running_file(locked, java, runs)) {
+        (Ok(path), _) => path,
+        (Err(_), Some(running)) => {
+            (file.plugin, file.provides) = (running.plugin.clone(), running.provides.clone());
+            return Ok(file);
+        }
+        (Err(error), None) => return Err(error),
+    };
+    let facts =
+        plugin_descriptor::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
+    if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > java) {
+        // The next read of the catalog finds the JAR in the store and takes its Java version into account.
+        ctx.catalog.read_soon();
+        return Err(FilesError::Java { file: locked.name.clone(), needs, has: java });
+    }
+    file.plugin = Some(facts.name);
+    file.provides = facts.provides;
+    Ok(file)
 }
 
 /// The file of a plugin that runs already and whose descriptor is known. It is on the server's volume, where the agent finds it by its

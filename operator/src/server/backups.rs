@@ -71,7 +71,7 @@ pub(crate) fn plugin_data_restore_request(observed: &Observed) -> Option<Restore
         report.plugin_data.as_ref().is_some_and(|data| data.before == failed && data.back.is_none())
     };
     // An unreachable agent may have saved some.
-    let may_have_saved = observed.report.as_deref().is_none_or(is_of_this_step);
+    let may_have_saved = observed.reply.report.as_deref().is_none_or(is_of_this_step);
     may_have_saved.then_some(RestoreRequest { to, failed, unless_played: true, worlds: false })
 }
 
@@ -92,7 +92,7 @@ fn last_known_backups(observed: &Observed) -> Option<&BackupsReport> {
 
 /// The backups in the agent's current report.
 pub(crate) fn current_backups(observed: &Observed) -> Option<&BackupsReport> {
-    observed.report.as_ref()?.backups.as_ref()
+    observed.reply.report.as_ref()?.backups.as_ref()
 }
 
 /// The backup of the worlds from before the set in this pod first opened them, if the stable set can open and restore it. A template from

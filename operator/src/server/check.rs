@@ -60,6 +60,16 @@ pub(crate) struct CheckedServer {
     pub(crate) owner: OwnerReference,
     /// Whether the user accepted the EULA. The operator starts nothing without it.
     pub(crate) eula: bool,
+    pub(crate) updates: CheckedUpdates,
+    pub(crate) players: CheckedPlayers,
+    pub(crate) pod: CheckedPod,
+    pub(crate) data: CheckedData,
+    pub(crate) service: CheckedService,
+}
+
+/// When updates are applied.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedUpdates {
     pub(crate) zone: String,
     pub(crate) windows: Windows,
     /// If `false`, updates are planned but never applied automatically.
@@ -70,6 +80,11 @@ pub(crate) struct CheckedServer {
     pub(crate) opportunistic: Option<SignedDuration>,
     /// `None` if it follows no other server.
     pub(crate) follows: Option<CheckedFollows>,
+}
+
+/// How players are warned of a stop.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedPlayers {
     pub(crate) policy: PlayerPolicy,
     pub(crate) notice: SignedDuration,
     pub(crate) empty_notice: SignedDuration,
@@ -84,11 +99,25 @@ pub(crate) struct CheckedServer {
     pub(crate) eviction: Option<paper_mc_server::Eviction>,
     /// Announcement before an eviction.
     pub(crate) drain_announcement: Announcement,
+}
+
+/// The pod and the server's process in it.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedPod {
     pub(crate) stop_timeout: SignedDuration,
     /// The reaction to a process that exits repeatedly.
     pub(crate) on_crash_loop: OnCrashLoop,
     pub(crate) rcon: CheckedRcon,
     pub(crate) heap: Heap,
+    pub(crate) image: Option<String>,
+    /// `spec.replicas`. It is also 0 while a crash loop has stopped the server.
+    pub(crate) replicas: i32,
+    pub(crate) template: PodTemplateSpec,
+}
+
+/// The data of the server and its backups.
+#[derive(Debug, Clone)]
+pub(crate) struct CheckedData {
     pub(crate) storage: CheckedStorage,
     /// `None` if no backups are taken.
     pub(crate) backup: Option<CheckedBackup>,
@@ -96,11 +125,6 @@ pub(crate) struct CheckedServer {
     pub(crate) restore_from: Option<CheckedRestoreFrom>,
     /// Maximum size of a plugin's data folder to be saved, in bytes. 0 means that none is saved.
     pub(crate) keep_plugin_data: u64,
-    pub(crate) service: CheckedService,
-    pub(crate) image: Option<String>,
-    /// `spec.replicas`. It is also 0 while a crash loop has stopped the server.
-    pub(crate) replicas: i32,
-    pub(crate) pod_template: PodTemplateSpec,
 }
 
 /// The server that has to run an update first.
@@ -166,7 +190,7 @@ pub(crate) struct CheckedService {
 impl CheckedServer {
     /// Whether a running server is changed without a user's request.
     pub(crate) fn updates_automatically(&self) -> bool {
-        self.automatic && !self.suspended && !self.windows.windows.is_empty()
+        self.updates.automatic && !self.updates.suspended && !self.updates.windows.windows.is_empty()
     }
 
     /// Name of the data claim. Other Minecraft operators use the same name, so an existing volume is adopted.
@@ -181,15 +205,15 @@ impl CheckedServer {
 
     /// The claim with the backups. `None` if the server has none.
     pub(crate) fn backup_volume_claim(&self) -> Option<String> {
-        let backup = self.backup.as_ref()?;
+        let backup = self.data.backup.as_ref()?;
         Some(backup.existing_claim.clone().unwrap_or_else(|| self.backup_claim_name()))
     }
 
     /// Adapts the spec to a server that runs without RCON, whatever the spec says now. Players cannot be warned, and no save is ever
     /// confirmed.
     pub(crate) fn without_rcon(mut self) -> Self {
-        self.policy = PlayerPolicy::Ignore;
-        if let Some(restart) = &mut self.restart {
+        self.players.policy = PlayerPolicy::Ignore;
+        if let Some(restart) = &mut self.players.restart {
             restart.policy = PlayerPolicy::Ignore;
         }
         self
@@ -197,7 +221,7 @@ impl CheckedServer {
 
     /// Whether its init container handles restore requests: for plugin data or worlds that a failed revision changed, or for a backup.
     pub(crate) fn accepts_restore_requests(&self) -> bool {
-        self.backup.is_some() || self.restore_from.is_some() || self.keep_plugin_data > 0
+        self.data.backup.is_some() || self.data.restore_from.is_some() || self.data.keep_plugin_data > 0
     }
 }
 
@@ -245,7 +269,7 @@ fn check_stop_timeout(text: &str, violations: &mut Violations) -> SignedDuration
 pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Violation>> {
     let spec = &server.spec;
     let mut violations = Violations::default();
-    let windows = check_windows(server, &mut violations);
+    let updates = check_updates(server, &mut violations);
     // Other software would be started as Paper, with a world and plugins that are made for something else.
     if spec.software != Software::Paper {
         let message = format!(
@@ -255,73 +279,102 @@ pub(crate) fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Violati
         );
         violations.add("spec.software", message);
     }
-    let maintenance = spec.update_schedule.maintenance_window.as_ref();
-    let deadline = violations.parse_duration("spec.players.deadline", &spec.players.deadline);
-    let policy = player_policy(spec.players.policy, deadline);
-    let notice = violations.parse_duration("spec.players.notice", &spec.players.notice);
-    let restart = check_restart(server, deadline, notice, &mut violations);
-    if spec.is_missing_rcon() {
-        violations.add("spec.rcon.enabled", paper_mc_server::RCON_REQUIRED_MESSAGE);
-    }
-    let pod_template = spec.pod_template.clone().unwrap_or_default();
-    check_pod_template(&pod_template, &mut violations);
-    let backup = check_backup(server, &mut violations);
-    check_languages("spec.players.text", spec.players.text.as_ref(), &mut violations);
-    let of_restart = spec.restart.as_ref().and_then(|restart| restart.text.as_ref());
-    check_languages("spec.restart.text", of_restart, &mut violations);
+    let players = check_players(server, &mut violations);
+    let pod = check_pod(server, &mut violations);
+    let data = check_data(server, &mut violations);
     let checked = CheckedServer {
         name: server.name_any(),
         namespace: server.namespace().unwrap_or_default(),
         owner: owner_of(server),
         eula: spec.eula == Some(Eula::Accepted),
+        updates,
+        players,
+        pod,
+        data,
+        service: CheckedService {
+            kind: spec.service.kind.as_str().to_owned(),
+            annotations: spec.service.annotations.clone(),
+        },
+    };
+    if violations.0.is_empty() { Ok(checked) } else { Err(violations.0) }
+}
+
+fn check_updates(server: &PaperMCServer, violations: &mut Violations) -> CheckedUpdates {
+    let (spec, schedule) = (&server.spec, &server.spec.update_schedule);
+    CheckedUpdates {
         zone: spec.time_zone.clone(),
-        windows,
-        automatic: maintenance.is_none_or(|window| window.enabled),
+        windows: check_windows(server, violations),
+        automatic: schedule.maintenance_window.as_ref().is_none_or(|window| window.enabled),
         suspended: spec.suspend,
-        opportunistic: (spec.update_schedule.opportunistic.as_ref()).map(|opportunistic| {
+        opportunistic: schedule.opportunistic.as_ref().map(|opportunistic| {
             violations.parse_duration("spec.updateSchedule.opportunistic.emptyFor", &opportunistic.empty_for)
         }),
-        follows: check_follows(server, &mut violations),
-        policy,
+        follows: check_follows(server, violations),
+    }
+}
+
+fn check_players(server: &PaperMCServer, violations: &mut Violations) -> CheckedPlayers {
+    let (spec, players) = (&server.spec, &server.spec.players);
+    let deadline = violations.parse_duration("spec.players.deadline", &players.deadline);
+    let notice = violations.parse_duration("spec.players.notice", &players.notice);
+    let restart = check_restart(server, deadline, notice, violations);
+    check_languages("spec.players.text", players.text.as_ref(), violations);
+    let of_restart = spec.restart.as_ref().and_then(|restart| restart.text.as_ref());
+    check_languages("spec.restart.text", of_restart, violations);
+    CheckedPlayers {
+        policy: player_policy(players.policy, deadline),
         notice,
-        empty_notice: violations.parse_duration("spec.players.emptyNotice", &spec.players.empty_notice),
-        announcement: Announcement::new(spec.players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
-        show: check_targets(&spec.players.show, &mut violations),
-        texts: Texts::from_policy(&spec.players),
+        empty_notice: violations.parse_duration("spec.players.emptyNotice", &players.empty_notice),
+        announcement: Announcement::new(players.text.as_ref(), ANNOUNCEMENT, SHORT_ANNOUNCEMENT),
+        show: check_targets(&players.show, violations),
+        texts: Texts::from_policy(players),
         restart,
         eviction: spec.eviction,
         drain_announcement: Announcement::new(
-            spec.players.drain_text.as_ref().or(spec.players.text.as_ref()),
+            players.drain_text.as_ref().or(players.text.as_ref()),
             DRAIN_ANNOUNCEMENT,
             SHORT_DRAIN_ANNOUNCEMENT,
         ),
-        stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, &mut violations),
+    }
+}
+
+fn check_pod(server: &PaperMCServer, violations: &mut Violations) -> CheckedPod {
+    let spec = &server.spec;
+    if spec.is_missing_rcon() {
+        violations.add("spec.rcon.enabled", paper_mc_server::RCON_REQUIRED_MESSAGE);
+    }
+    let template = spec.pod_template.clone().unwrap_or_default();
+    check_pod_template(&template, violations);
+    CheckedPod {
+        stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, violations),
         on_crash_loop: spec.on_crash_loop,
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
             port: spec.rcon.port,
             secret: spec.rcon.password_secret.as_ref().map(|of| (of.name.clone(), of.key.clone())),
         },
-        heap: check_heap(&spec.jvm.heap, &mut violations),
-        storage: CheckedStorage {
-            size: spec.storage.size.clone(),
-            class: spec.storage.storage_class_name.clone(),
-            retain: spec.storage.retain,
-            access_mode: spec.storage.access_mode.as_str().to_owned(),
-            existing_claim: spec.storage.existing_claim.clone(),
-        },
-        restore_from: check_restore_from(server, backup.as_ref(), &mut violations),
-        backup,
-        keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, &mut violations),
-        service: CheckedService {
-            kind: spec.service.kind.as_str().to_owned(),
-            annotations: spec.service.annotations.clone(),
-        },
+        heap: check_heap(&spec.jvm.heap, violations),
         image: spec.image.clone(),
         replicas: spec.replicas,
-        pod_template,
-    };
-    if violations.0.is_empty() { Ok(checked) } else { Err(violations.0) }
+        template,
+    }
+}
+
+fn check_data(server: &PaperMCServer, violations: &mut Violations) -> CheckedData {
+    let (spec, storage) = (&server.spec, &server.spec.storage);
+    let backup = check_backup(server, violations);
+    CheckedData {
+        storage: CheckedStorage {
+            size: storage.size.clone(),
+            class: storage.storage_class_name.clone(),
+            retain: storage.retain,
+            access_mode: storage.access_mode.as_str().to_owned(),
+            existing_claim: storage.existing_claim.clone(),
+        },
+        restore_from: check_restore_from(server, backup.as_ref(), violations),
+        backup,
+        keep_plugin_data: check_keep_plugin_data(&spec.keep_plugin_data, violations),
+    }
 }
 
 fn player_policy(kind: PolicyKind, deadline: SignedDuration) -> PlayerPolicy {

@@ -34,7 +34,7 @@ pub(crate) enum DisruptionBudget {
 
 /// Reads the state of the server's node and registers the server for changes of it.
 pub(crate) fn observe(ctx: &Context, server: &CheckedServer, observed: &Observed) -> Result<Drain, Violation> {
-    let eviction = eviction_policy(server.eviction, server.policy, ctx.nodes.are_watched())?;
+    let eviction = eviction_policy(server.players.eviction, server.players.policy, ctx.nodes.are_watched())?;
     let node = observed.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.clone());
     let key = (server.namespace.clone(), server.name.clone());
     // Registered first, so that a mark set after the read wakes this server.
@@ -71,6 +71,11 @@ fn eviction_policy(
 }
 
 impl Drain {
+    /// A server that may be evicted at any time, on a node whose state is unknown.
+    pub(crate) fn unknown() -> Self {
+        Self { eviction: EvictionPolicy::Always, node: None, observation: NodeObservation::Unknown }
+    }
+
     /// The state of the node in the rollout's types.
     pub(crate) fn node_state(&self) -> NodeState {
         match self.observation {

@@ -3,9 +3,9 @@
 use scheduler::rollout::{Step, WaitingOn};
 use tracing::info;
 
-use super::PassError;
 use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
+use super::error::PassError;
 use super::plan::Plan;
 use crate::error_chain::ErrorChain;
 use crate::telemetry::metrics::StepLabels;

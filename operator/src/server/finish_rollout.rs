@@ -6,7 +6,6 @@
 //! same. Only the announcement settings are read from the spec, as far as they are valid.
 
 use crds::{PaperMCServer, PaperMCServerStatus};
-use jiff::Timestamp;
 use resolver::explanation::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
 use scheduler::observation::Disruption;
@@ -16,17 +15,19 @@ use tracing::warn;
 use super::act::StepExecutor;
 use super::approval::ApprovalState;
 use super::backups::world_state;
+use super::changes::diff_locks;
 use super::check::CheckedServer;
 use super::check::lenient::check_leniently;
 use super::crash_loop::stopped::active_stop;
+use super::drain::Drain;
 use super::error::PassError;
 use super::execute::execute_step;
 use super::last_status::status_before;
 use super::observe::{self, Observed};
-use super::plan::{Plan, ResolvedLock, StartTimeout};
+use super::partial::PartialSelection;
+use super::plan::{ConstraintStates, OtherTasks, PassInput, Plan, Selection, StartTimeout, Target};
 use super::report::context::PassReport;
 use super::report::{self, PassBlocked};
-use super::scheduled_restart::Restarts;
 use super::{requeue, update_slot};
 use crate::caches::Rendered;
 use crate::clock::Stopwatch;
@@ -50,17 +51,18 @@ pub(super) async fn continue_rollout(
         return Ok(None);
     }
     let Some(checked) = check_with_eula(server).map(|checked| observed.adapt_to_pod(checked)) else { return Ok(None) };
-    let Some(mut plan) = build_plan(&checked, observed, ctx.config.start_timeout(), at) else { return Ok(None) };
+    let pass = PassInput { server, checked: &checked, observed, before: &before, now: at };
+    let Some(mut plan) = build_plan(&pass, ctx.config.start_timeout()) else { return Ok(None) };
     // A violation in the spec does not start a server that was stopped for crashes.
-    plan.crashes = active_stop(&before, observed);
-    let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, true, at);
+    plan.constraints.crashes = active_stop(&before, observed);
+    let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, at);
     if matches!(step, Step::CancelAnnouncement { disruption: Disruption::Update { .. }, .. }) {
         // The next goal is unknown to this pass. Players still count down to it, and the next pass that can plan handles it.
         return Ok(None);
     }
     let executor = StepExecutor::new(ctx, &checked, observed, &plan, pending, since_observation);
     let done = execute_step(&executor, &plan, step).await?;
-    let report = PassReport { observed, plan: &plan, step, done: &done, now: at };
+    let report = PassReport { observed, plan: &plan, step, done: &done, before: &before, now: at };
     report::report_rollout(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
     Ok(Some(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), at)))
 }
@@ -130,12 +132,8 @@ fn status_is_outdated(observed: &Observed, before: &PaperMCServerStatus) -> bool
 }
 
 /// A plan whose goal is the template in the cluster. `None` if the cluster does not tell which files it has.
-fn build_plan(
-    server: &CheckedServer,
-    observed: &Observed,
-    start_timeout: StartTimeout,
-    now: Timestamp,
-) -> Option<Plan> {
+fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan> {
+    let observed = pass.observed;
     let template = &observed.stateful_set.as_ref()?.spec.as_ref()?.template;
     let record = observed.pod_lock.clone().or_else(|| observed.stable_lock.clone())?;
     let rendered = Rendered { revision: observed.stateful_set_view?.template, template: template.clone().into() };
@@ -146,14 +144,17 @@ fn build_plan(
         unread: vec![],
         known: vec![],
     };
-    let resolved = ResolvedLock { lock: None, explanation: Explanation::Unanswerable(unanswerable), solved: false };
+    let (explanation, partial) = (Explanation::Unanswerable(unanswerable), PartialSelection::Nothing);
+    let selection = Selection { explanation, solved: false, pinned_set: None, partial, partial_until: None };
+    let stable = observed.stable_lock.as_ref().map(|stable| &stable.lock);
+    let changes = diff_locks(stable, &record.lock);
+    let target = Target { record, rendered, changes, files_problem: None };
     let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
     // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };
-    let mut plan = Plan::new(server, observed, resolved, record, rendered, shut, approval, start_timeout, now);
-    plan.restarts = Restarts::default();
-    plan.goal.restart = None;
-    Some(plan)
+    // A rollout in progress keeps its update slot.
+    let states = ConstraintStates { is_manual: true, ..ConstraintStates::new(approval, Drain::unknown(), shut) };
+    Some(Plan::new(pass, target, selection, states, OtherTasks::default(), shut, start_timeout))
 }
 
 #[cfg(test)]

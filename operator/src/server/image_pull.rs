@@ -33,7 +33,7 @@ pub(super) async fn pull_images(
     let key = (server.namespace.clone(), server.name.clone());
     let cached = ctx.caches.pulls.get(&key);
     let pod = observed.pod.as_ref().filter(|_| would_be_stopped(&plan.goal, &plan.observation));
-    let Some(request) = pod.and_then(|pod| PullRequest::from_goal(&plan.rendered.template, pod)) else {
+    let Some(request) = pod.and_then(|pod| PullRequest::from_goal(&plan.target.rendered.template, pod)) else {
         if cached.is_some_and(|cached| cached.may_have_pod()) {
             delete_pull_pod(ctx, server).await?;
         }
@@ -52,7 +52,7 @@ pub(super) async fn pull_images(
     };
     ctx.caches.pulls.put(key, pull.clone());
     plan.observation.images = pull.images_on_node();
-    plan.images = Some(pull);
+    plan.constraints.images = Some(pull);
     Ok(())
 }
 
@@ -84,7 +84,7 @@ async fn reconcile_pull_pod(
             Ok(pull)
         }
         PullAction::Create => {
-            let pod = build_pull(server, &plan.rendered.template, &pull.request, &ctx.config.agent_image);
+            let pod = build_pull(server, &plan.target.rendered.template, &pull.request, &ctx.config.agent_image);
             ctx.metrics.api_writes.inc();
             match api.create(&PostParams::default(), &pod).await {
                 Ok(_) => Ok(pull),

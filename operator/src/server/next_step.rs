@@ -19,17 +19,16 @@ pub(crate) async fn next_step(
     server: &CheckedServer,
     observed: &Observed,
     plan: &mut Plan,
-    is_manual: bool,
     now: Timestamp,
 ) -> Step {
-    let step = update_slot::next_step_with_slot(ctx, server, observed, plan, is_manual, now);
-    let requires_empty = plan.opportunistic.reason == Some(OpportunityReason::Empty);
+    let step = update_slot::next_step_with_slot(ctx, server, observed, plan, now);
+    let requires_empty = plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     if requires_empty && affects_players(step) {
         if list_players(ctx, observed).await == Some(Players::Nobody) {
             return step;
         }
-        plan.gate = plan.opportunistic.normal_gate;
-        plan.opportunistic.reason = None;
+        plan.gate = plan.constraints.opportunistic.normal_gate;
+        plan.constraints.opportunistic.reason = None;
     } else if depends_on_player_count(step, plan.observation.players)
         && let Some(listed) = list_players(ctx, observed).await
     {
@@ -37,7 +36,7 @@ pub(crate) async fn next_step(
     } else {
         return step;
     }
-    update_slot::next_step_with_slot(ctx, server, observed, plan, is_manual, now)
+    update_slot::next_step_with_slot(ctx, server, observed, plan, now)
 }
 
 /// Whether the step would be another one if the ping hid players, or if it hid that the server is empty.

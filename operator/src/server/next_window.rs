@@ -20,12 +20,12 @@ pub(crate) struct NextWindow {
 impl NextWindow {
     /// The next window of this server.
     pub(crate) fn new(server: &CheckedServer, now: Timestamp) -> Self {
-        let windows = &server.windows;
+        let windows = &server.updates.windows;
         let by_itself = server.updates_automatically();
         let next_opening = if by_itself { windows.next_opening(now) } else { None };
         Self {
             next_opening,
-            is_suspended: server.suspended,
+            is_suspended: server.updates.suspended,
             blackout: windows.blackout_at(now).map(|(blackout, until)| (blackout.name().to_owned(), until)),
             has_no_usable_window: by_itself && next_opening.is_none() && !windows.blackouts.is_empty(),
         }
@@ -47,7 +47,7 @@ them. Updates are planned but never applied automatically. Shorten a blackout or
 
 #[cfg(test)]
 mod tests {
-    use crate::server::gate;
+    use crate::server::plan::gate::gate;
     use serde_json::{Value, json};
 
     use super::*;
@@ -79,15 +79,9 @@ mod tests {
         let next_window = NextWindow::new(&server, now);
         assert!(next_window.is_suspended && next_window.next_opening.is_none() && !next_window.has_no_usable_window);
         let shut = scheduler::maintenance::Gate::Shut { opens: None };
-        let no_approval = crate::server::approval::ApprovalState {
-            needs_approval: false,
-            apply_since: None,
-            requests_other_set: None,
-        };
-        let gate = |manual_gate| gate::gate(&server, &no_approval, manual_gate, now);
-        assert_eq!(gate(None), shut, "although a window is open");
+        assert_eq!(gate(&server, None, now), shut, "although a window is open");
         let manual_gate = scheduler::maintenance::Gate::on_request(now, false, now);
-        assert_eq!(Some(gate(manual_gate)), manual_gate, "a person may all the same");
+        assert_eq!(Some(gate(&server, manual_gate, now)), manual_gate, "a person may all the same");
     }
 
     #[test]

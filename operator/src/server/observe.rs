@@ -26,7 +26,7 @@ use super::check::CheckedServer;
 use super::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::model::records::{LockRecord, StableRecord};
 use super::records::{self, RecordError};
-use super::render::init_orders::{InitRequests, init_requests_map_name, parse_init_requests};
+use super::render::init_requests::{InitRequests, init_requests_map_name, parse_init_requests};
 use super::render::secret::{AGENT_KEY, secret_name};
 use super::render::stateful_set::partition_from_number;
 use crate::agent_client::{Agent, AgentError};
@@ -85,6 +85,14 @@ pub(crate) struct Observed {
     pub(crate) pod_lock: Option<Arc<LockRecord>>,
     pub(crate) stable: Option<Arc<StableRecord>>,
     pub(crate) stable_lock: Option<Arc<LockRecord>>,
+    pub(crate) reply: AgentReply,
+    /// The current restore requests. They are read only while the pod runs another lock than the stable one, or after a user requested a
+    /// restore and no agent answers.
+    pub(crate) init_requests: InitRequests,
+}
+
+/// The result of a request to the server's agent.
+pub(crate) struct AgentReply {
     /// The agent's key. `None` until the Secret exists.
     pub(crate) key: Option<Key>,
     /// The agent's report of this pass. `None` if the agent did not answer: it has then been unreachable since `silent_since`.
@@ -94,9 +102,13 @@ pub(crate) struct Observed {
     pub(crate) silent_since: Timestamp,
     /// Why a reachable agent gave no report: a reason and a message.
     pub(crate) refusal: Option<(&'static str, String)>,
-    /// The current restore requests. They are read only while the pod runs another lock than the stable one, or after a user requested a
-    /// restore and no agent answers.
-    pub(crate) init_requests: InitRequests,
+}
+
+impl AgentReply {
+    /// No reply since this instant.
+    pub(crate) fn unreachable(silent_since: Timestamp) -> Self {
+        Self { key: None, report: None, cached_report: None, silent_since, refusal: None }
+    }
 }
 
 /// Reads the objects of the server and the report of its agent.
@@ -118,35 +130,28 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         Some(pod) => read_pod_revision(ctx, &namespace, pod).await?,
         None => (None, None),
     };
-    let stable = match facts.settled {
-        Some(stable) => records::read_stable(&ctx.client, &ctx.caches, &namespace, &name, stable.revision).await?,
-        None => None,
-    };
-    let stable_lock = match stable.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
-        Some(map) => records::read_lock(&ctx.client, &ctx.caches, &namespace, map).await?,
-        None => None,
-    };
+    let (stable, stable_lock) = read_stable_set(ctx, &namespace, &name, &facts).await?;
     let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
-    let AgentReply { report, cached_report, silent_since, refusal } = match (&pod, &key) {
+    let reply = match (&pod, &key) {
         (Some(pod), Some(key)) => request_report(ctx, pod, key, now).await?,
         _ => AgentReply::unreachable(now),
     };
+    let report = reply.report.as_deref();
     if report.is_none() {
         // The agent may have a new key by now.
         ctx.caches.keys.remove(&(namespace.clone(), secret_name(&name)));
     }
-    let supports_requests =
-        stable.as_ref().is_some_and(|record| supports_backups(&record.template) || saves_plugin_data(&record.template));
     let has_other_files =
         stable_lock.as_ref().zip(pod_lock.as_ref()).is_some_and(|(a, b)| a.files.lock != b.files.lock);
     let is_restore_requested = report.is_none() && server.annotations().contains_key(RESTORE_FROM);
     // The requests matter only for a roll-back to a set that supports them. A server without a rollout in progress needs no read here.
-    let init_requests = if supports_requests && (has_other_files || is_restore_requested) {
-        read_init_requests(&ctx.client, &namespace, &name).await?
-    } else {
-        InitRequests::default()
+    let init_requests = match &stable {
+        Some(stable) if supports_requests(stable) && (has_other_files || is_restore_requested) => {
+            read_init_requests(&ctx.client, &namespace, &name).await?
+        }
+        Some(_) | None => InitRequests::default(),
     };
-    let announced = report.as_ref().and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
+    let announced = report.and_then(|report| report.announced.as_ref()).zip(pod.as_ref().and_then(uid_of));
     let facts = match announced {
         Some((announced, pod)) => facts.with_announced_end(announced, pod),
         None => facts,
@@ -160,20 +165,37 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         pod_lock,
         stable,
         stable_lock,
-        key,
-        report,
-        cached_report,
-        silent_since,
-        refusal,
         init_requests,
+        reply: AgentReply { key, ..reply },
     })
+}
+
+/// Reads the record of the stable revision, and its lock.
+async fn read_stable_set(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+    facts: &RecordedFacts,
+) -> Result<(Option<Arc<StableRecord>>, Option<Arc<LockRecord>>), ObserveError> {
+    let Some(settled) = facts.settled else { return Ok((None, None)) };
+    let stable = records::read_stable(&ctx.client, &ctx.caches, namespace, name, settled.revision).await?;
+    let lock = match stable.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
+        Some(map) => records::read_lock(&ctx.client, &ctx.caches, namespace, map).await?,
+        None => None,
+    };
+    Ok((stable, lock))
+}
+
+/// Whether the init container of the stable set carries out restore requests.
+fn supports_requests(stable: &StableRecord) -> bool {
+    supports_backups(&stable.template) || saves_plugin_data(&stable.template)
 }
 
 impl Observed {
     /// The agent's report of this pass, or its last one while it is unreachable. Use it only for facts that stay true as long as the pod
     /// exists, such as that the server has opened the worlds.
     pub(crate) fn last_report(&self) -> Option<&AgentReport> {
-        self.report.as_deref().or(self.cached_report.as_deref())
+        self.reply.report.as_deref().or(self.reply.cached_report.as_deref())
     }
 
     /// The pod in the rollout's types.
@@ -184,7 +206,7 @@ impl Observed {
             // A pod whose history entry was pruned has an unknown revision. It is treated as a rollout in progress.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
-            phase: pod_phase(pod, self.report.as_deref(), start_within, self.backup_estimate()),
+            phase: pod_phase(pod, self.reply.report.as_deref(), start_within, self.backup_estimate()),
         })
     }
 
@@ -237,12 +259,12 @@ impl Observed {
 
     /// The players that are online.
     pub(crate) fn players(&self) -> Players {
-        players_of(self.report.as_deref(), self.silent_since)
+        players_of(self.reply.report.as_deref(), self.reply.silent_since)
     }
 
     /// The announcement that the agent remembers.
     pub(crate) fn agent_memory(&self) -> AgentMemory {
-        let reported = self.report.as_ref().map(|report| report.announced.as_ref());
+        let reported = self.reply.report.as_ref().map(|report| report.announced.as_ref());
         reported.map_or(AgentMemory::Known, |announced| self.facts.agent_memory(announced))
     }
 
@@ -254,7 +276,7 @@ impl Observed {
             pod: pod.metadata.name.as_deref()?,
             address: pod.status.as_ref()?.pod_ip.as_deref()?,
             pod_uid: pod.metadata.uid.as_deref()?,
-            key: self.key.as_ref()?,
+            key: self.reply.key.as_ref()?,
             fence: ctx.fence,
         })
     }
@@ -459,20 +481,6 @@ async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) ->
     Ok(Some(key))
 }
 
-/// The result of a request to an agent.
-struct AgentReply {
-    report: Option<Arc<AgentReport>>,
-    cached_report: Option<Arc<AgentReport>>,
-    silent_since: Timestamp,
-    refusal: Option<(&'static str, String)>,
-}
-
-impl AgentReply {
-    fn unreachable(silent_since: Timestamp) -> Self {
-        Self { report: None, cached_report: None, silent_since, refusal: None }
-    }
-}
-
 /// Whether this process is the leader according to the Lease.
 async fn is_leader(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
     let lease_holder = LeaseHolder::new(&ctx.config, ctx.fence);
@@ -495,7 +503,7 @@ async fn request_report(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> 
         Ok(report) => {
             let report = Some(Arc::new(report));
             ctx.caches.agent_reports.put(uid.to_owned(), LastAgentReport { replied_at: now, report: report.clone() });
-            Ok(AgentReply { cached_report: report.clone(), report, silent_since: now, refusal: None })
+            Ok(AgentReply { cached_report: report.clone(), report, ..AgentReply::unreachable(now) })
         }
         Err(error @ AgentError::Deposed { .. }) if !is_leader(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {

@@ -69,10 +69,10 @@ impl OnlineBackups {
             let counts = matches!(&written, Some((_, Some(request))) if request.is_valid(now));
             Self { refused: counts.then(|| format!("`{BACKUP_NOW}` requests a backup{why}")), ..Self::default() }
         };
-        let Some(backup) = &checked.backup else {
+        let Some(backup) = &checked.data.backup else {
             return refusing(", but this server takes no backups: write `spec.backup` first");
         };
-        if !checked.rcon.enabled {
+        if !checked.pod.rcon.enabled {
             return refusing(" of the running server, which requires RCON: set `spec.rcon.enabled: true`");
         }
         let backups = current_backups(observed);
@@ -80,23 +80,22 @@ impl OnlineBackups {
             last_shown: before.backup.as_ref().and_then(|backup| backup.next_backup),
             last_request: backups.and_then(|backups| backups.hot.as_ref()),
             newest: backups.and_then(|backups| newest_backup(backups, backup.online_contents)),
-            is_unplayed: observed.report.as_ref().is_some_and(|report| is_unplayed(report, backup.online_contents)),
+            is_unplayed: observed
+                .reply
+                .report
+                .as_ref()
+                .is_some_and(|report| is_unplayed(report, backup.online_contents)),
         };
         let request = written.as_ref().and_then(|(_, request)| *request);
         let value = || written.as_ref().map(|(value, _)| value.clone());
         let is_served = request.is_some_and(|request| request.was_given(&past));
         let counts = !is_served && request.is_some_and(|request| request.is_valid(now));
         let schedule = backup.schedule.as_ref();
-        let upcoming = schedule.and_then(|schedule| schedule.next(now));
-        let is_from_before = is_too_old
-            || observed.runs_without_rcon()
-            || observed.pod.as_ref().is_some_and(|pod| !can_write_backups(pod));
+        let cannot_write = observed.pod.as_ref().is_some_and(|pod| !can_write_backups(pod));
+        let is_from_before = is_too_old || observed.runs_without_rcon() || cannot_write;
         let needs_restart = is_from_before && (counts || schedule.is_some());
         let refused = match &written {
-            Some((value, None)) => Some(format!(
-                "`{BACKUP_NOW}` is `{value}`, which is not a time: write the current time in unix seconds, as `date \
-                +%s` prints it"
-            )),
+            Some((value, None)) => Some(not_a_time(value)),
             Some(_) if counts && needs_restart => Some(format!("`{BACKUP_NOW}`: {AFTER_NEXT_RESTART}")),
             Some(_) | None => None,
         };
@@ -108,8 +107,8 @@ impl OnlineBackups {
                 timeout_seconds: TIMEOUT_SECONDS,
             }),
             is_running: past.last_request.is_some_and(|online| online.outcome == OnlineBackupOutcome::Running),
-            next: schedule.and_then(|schedule| schedule.due_instant(&past, now)).or(upcoming),
-            upcoming,
+            next: schedule.and_then(|schedule| schedule.due_instant(&past, now)).or_else(|| schedule?.next(now)),
+            upcoming: schedule.and_then(|schedule| schedule.next(now)),
             served: if is_served { value() } else { None },
             accepted: if counts { value() } else { None },
             refused,
@@ -118,8 +117,8 @@ impl OnlineBackups {
         }
     }
 
-    /// Requeues a server that is at rest: soon while a backup is in progress, and at the instant of the next one.
-    pub(crate) fn requeue_for_backup(&self, outcome: Outcome, now: Timestamp) -> Outcome {
+    /// Requeues a server at rest soon while a backup is in progress.
+    pub(crate) fn requeue_while_running(&self, outcome: Outcome) -> Outcome {
         match outcome {
             Outcome::UpToDate | Outcome::Waiting { .. } if self.is_running => Outcome::InDisruption { until: None },
             Outcome::UpToDate
@@ -127,9 +126,16 @@ impl OnlineBackups {
             | Outcome::Acted
             | Outcome::InDisruption { .. }
             | Outcome::CountingDown { .. }
-            | Outcome::Failed { .. } => self.upcoming.map_or(outcome, |at| outcome.no_later_than(at, now)),
+            | Outcome::Failed { .. } => outcome,
         }
     }
+}
+
+fn not_a_time(value: &str) -> String {
+    format!(
+        "`{BACKUP_NOW}` is `{value}`, which is not a time: write the current time in unix seconds, as `date +%s` \
+        prints it"
+    )
 }
 
 /// Whether a backup may be requested in this pass. The server must be up, and no update, restart, rollout or countdown may be in progress

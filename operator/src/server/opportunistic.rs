@@ -33,7 +33,7 @@ impl OpportunisticState {
 
     /// For the plan of this server. `gate` is the gate without an opportunity.
     pub(crate) fn new(server: &CheckedServer, changes: &[ServerChange], gate: Gate) -> Self {
-        let empty_for = server.opportunistic.filter(|_| server.updates_automatically());
+        let empty_for = server.updates.opportunistic.filter(|_| server.updates_automatically());
         let is_one_way = changes.iter().any(|change| change.one_way);
         let is_restricted = empty_for.is_some() && is_one_way;
         Self { empty_for: empty_for.filter(|_| !is_one_way), is_one_way: is_restricted, ..Self::none(gate) }

@@ -9,7 +9,6 @@ use resolver::model::request::Request;
 use resolver::partial::Scope;
 
 use crate::k8s::labels::APPLY_NOW;
-use crate::requeue::Outcome;
 
 pub(crate) mod urgent;
 
@@ -68,12 +67,6 @@ impl PartialSelection {
             Self::Refused(why) | Self::UpToDate(why) => Some(why),
             Self::Nothing | Self::Requested(_) | Self::Urgent(_) => None,
         }
-    }
-
-    /// Requeues the server when the partial update is no longer planned, and not minutes later. That is at the end of the request, or when
-    /// a window opens.
-    pub(crate) fn requeue_at_end(&self, outcome: Outcome, until: Option<Timestamp>, now: Timestamp) -> Outcome {
-        self.ends_at(until).map_or(outcome, |ends| outcome.no_later_than(ends, now))
     }
 
     /// When the partial update is no longer planned, if the plan can change by then. `until` is the end of the request, or the next opening

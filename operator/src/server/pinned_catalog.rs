@@ -88,14 +88,14 @@ impl PinnedInputs {
     /// Pins the catalog of the plan once its goal is awaited. Returns `false` if the plan was made from a catalog that was pinned for
     /// another goal. It is then planned again from the newest one: a changed goal uses the newest releases.
     pub(super) fn update_pin(&self, ctx: &Context, server: &CheckedServer, plan: &Plan, step: Step) -> bool {
-        let requests_other_set = plan.approval.requests_other_set.is_some();
+        let requests_other_set = plan.constraints.approval.requests_other_set.is_some();
         let decision = self.decide(&plan.goal, &plan.observation, plan.gate, step, requests_other_set);
         match (decision, &self.snapshot) {
             (PinDecision::Release, _) => {
                 ctx.caches.pinned_catalogs.remove(&key_of(server));
             }
             (PinDecision::Pin, Some(snapshot)) => {
-                let (record, snapshot) = (plan.record.clone(), snapshot.clone());
+                let (record, snapshot) = (plan.target.record.clone(), snapshot.clone());
                 let pinned = PinnedCatalog { goal: plan.goal.revision, record, snapshot, at: self.at };
                 ctx.caches.pinned_catalogs.put(key_of(server), pinned);
             }

@@ -14,16 +14,18 @@ use resolver::model::lock::Lock;
 use resolver::model::request::{Request, Running};
 use resolver::model::version::Minecraft;
 use scheduler::maintenance::Gate;
-use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, Revision};
+use scheduler::observation::{
+    EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, RestartDue, Revision, Verification,
+};
 use scheduler::protocol;
 
 use super::approval::ApprovalState;
 use super::backups::{is_plugin_data_restore_requested, world_state};
-use super::changes::{ServerChange, diff_locks};
+use super::changes::ServerChange;
 use super::check::{self, CheckedServer};
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
-use super::follows::{FollowState, FollowWait};
+use super::follows::FollowWait;
 use super::in_game_stop::verification_began;
 use super::model::baseline::EMPTY_BASELINE;
 use super::model::image_pull::state::Pull;
@@ -41,19 +43,28 @@ use super::unmanaged_jars::unmanaged_files;
 use super::verify::{VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify};
 use crate::Config;
 use crate::caches::Rendered;
-use crate::node_watch::NodeObservation;
 use crate::update_slots::SlotUnavailable;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
-mod crash_loop;
+pub(crate) mod constraint;
 pub(crate) mod failed_revisions;
-pub(crate) mod follows;
 mod image_pull;
-pub(crate) mod manual_recovery;
 mod opportunistic;
 pub(crate) mod staging;
 mod start_timeout;
+
+/// What a pass knows before it plans.
+#[derive(Clone, Copy)]
+pub(crate) struct PassInput<'a> {
+    pub(crate) server: &'a PaperMCServer,
+    pub(crate) checked: &'a CheckedServer,
+    pub(crate) observed: &'a Observed,
+    /// The last status.
+    pub(crate) before: &'a PaperMCServerStatus,
+    /// When the server was observed.
+    pub(crate) now: Timestamp,
+}
 
 /// The running lock and the limits that a solve must respect.
 pub(crate) struct RunningState {
@@ -67,13 +78,13 @@ impl RunningState {
     /// Takes the stable lock, or the pod's lock while no revision is stable yet. After a roll-back the stable lock is the older one, and
     /// the versions below which plugins do not go follow it.
     pub(crate) fn from_observed(observed: &Observed) -> Self {
-        let floor = observed.report.as_ref().and_then(|report| report.world.floor.as_ref());
+        let floor = observed.reply.report.as_ref().and_then(|report| report.world.floor.as_ref());
         let lock = observed.stable_lock.clone().or_else(|| observed.pod_lock.clone());
         // A world that could not be inspected is at least as new as the Minecraft of the stable lock.
         let floor = floor
             .and_then(|floor| floor.minecraft.parse().ok())
             .or_else(|| observed.stable_lock.as_ref().map(|record| record.lock.minecraft.clone()));
-        Self { lock, floor, unmanaged_jars: observed.report.as_deref().map(unmanaged_files) }
+        Self { lock, floor, unmanaged_jars: observed.reply.report.as_deref().map(unmanaged_files) }
     }
 
     /// The record of this lock if it is the running one. `None` for any other lock.
@@ -173,167 +184,129 @@ pub(crate) fn too_new_until(server: &PaperMCServer, observed: &Observed, now: Ti
     (fresh && now < created + CREATION_DELAY).then_some(created + CREATION_DELAY)
 }
 
-/// All data of this pass that the rollout and the report need.
-pub(crate) struct Plan {
-    pub(crate) goal: Goal,
-    pub(crate) observation: Observation,
+/// The version set that the server shall run, with its files and its pod template.
+pub(crate) struct Target {
     pub(crate) record: Arc<LockRecord>,
     pub(crate) rendered: Rendered,
-    pub(crate) explanation: Explanation,
-    pub(crate) solved: bool,
+    /// The changes from the stable set.
+    pub(crate) changes: Vec<ServerChange>,
     /// Why the files of a newer lock could not be fetched. The running lock stays the goal then.
     pub(crate) files_problem: Option<String>,
-    pub(crate) changes: Vec<ServerChange>,
-    pub(crate) verification: VerificationResult,
-    pub(crate) gate: Gate,
-    pub(crate) next_window: NextWindow,
-    pub(crate) approval: ApprovalState,
+}
+
+/// How the target was selected.
+pub(crate) struct Selection {
+    pub(crate) explanation: Explanation,
+    pub(crate) solved: bool,
     /// The pinned set that a user requested, which replaces the solved one.
     pub(crate) pinned_set: Option<PinnedSet>,
     /// The partial update, if there is one.
     pub(crate) partial: PartialSelection,
     /// End of the partial update: the end of the request for it, or the next opening of a window of the server.
     pub(crate) partial_until: Option<Timestamp>,
-    /// Scheduled restarts.
+}
+
+/// The state of each feature that can delay the update, or allow it outside of windows. `server/constraints.rs` evaluates most of them.
+pub(crate) struct ConstraintStates {
+    pub(crate) approval: ApprovalState,
+    /// The instant of an apply-now request that a blackout rejects.
+    pub(crate) rejected_at: Option<Timestamp>,
+    /// Set if the followed server has to run this lock first.
+    pub(crate) follow_wait: Option<FollowWait>,
+    /// Recent crashes of the stable revision, and whether the server is stopped because of them.
+    pub(crate) crashes: Option<CrashStatus>,
+    /// Crashes prevent automatic changes. While the server is stopped, they prevent all changes.
+    pub(crate) held_by_crashes: bool,
+    /// Set if the update waits for a free update slot.
+    pub(crate) slot_unavailable: Option<SlotUnavailable>,
+    /// Images that the server's node has to pull before the server is stopped.
+    pub(crate) images: Option<Pull>,
+    /// State of the server's node.
+    pub(crate) drain: Drain,
+    /// Whether the update may start outside of windows, and why.
+    pub(crate) opportunistic: OpportunisticState,
+    /// Whether a user's request has opened the gate. Such an update needs no update slot.
+    pub(crate) is_manual: bool,
+    /// Whether a constraint has shut the gate.
+    pub(crate) is_held: bool,
+}
+
+impl ConstraintStates {
+    /// The states before any feature but the approval is evaluated.
+    pub(crate) fn new(approval: ApprovalState, drain: Drain, gate: Gate) -> Self {
+        Self {
+            approval,
+            rejected_at: None,
+            follow_wait: None,
+            crashes: None,
+            held_by_crashes: false,
+            slot_unavailable: None,
+            images: None,
+            drain,
+            opportunistic: OpportunisticState::none(gate),
+            is_manual: false,
+            is_held: false,
+        }
+    }
+}
+
+/// What is done to the server besides the update.
+#[derive(Default)]
+pub(crate) struct OtherTasks {
     pub(crate) restarts: Restarts,
     /// Online backups.
     pub(crate) backups: OnlineBackups,
     /// The restore that a user requested.
     pub(crate) restores: RestoreRequests,
-    /// Images that the server's node has to pull before the server is stopped.
-    pub(crate) images: Option<Pull>,
-    /// State of the server's node.
-    pub(crate) drain: Drain,
-    /// The instant of an apply-now request that a blackout rejects.
-    pub(crate) rejected_at: Option<Timestamp>,
-    /// Set if the update waits for a free update slot.
-    pub(crate) slot_unavailable: Option<SlotUnavailable>,
-    /// Set if the followed server has to run this lock first.
-    pub(crate) follow_wait: Option<FollowWait>,
-    /// Whether the update may start outside of windows, and why.
-    pub(crate) opportunistic: OpportunisticState,
-    /// Recent crashes of the stable revision, and whether the server is stopped because of them.
-    pub(crate) crashes: Option<CrashStatus>,
-    /// Crashes prevent automatic changes. While the server is stopped, they prevent all changes.
-    pub(crate) held_by_crashes: bool,
+}
+
+/// The result of planning: what the rollout, the steps and the report need.
+pub(crate) struct Plan {
+    pub(crate) goal: Goal,
+    pub(crate) observation: Observation,
+    pub(crate) gate: Gate,
+    pub(crate) next_window: NextWindow,
+    pub(crate) target: Target,
+    pub(crate) selection: Selection,
+    pub(crate) verification: VerificationResult,
+    pub(crate) constraints: ConstraintStates,
+    pub(crate) tasks: OtherTasks,
 }
 
 impl Plan {
-    #[expect(clippy::too_many_arguments, reason = "the one place where the results of all earlier steps meet")]
+    /// The plan to run `target` when `gate` allows it. No constraint has been evaluated yet.
     pub(crate) fn new(
-        server: &CheckedServer,
-        observed: &Observed,
-        resolved: ResolvedLock,
-        record: Arc<LockRecord>,
-        rendered: Rendered,
+        pass: &PassInput<'_>,
+        target: Target,
+        selection: Selection,
+        constraints: ConstraintStates,
+        tasks: OtherTasks,
         gate: Gate,
-        approval: ApprovalState,
         start_timeout: StartTimeout,
-        now: Timestamp,
     ) -> Self {
-        let restarts = Restarts::new(server, observed.pod.as_ref(), now);
-        let goal = Goal {
-            revision: rendered.revision,
-            world: record.world(),
-            policy: server.policy,
-            notice: server.notice,
-            empty_notice: server.empty_notice,
-            stop_timeout: server.stop_timeout,
-            restart: restarts.due,
-            eviction: EvictionPolicy::Always,
-        };
-        let stable_world = observed.facts.settled.map(|stable| stable.world);
-        let one_way =
-            observed.pod_lock.as_ref().is_some_and(|lock| stable_world.is_some_and(|world| lock.world() > world));
-        let verification = verify_pod(observed, &record, start_timeout.settle, now);
-        // An unreachable agent stages nothing and must not delay an update for ever. The `prepare` container fetches missing files when the
-        // pod starts.
-        let staged = observed.report.as_ref().is_none_or(|report| {
-            report.staged.contains(&record.files.lock) || report.lock.as_deref() == Some(record.files.lock.as_str())
-        });
-        let observation = Observation {
-            stateful_set: observed.stateful_set_view,
-            pod: observed.pod_view(start_timeout.start_within(one_way)),
-            players: observed.players(),
-            empty_since: observed.report.as_ref().and_then(|report| report.empty_since),
-            verification: verification.result,
-            world: world_state(observed),
-            node: NodeState::Unknown,
-            staged,
-            images: ImagesOnNode::Present,
-            data_restore_requested: is_plugin_data_restore_requested(observed),
-            user_restore_requested: false,
-            crash_loop: false,
-            agent_memory: observed.agent_memory(),
-            facts: facts_with_failed_goal(observed, &rendered),
-        };
-        let before = observed.stable_lock.as_ref().map(|record| &record.lock);
-        let changes = diff_locks(before, &record.lock);
+        let PassInput { checked, observed, now, .. } = *pass;
+        let drain = &constraints.drain;
+        let restart = tasks.restores.restart(tasks.restarts.due);
+        let verification = verify_pod(observed, &target.record, start_timeout.settle, now);
+        let observation = build_observation(
+            observed,
+            &target,
+            &tasks.restores,
+            start_timeout,
+            verification.result,
+            drain.node_state(),
+        );
+        let urgent_opening = selection.partial.urgent().and_then(UrgentUpdate::next_opening);
         Self {
-            goal,
+            goal: build_goal(checked, &target, restart, drain.eviction),
             observation,
-            rendered,
-            explanation: resolved.explanation,
-            solved: resolved.solved,
-            files_problem: None,
-            changes,
-            verification,
             gate,
-            next_window: NextWindow::new(server, now),
-            approval,
-            pinned_set: None,
-            partial: PartialSelection::default(),
-            partial_until: None,
-            restarts,
-            backups: OnlineBackups::default(),
-            restores: RestoreRequests::default(),
-            images: None,
-            drain: Drain { eviction: EvictionPolicy::Always, node: None, observation: NodeObservation::Unknown },
-            rejected_at: None,
-            slot_unavailable: None,
-            follow_wait: None,
-            opportunistic: OpportunisticState::none(gate),
-            crashes: None,
-            held_by_crashes: false,
-            record,
-        }
-    }
-
-    /// Adds a user's restore request.
-    pub(crate) fn with_restores(mut self, restores: RestoreRequests) -> Self {
-        self.goal.restart = restores.restart(self.goal.restart);
-        self.observation.user_restore_requested = restores.can_join_rollback;
-        // A restore of everything in a backup also restores the plugin data of that day.
-        self.observation.data_restore_requested |= restores.can_join_rollback && restores.restores_everything();
-        Self { restores, ..self }
-    }
-
-    /// Adds the partial update, which ends at `until`.
-    pub(crate) fn with_partial(mut self, partial: PartialSelection, until: Option<Timestamp>) -> Self {
-        self.next_window = self.next_window.with_plugin_window(partial.urgent().and_then(UrgentUpdate::next_opening));
-        Self { partial, partial_until: until, ..self }
-    }
-
-    /// Adds the state of the server's node.
-    pub(crate) fn with_drain(mut self, drain: Drain) -> Self {
-        (self.goal.eviction, self.observation.node) = (drain.eviction, drain.node_state());
-        Self { drain, ..self }
-    }
-
-    /// Closes the gate where the plan has to wait. An automatic change (`by_itself`) may wait for another server, or for this one to stay
-    /// up. All changes wait while a roll-back is still possible.
-    pub(crate) fn hold(
-        &mut self,
-        observed: &Observed,
-        before: &PaperMCServerStatus,
-        follows: Option<&FollowState>,
-        by_itself: bool,
-        now: Timestamp,
-    ) {
-        self.hold_for_leader(follows, observed, now);
-        self.hold_on_crash_loop(before, observed, by_itself, now);
-        if self.roll_forward_has_to_wait(observed) {
-            self.gate = Gate::Shut { opens: None };
+            next_window: NextWindow::new(checked, now).with_plugin_window(urgent_opening),
+            target,
+            selection,
+            verification,
+            constraints,
+            tasks,
         }
     }
 
@@ -344,7 +317,7 @@ impl Plan {
 
     /// Whether the request is unsolvable, as opposed to unanswered because metadata is missing.
     pub(crate) fn is_impossible(&self) -> bool {
-        is_impossible(&self.explanation)
+        is_impossible(&self.selection.explanation)
     }
 
     /// Whether a revision is being rolled out or rolled back. That is finished whatever else is wrong.
@@ -361,13 +334,65 @@ impl Plan {
     }
 }
 
+/// The goal of the rollout: the target, and how this server may be stopped for it.
+fn build_goal(server: &CheckedServer, target: &Target, restart: Option<RestartDue>, eviction: EvictionPolicy) -> Goal {
+    Goal {
+        revision: target.rendered.revision,
+        world: target.record.world(),
+        policy: server.players.policy,
+        notice: server.players.notice,
+        empty_notice: server.players.empty_notice,
+        stop_timeout: server.pod.stop_timeout,
+        restart,
+        eviction,
+    }
+}
+
+/// What the rollout decides on.
+fn build_observation(
+    observed: &Observed,
+    target: &Target,
+    restores: &RestoreRequests,
+    start_timeout: StartTimeout,
+    verification: Verification,
+    node: NodeState,
+) -> Observation {
+    let report = observed.reply.report.as_deref();
+    let stable_world = observed.facts.settled.map(|stable| stable.world);
+    let one_way = observed.pod_lock.as_ref().is_some_and(|lock| stable_world.is_some_and(|world| lock.world() > world));
+    let files = &target.record.files;
+    Observation {
+        stateful_set: observed.stateful_set_view,
+        pod: observed.pod_view(start_timeout.start_within(one_way)),
+        players: observed.players(),
+        empty_since: report.and_then(|report| report.empty_since),
+        verification,
+        world: world_state(observed),
+        node,
+        // An unreachable agent stages nothing and must not delay an update for ever. The `prepare` container fetches missing files when
+        // the pod starts.
+        staged: report.is_none_or(|report| {
+            report.staged.contains(&files.lock) || report.lock.as_deref() == Some(files.lock.as_str())
+        }),
+        images: ImagesOnNode::Present,
+        // A restore of everything in a backup also restores the plugin data of that day.
+        data_restore_requested: is_plugin_data_restore_requested(observed)
+            || restores.can_join_rollback && restores.restores_everything(),
+        user_restore_requested: restores.can_join_rollback,
+        crash_loop: false,
+        agent_memory: observed.agent_memory(),
+        facts: facts_with_failed_goal(observed, &target.rendered),
+    }
+}
+
 fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, now: Timestamp) -> VerificationResult {
     let image = other_image(observed);
     // Kubelet and agent share the node's clock. Its offset from the operator's clock is known from the agent's last report.
     let ahead = observed
+        .reply
         .cached_report
         .as_ref()
-        .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.silent_since));
+        .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.reply.silent_since));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
     let expected = VerificationTarget {
         files: observed.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
@@ -379,7 +404,7 @@ fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, no
         process: observed.pod.as_ref().map_or(ProcessState::Running, |pod| process_state(pod, settle, now)),
         other_image: image.as_deref(),
     };
-    verify(observed.report.as_deref(), &expected, now)
+    verify(observed.reply.report.as_deref(), &expected, now)
 }
 
 /// Whether an explanation is a definite no. An abandoned search counts, because a second search usually ends the same way.

@@ -10,7 +10,7 @@ use crate::Config;
 use crate::k8s::labels;
 
 pub(crate) mod heap;
-pub(crate) mod init_orders;
+pub(crate) mod init_requests;
 pub(crate) mod lock_config_map;
 pub(crate) mod pod;
 pub(crate) mod pod_disruption_budget;
@@ -37,7 +37,7 @@ pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config
         backup_claim: volume_claim::build_backup_claim(server),
         service: service::build_service(server),
         lock: lock_config_map::build_lock_map(server, lock, files),
-        new_volume: init_orders::build_new_volume_map(server),
+        new_volume: init_requests::build_new_volume_map(server),
         template: pod::build_template(server, lock, files, config),
     }
 }

@@ -30,14 +30,13 @@ mod backup;
 mod backup_schedule;
 mod conditions;
 pub(crate) mod context;
-mod crash_loop;
 mod displaced_jars;
 pub(crate) mod downtime_estimate;
 mod drain;
 mod drift;
 mod events;
 mod failure;
-mod format;
+pub(crate) mod format;
 mod image_pull;
 mod last_stop;
 mod manual_recovery;
@@ -224,7 +223,7 @@ pub(crate) async fn report_rollout(
 
 /// Counts the disconnected players and the downtime of a stop, once the server is up again or the failed revision is rolled back.
 fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
-    let agent = report.observed.report.as_deref();
+    let agent = report.observed.reply.report.as_deref();
     if let Some(stop) = stop_reason(report, before) {
         let players = stop_times::disconnected_players(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
@@ -245,7 +244,7 @@ fn stop_reason(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<
     {
         return Some("update");
     }
-    let agent = report.observed.report.as_deref();
+    let agent = report.observed.reply.report.as_deref();
     let was_stopped = |last: &LastUpdate| last.going_back && status::was_stopped_again(last, agent);
     if *report.done == StepOutcome::MarkedStable(MarkedStable::Previous)
         && before.last_update.as_ref().is_some_and(was_stopped)
@@ -345,4 +344,4 @@ async fn write(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -65,7 +65,7 @@ impl RestoreRequests {
         now: Timestamp,
     ) -> Self {
         let restores = Self::evaluate(server, checked, observed, before, now);
-        let record = restores.record.as_ref().filter(|record| record.result.is_none() && checked.backup.is_some());
+        let record = restores.record.as_ref().filter(|record| record.result.is_none() && checked.data.backup.is_some());
         Self { protected: record.and_then(protecting_request), ..restores }
     }
 
@@ -98,14 +98,12 @@ impl RestoreRequests {
             None if has_begun(observed, previous) => return waits(),
             None => {}
         }
-        let until = match checked.windows.on_request(previous.seen_at, true, now) {
-            Some(Gate::Open { opened_at: _, until }) => until,
-            Some(Gate::NoNewStarts { .. } | Gate::Shut { .. }) | None => {
-                match announced_until(checked, observed, now) {
-                    Some(until) => until,
-                    None => return over(RestoreResult::Refused, Some(too_late_message(checked, now))),
-                }
-            }
+        let until = match checked.updates.windows.on_request(previous.seen_at, true, now) {
+            Some(Gate::Open { opened_at: _, until }) => Some(until),
+            Some(Gate::NoNewStarts { .. } | Gate::Shut { .. }) | None => announced_until(checked, observed, now),
+        };
+        let Some(until) = until else {
+            return over(RestoreResult::Refused, Some(too_late_message(checked, now)));
         };
         let Some(backup) = &previous.copy else {
             return match choose_backup(&requested, checked, observed) {
@@ -116,25 +114,8 @@ impl RestoreRequests {
                 Err(NoBackupReason::NotReady) => waits(),
             };
         };
-        let read = parse_query(&requested);
-        let due = observed.stable_lock.as_ref().map(|stable| PendingRestore {
-            restart: RestartDue {
-                due: previous.seen_at,
-                until,
-                policy: checked.policy,
-                only_empty: false,
-                yields_until: previous.seen_at,
-            },
-            request: RequestedRestore {
-                request: request_name(previous),
-                to: stable.files.lock.clone(),
-                copy: backup.clone(),
-                overwrite: read.as_ref().is_ok_and(|query| query.overwrite),
-                everything: read.as_ref().is_ok_and(|query| query.everything),
-                not_after: previous.seen_at + REQUEST_VALID_FOR,
-            },
-        });
-        let is_state_known = observed.report.is_some() || observed.world_refused().is_some();
+        let due = pending_restore(checked, observed, (previous, backup), until);
+        let is_state_known = observed.reply.report.is_some() || observed.world_refused().is_some();
         let can_join_rollback = due.is_some() && is_state_known;
         Self { record: Some(previous.clone()), can_join_rollback, due, protected: None }
     }
@@ -282,11 +263,39 @@ fn announced_until(server: &CheckedServer, observed: &Observed, now: Timestamp) 
         .announced
         .filter(|announced| announced.act == disruption && Some(announced.pod) == observed.pod_uid())?;
     let until = announced.ends + ANNOUNCEMENT_VALID_FOR;
-    (now < until && server.windows.blackout_at(now).is_none()).then_some(until)
+    (now < until && server.updates.windows.blackout_at(now).is_none()).then_some(until)
+}
+
+/// The restart for the restore of this backup, which may begin until `until`. `None` before any set is stable.
+fn pending_restore(
+    checked: &CheckedServer,
+    observed: &Observed,
+    (record, backup): (&RestoreHandled, &str),
+    until: Timestamp,
+) -> Option<PendingRestore> {
+    let stable = observed.stable_lock.as_ref()?;
+    let query = parse_query(&record.asked);
+    Some(PendingRestore {
+        restart: RestartDue {
+            due: record.seen_at,
+            until,
+            policy: checked.players.policy,
+            only_empty: false,
+            yields_until: record.seen_at,
+        },
+        request: RequestedRestore {
+            request: request_name(record),
+            to: stable.files.lock.clone(),
+            copy: backup.to_owned(),
+            overwrite: query.as_ref().is_ok_and(|query| query.overwrite),
+            everything: query.as_ref().is_ok_and(|query| query.everything),
+            not_after: record.seen_at + REQUEST_VALID_FOR,
+        },
+    })
 }
 
 fn too_late_message(server: &CheckedServer, now: Timestamp) -> String {
-    match server.windows.blackout_at(now) {
+    match server.updates.windows.blackout_at(now) {
         Some((blackout, until)) => {
             format!(
                 "`{RESTORE_FROM}` is refused, because blackout `{}` lasts until {until}: repeat the request then",

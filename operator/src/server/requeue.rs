@@ -9,6 +9,7 @@ use super::observe::Observed;
 use super::plan::Plan;
 use super::plan::staging::requeue_for_staging_retry;
 use super::report::notifications::requeue_for_notification;
+use super::wake_at::scheduled_changes;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
 
@@ -22,11 +23,15 @@ pub(super) fn next_outcome(
 ) -> Outcome {
     let is_staging = *done == StepOutcome::StagingRequested || plan.is_staging(observed);
     let outcome = requeue_for_next_opening(outcome_after_step(step, is_staging), step, plan.gate, at);
-    let outcome = plan.requeue_for_roll_forward(outcome, step, at);
+    let outcome = no_later_than_each(outcome, plan.roll_forward_at(step), at);
     let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
-    let outcome = requeue_for_notification(plan.requeue_for_images(outcome, at), channels, at);
-    let outcome = plan.requeue_for_opportunity(plan.partial.requeue_at_end(outcome, plan.partial_until, at), at);
-    plan.backups.requeue_for_backup(plan.restarts.requeue_for_restart(plan.requeue_for_leader(outcome, at), at), at)
+    let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
+    let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
+    plan.tasks.backups.requeue_while_running(outcome)
+}
+
+fn no_later_than_each(outcome: Outcome, instants: impl IntoIterator<Item = Timestamp>, now: Timestamp) -> Outcome {
+    instants.into_iter().fold(outcome, |outcome, at| outcome.no_later_than(at, now))
 }
 
 /// Requeues at the end of an opening that is too short for the update. It may begin in an opening that follows directly: an opening at any

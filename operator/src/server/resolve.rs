@@ -95,7 +95,7 @@ impl ResolveInput<'_> {
         let is_due = |scope: &Scope| !resolved.solved || scope.differs(runs, whole);
         let candidates = UrgentCandidates::new(server, self.request, plugins, waits, is_due, self.from.now);
         // An opportunistic update is applied as a whole. A window that opens later is no reason to leave the rest behind.
-        let may_be_planned = |lock: &Lock| server.opportunistic.is_none() || lock.digest() == whole.digest();
+        let may_be_planned = |lock: &Lock| server.updates.opportunistic.is_none() || lock.digest() == whole.digest();
         let group_lock = self.group_lock(resolved);
         let found = self.earliest(candidates, runs, group_lock.as_ref(), may_be_planned).await?;
         let Some((lock, urgent)) = found else { return Ok(PartialSelection::Nothing) };

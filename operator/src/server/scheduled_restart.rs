@@ -7,7 +7,6 @@ use scheduler::rollout::will_replace_restart;
 
 use super::check::CheckedServer;
 use super::observe::server_status;
-use crate::requeue::Outcome;
 
 /// The scheduled restarts of one server at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,9 +22,11 @@ pub(crate) struct Restarts {
 impl Restarts {
     /// The restarts of this server in this pod. Approval does not matter, because no version changes.
     pub(crate) fn new(server: &CheckedServer, pod: Option<&Pod>, now: Timestamp) -> Self {
-        let Some(restart) = server.restart.as_ref().filter(|_| !server.suspended) else { return Self::default() };
+        let Some(restart) = server.players.restart.as_ref().filter(|_| !server.updates.suspended) else {
+            return Self::default();
+        };
         let Some(started) = pod.and_then(process_started_at) else { return Self::default() };
-        let windows = &server.windows;
+        let windows = &server.updates.windows;
         let due = windows.due_restart(&restart.restarts, started, now).map(|found| RestartDue {
             due: found.due,
             until: found.until,
@@ -49,11 +50,6 @@ impl Restarts {
         let with_the_update =
             opens.filter(|opens| scheduled <= *opens && will_replace_restart(goal, observation, Some(*opens), until));
         with_the_update.or(Some(scheduled))
-    }
-
-    /// Requeues the server at the instant of its restart, and not minutes later.
-    pub(crate) fn requeue_for_restart(self, outcome: Outcome, now: Timestamp) -> Outcome {
-        self.next.map_or(outcome, |next| outcome.no_later_than(next, now))
     }
 }
 

@@ -14,13 +14,12 @@ use super::plan::Plan;
 use crate::caches::Key;
 use crate::context::Context;
 
-/// The next step. If an update would begin and no update slot is free, it returns the step without the update and sets `plan.slot_unavailable`.
+/// The next step. If an update would begin and no update slot is free, it returns the step without the update and sets `plan.constraints.slot_unavailable`.
 pub(super) fn next_step_with_slot(
     ctx: &Context,
     server: &CheckedServer,
     observed: &Observed,
     plan: &mut Plan,
-    is_manual: bool,
     now: Timestamp,
 ) -> Step {
     let step = next_step(&plan.goal, &plan.observation, plan.gate, now);
@@ -37,15 +36,15 @@ pub(super) fn next_step_with_slot(
     }
     match plan.gate {
         // A user's request does not wait for an update slot.
-        Gate::Open { opened_at, until } if begins_update(step) && !is_manual => {
+        Gate::Open { opened_at, until } if begins_update(step) && !plan.constraints.is_manual => {
             match ctx.update_slots.acquire(server, node, opened_at, unobserved_updates(ctx)) {
                 Ok(()) => step,
                 Err(unavailable) => {
-                    plan.slot_unavailable = Some(unavailable);
+                    plan.constraints.slot_unavailable = Some(unavailable);
                     // The update would include the restart, so both wait for the slot together. A requested restore does not wait. Outside
                     // of windows the restart is made alone, because the slot may become free only after the opportunity.
-                    if plan.opportunistic.reason.is_none() {
-                        plan.goal.restart = plan.restores.restart(None);
+                    if plan.constraints.opportunistic.reason.is_none() {
+                        plan.goal.restart = plan.tasks.restores.restart(None);
                     }
                     plan.gate = Gate::NoNewStarts { opened_at, until, opens: None };
                     next_step(&plan.goal, &plan.observation, plan.gate, now)

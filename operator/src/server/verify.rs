@@ -68,6 +68,18 @@ pub(crate) fn clock_offset(at: Timestamp, now: Timestamp) -> SignedDuration {
     SignedDuration::from_secs(now.duration_since(at).as_secs() / STEP * STEP)
 }
 
+fn pending(until: Timestamp) -> VerificationResult {
+    VerificationResult { result: Verification::Pending { until }, problem: String::new() }
+}
+
+fn failed(problem: String) -> VerificationResult {
+    VerificationResult { result: Verification::Failed, problem }
+}
+
+fn unverified(problem: &str) -> VerificationResult {
+    VerificationResult { result: Verification::Inconclusive, problem: problem.to_owned() }
+}
+
 /// The verification result of the observed pod.
 pub(crate) fn verify(
     report: Option<&AgentReport>,
@@ -75,12 +87,6 @@ pub(crate) fn verify(
     now: Timestamp,
 ) -> VerificationResult {
     let ends = expected.reachable_from + VERIFICATION_TIMEOUT;
-    let pending =
-        |until: Timestamp| VerificationResult { result: Verification::Pending { until }, problem: String::new() };
-    let failed = |problem: String| VerificationResult { result: Verification::Failed, problem };
-    let unverified =
-        |problem: &str| VerificationResult { result: Verification::Inconclusive, problem: problem.to_owned() };
-
     // A first start has no earlier revision to return to. It would become stable as it is.
     if let (ProcessState::Exited { times }, Some(_)) = (expected.process, expected.before)
         && times >= MAX_EXITS
@@ -88,82 +94,100 @@ pub(crate) fn verify(
     {
         return failed(format!("the server's process exited {times} times"));
     }
-    let Some(report) = report else {
-        if now < ends {
-            return pending(ends);
-        }
-        return match expected.process {
-            ProcessState::Running => unverified("the agent does not answer"),
-            ProcessState::Restarting { until } => pending(until),
-            // The kubelet reports this without an agent.
-            ProcessState::Exited { times: _ } => {
-                failed("the server's process exits with an error repeatedly, and its agent does not answer".to_owned())
-            }
-        };
-    };
-    let Server::Up { since, answered_at: _, minecraft, build, plugins } = &report.server else {
+    let Some(report) = report else { return verify_without_report(expected.process, ends, now) };
+    if !matches!(report.server, Server::Up { .. }) {
         return if now < ends { pending(ends) } else { failed("the server does not keep running".to_owned()) };
-    };
+    }
+    if let Some(result) = verify_running_server(report, expected, now) {
+        return result;
+    }
+    match unverified_reason(report, expected) {
+        Some(problem) => unverified(&problem),
+        None => VerificationResult { result: Verification::Passed, problem: String::new() },
+    }
+}
+
+fn verify_without_report(process: ProcessState, ends: Timestamp, now: Timestamp) -> VerificationResult {
+    if now < ends {
+        return pending(ends);
+    }
+    match process {
+        ProcessState::Running => unverified("the agent does not answer"),
+        ProcessState::Restarting { until } => pending(until),
+        // The kubelet reports this without an agent.
+        ProcessState::Exited { times: _ } => {
+            failed("the server's process exits with an error repeatedly, and its agent does not answer".to_owned())
+        }
+    }
+}
+
+/// Verifies versions, plugins and contents of a server that answers. `None` if nothing is worse than before and nothing more is awaited.
+fn verify_running_server(
+    report: &AgentReport,
+    expected: &VerificationTarget<'_>,
+    now: Timestamp,
+) -> Option<VerificationResult> {
+    let Server::Up { since, answered_at: _, minecraft, build, plugins } = &report.server else { return None };
     if *minecraft != expected.files.minecraft {
-        return failed(format!("the server reports Minecraft {minecraft}, not {}", expected.files.minecraft));
+        return Some(failed(format!("the server reports Minecraft {minecraft}, not {}", expected.files.minecraft)));
     }
     if report.lock.as_deref() != Some(expected.files.lock.as_str()) {
-        return failed("the plugin directory differs from the lock".to_owned());
+        return Some(failed("the plugin directory differs from the lock".to_owned()));
     }
     // By the operator's clock: a node's clock that is behind would shorten the time in which a set has to run without problems.
     let since = *since + clock_offset(report.at, now);
     let read_by = since + READ_TIMEOUT.max(expected.settle);
     let (Some(build), Some(_)) = (build, plugins) else {
-        return if now < read_by { pending(read_by) } else { unverified("the server's log could not be read") };
+        let is_awaited = now < read_by;
+        return Some(if is_awaited { pending(read_by) } else { unverified("the server's log could not be read") });
     };
     if *build != expected.files.build {
-        return failed(format!("the server reports build {build}, not {}", expected.files.build));
+        return Some(failed(format!("the server reports build {build}, not {}", expected.files.build)));
     }
     let failed_plugins = FailedPlugins::new(report, expected);
     if !failed_plugins.at_fault.is_empty() {
-        return failed(format!("{} did not enable", failed_plugins.at_fault.join(", ")));
+        return Some(failed(format!("{} did not enable", failed_plugins.at_fault.join(", "))));
     }
     let stable_at = since + expected.settle;
     if now < stable_at {
-        return pending(stable_at);
+        return Some(pending(stable_at));
     }
     // Only after the settling time, because a plugin may open its worlds at any time.
     let missing = MissingContent::new(report, expected);
     if !missing.at_fault.is_empty() {
-        return failed(missing.at_fault.join("; "));
+        return Some(failed(missing.at_fault.join("; ")));
     }
     // Data that is not readable yet may never become readable. The next verification then has to know it.
-    if (report.loaded.is_none() || !missing.unread.is_empty()) && now < read_by {
-        return pending(read_by);
-    }
+    let is_unread = report.loaded.is_none() || !missing.unread.is_empty();
+    (is_unread && now < read_by).then(|| pending(read_by))
+}
+
+/// Why a set that is not worse than before is kept without verification. `None` if it is verified.
+fn unverified_reason(report: &AgentReport, expected: &VerificationTarget<'_>) -> Option<String> {
+    let (failed_plugins, missing) = (FailedPlugins::new(report, expected), MissingContent::new(report, expected));
     // Damage from before this start is no fault of the set, and a roll-back would repair no chunk.
     if let Some(damage) = report.damage.as_ref().filter(|damage| expected.began <= damage.since) {
-        return unverified(&format!("the server's log reports damage to its worlds: {}", damage.first));
+        return Some(format!("the server's log reports damage to its worlds: {}", damage.first));
     }
     if let Some(other) = expected.other_image {
         // A user or a webhook has changed the pod. The set is not at fault, and its next pod is created from the template again.
-        return unverified(other);
+        return Some(other.to_owned());
     }
     if !report.drift.is_empty() {
         // The program that changed these files would change them after a roll-back, too.
-        return unverified(&format!("these files differ from the lock: {}", report.drift.join(", ")));
+        return Some(format!("these files differ from the lock: {}", report.drift.join(", ")));
     }
     if !failed_plugins.unknown.is_empty() {
-        return unverified(&format!(
-            "{} did not enable, and it is unknown whether it did before",
-            failed_plugins.unknown.join(", ")
-        ));
+        let names = failed_plugins.unknown.join(", ");
+        return Some(format!("{names} did not enable, and it is unknown whether it did before"));
     }
     if !failed_plugins.unmanaged.is_empty() {
-        return unverified(&format!("{} is unmanaged and no longer enabled", failed_plugins.unmanaged.join(", ")));
+        return Some(format!("{} is unmanaged and no longer enabled", failed_plugins.unmanaged.join(", ")));
     }
     if !missing.reported.is_empty() {
-        return unverified(&missing.reported.join("; "));
+        return Some(missing.reported.join("; "));
     }
-    if !missing.unread.is_empty() {
-        return unverified(&missing.unread.join(", and "));
-    }
-    VerificationResult { result: Verification::Passed, problem: String::new() }
+    (!missing.unread.is_empty()).then(|| missing.unread.join(", and "))
 }
 
 /// The plugins that did not enable. A plugin that had failed before is excluded: nearly every real server has one, and an update is not the

@@ -4,9 +4,9 @@ use crds::PaperMCServer;
 use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use kube::runtime::reflector::ObjectRef;
-use scheduler::maintenance::Gate;
 use tracing::warn;
 
+use super::constraints;
 use super::plan::Plan;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
@@ -15,14 +15,15 @@ use crate::error_chain::ErrorChain;
 /// second pass while hundreds of servers have their first.
 const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
 
+/// The instants at which the plan may change although nothing changes in the cluster, apart from the opening of its gate.
+pub(super) fn scheduled_changes(plan: &Plan) -> impl Iterator<Item = Timestamp> {
+    let tasks = plan.tasks.restarts.next.into_iter().chain(plan.tasks.backups.upcoming);
+    tasks.chain(plan.selection.partial.ends_at(plan.selection.partial_until)).chain(constraints::wake_ups(plan))
+}
+
 /// Sets the alarm. The requeue is the guarantee, and the alarm makes it punctual.
 pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
-    let opens = match plan.gate {
-        Gate::Shut { opens } | Gate::NoNewStarts { opens, .. } => opens,
-        Gate::Open { .. } => None,
-    };
-    let by_the_clock = plan.restarts.next.into_iter().chain(plan.backups.upcoming).chain(plan.leader_wait_until());
-    let next = opens.into_iter().chain(by_the_clock).chain(plan.partial.ends_at(plan.partial_until)).min();
+    let next = plan.gate.opens().into_iter().chain(scheduled_changes(plan)).min();
     let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);

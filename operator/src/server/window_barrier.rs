@@ -51,7 +51,7 @@ pub(super) async fn wait_at_barrier(
 ) -> Option<ObservedSince> {
     let looked_at = since_observation.started_at();
     let is_planned = status_before(ctx, server).available_update.is_some();
-    let opens = checked.windows.next_opening(looked_at).filter(|_| is_planned);
+    let opens = checked.updates.windows.next_opening(looked_at).filter(|_| is_planned);
     let Some((opens, _place)) = opening_to_wait_for(opens, observed, looked_at).zip(ctx.priority.try_enter_barrier())
     else {
         return Some(ObservedSince { decided: since_observation, observed: since_observation, waited: false });
@@ -107,7 +107,7 @@ mod tests {
     /// A server without a rollout, with a player online.
     fn server_with_player() -> Observed {
         let mut observed = online_backup::tests::observed(false, &json!({}));
-        let report = Arc::make_mut(observed.report.as_mut().unwrap());
+        let report = Arc::make_mut(observed.reply.report.as_mut().unwrap());
         report.players = protocol::PlayerCount::Some { count: 1 };
         observed.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4_000) });
         observed.pod_revision = Some(Revision(1));
@@ -127,7 +127,7 @@ mod tests {
     fn barrier_skips_empty_server_and_running_rollout() {
         let waits = |observed: &Observed| opening_to_wait_for(Some(at(105)), observed, at(100)).is_some();
         let mut empty = server_with_player();
-        Arc::make_mut(empty.report.as_mut().unwrap()).players = protocol::PlayerCount::Nobody;
+        Arc::make_mut(empty.reply.report.as_mut().unwrap()).players = protocol::PlayerCount::Nobody;
         assert!(!waits(&empty));
         assert!(!waits(&Observed { pod_revision: Some(Revision(2)), ..server_with_player() }), "on trial");
         let stateful_set = StatefulSetView {

@@ -18,10 +18,12 @@ impl StepExecutor<'_> {
         disruption: Disruption,
         pod: PodUid,
         notice: SignedDuration,
+        not_after: Timestamp,
     ) -> Result<StepOutcome, ActError> {
+        self.ensure_fresh("announce", not_after)?;
         let now = now();
         let is_cut_short = self.observed.facts.is_counting_down(disruption, pod, now);
-        let announced = self.observed.report.as_ref().and_then(|report| report.announced.as_ref());
+        let announced = self.observed.reply.report.as_ref().and_then(|report| report.announced.as_ref());
         let announced_end = announced.and_then(|announced| announced.ends_within(disruption, notice, now));
         let ends = announced_end.unwrap_or(now + notice);
         if announced_end.is_none() {
@@ -42,7 +44,13 @@ impl StepExecutor<'_> {
     }
 
     /// Announces again with the recorded end. A failure delays nothing: players were warned once, and the next pass tries again.
-    pub(super) async fn reannounce(&self, disruption: Disruption, ends: Timestamp) -> Result<StepOutcome, ActError> {
+    pub(super) async fn reannounce(
+        &self,
+        disruption: Disruption,
+        ends: Timestamp,
+        not_after: Timestamp,
+    ) -> Result<StepOutcome, ActError> {
+        self.ensure_fresh("announce again", not_after)?;
         Ok(match self.agent()?.announce(&self.announcement(disruption, ends)).await {
             Ok(()) => StepOutcome::Reannounced { left: ends.duration_since(now()) },
             Err(error) => {

@@ -37,7 +37,7 @@ impl StepExecutor<'_> {
         let facts = self.observed.facts.clone();
         let announced = facts.announced.filter(|announced: &Announced| is_cancelled(announced.act));
         if let (Some(announced), Some(agent)) = (announced, self.observed.agent(self.ctx)) {
-            let text = self.server.texts.cancelled.as_deref().unwrap_or(by_default);
+            let text = self.server.players.texts.cancelled.as_deref().unwrap_or(by_default);
             let call_off = CancelAnnouncement { act: announced.act.to_string(), text: text.to_owned() };
             if let Err(error) = agent.cancel_announcement(&call_off).await {
                 tracing::info!(error = %ErrorChain(&error), "could not tell players about the cancellation");

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::model::baseline::Baseline;
 use crate::server::model::records::{LockRecord, StableRecord};
-use crate::server::render::init_orders::InitRequests;
+use crate::server::observe::AgentReply;
+use crate::server::render::init_requests::InitRequests;
 use crate::server::requested_restore::tests::after_failed_update::refused;
 
 fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
@@ -46,12 +47,8 @@ fn observed(has_volume: bool, backups: &Value) -> Observed {
         pod_lock: Some(record("b", "1.21.11", 4671)),
         stable: Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None })),
         stable_lock: Some(record("a", "1.21.10", 4556)),
-        key: None,
-        report: Some(Arc::new(report)),
-        cached_report: None,
-        silent_since: Timestamp::UNIX_EPOCH,
-        refusal: None,
         init_requests: InitRequests::default(),
+        reply: AgentReply { report: Some(Arc::new(report)), ..AgentReply::unreachable(Timestamp::UNIX_EPOCH) },
     }
 }
 
@@ -116,7 +113,7 @@ fn world_counts_as_played_when_agent_is_silent() {
     let played = observed(true, &backup("a", "b", true));
     assert!(world_state(&played).played_since && world_restore_request(&played).unwrap().unless_played);
     let mut silent = observed(true, &backup("a", "b", false));
-    silent.report = None;
+    silent.reply.report = None;
     let world = world_state(&silent);
     assert!(world.played_since, "nobody can be asked");
     assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
@@ -131,12 +128,12 @@ fn world_counts_as_played_when_agent_is_silent() {
 #[test]
 fn world_report_of_silent_agent_still_counts() {
     let mut silent = observed(true, &backup("a", "b", true));
-    silent.cached_report = silent.report.take();
+    silent.reply.cached_report = silent.reply.report.take();
     let world = world_state(&silent);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))), "they were opened");
     assert!(world.played_since, "it was said that somebody has played");
     let mut silent = observed(true, &backup("a", "b", false));
-    silent.cached_report = silent.report.take();
+    silent.reply.cached_report = silent.reply.report.take();
     assert!(!world_state(&silent).played_since, "nobody has, as far as is known");
     assert!(world_restore_request(&silent).unwrap().unless_played, "and the init container looks for itself");
 }
@@ -147,7 +144,7 @@ fn world_counts_as_played_when_backups_are_unreadable() {
     let world = world_state(&observed);
     assert_eq!((world.floor, world.backup), (DataVersion(4671), None));
     assert!(world.played_since && world_restore_request(&observed).unwrap().unless_played);
-    observed.cached_report = observed.report.take();
+    observed.reply.cached_report = observed.reply.report.take();
     assert!(world_state(&observed).played_since, "it fell silent with that");
 }
 
@@ -158,7 +155,7 @@ fn world_counts_as_opened_without_report_or_backup() {
     }]}});
     let unheard = |has_backups, pod: &Value| {
         let mut observed = observed(has_backups, &json!(null));
-        (observed.report, observed.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
+        (observed.reply.report, observed.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
         world_state(&observed).floor
     };
     assert_eq!(unheard(false, &started), DataVersion(4671));
@@ -201,9 +198,9 @@ fn observed_with_data(plugin_data: &Value) -> Observed {
     ]}});
     let template = serde_json::from_value(template).unwrap();
     observed.stable = Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None }));
-    let report = observed.report.as_deref().unwrap();
+    let report = observed.reply.report.as_deref().unwrap();
     let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
-    observed.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));
+    observed.reply.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));
     observed
 }
 
@@ -241,7 +238,7 @@ fn plugin_data_restore_is_requested_if_data_may_exist() {
         assert!(is_plugin_data_restore_requested(&observed_with_data(&nothing)), "{nothing}");
     }
     let mut silent = observed_with_data(&json!(null));
-    silent.report = None;
+    silent.reply.report = None;
     assert!(!is_plugin_data_restore_requested(&silent));
     // An older template does not support restore requests.
     silent.stable = super::tests::observed(true, &json!(null)).stable;

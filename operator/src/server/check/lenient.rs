@@ -80,9 +80,9 @@ mod tests {
             spec.as_object_mut().unwrap().extend(violation.as_object().unwrap().clone());
             let read = read(spec);
             let (notice, text) = if is_about_players { (5, "The server restarts") } else { (9, "Down in {in}") };
-            assert_eq!(read.notice, SignedDuration::from_mins(notice), "{violation}");
-            assert!(read.announcement.text.starts_with(text), "{violation}");
-            assert!(!read.show.is_empty() && read.stop_timeout > SignedDuration::ZERO, "{violation}");
+            assert_eq!(read.players.notice, SignedDuration::from_mins(notice), "{violation}");
+            assert!(read.players.announcement.text.starts_with(text), "{violation}");
+            assert!(!read.players.show.is_empty() && read.pod.stop_timeout > SignedDuration::ZERO, "{violation}");
         }
     }
 
@@ -92,6 +92,6 @@ mod tests {
             "jvm": {"heap": "lots"}, "restart": {"cron": "* * * * *"},
             "updateSchedule": {"maintenanceWindow": {"cron": "* * * * *"}},
         }));
-        assert!(read.restart.is_none() && !read.updates_automatically());
+        assert!(read.players.restart.is_none() && !read.updates_automatically());
     }
 }

@@ -17,7 +17,7 @@ pub(crate) struct CheckedRestoreFrom {
 impl CheckedServer {
     /// The same server after a first revision has become stable.
     pub(crate) fn after_first_start(mut self) -> Self {
-        if let Some(restore_from) = &mut self.restore_from {
+        if let Some(restore_from) = &mut self.data.restore_from {
             restore_from.first_start = false;
         }
         self
@@ -25,7 +25,7 @@ impl CheckedServer {
 
     /// The claim that is mounted only for the backup, beside the claim of the server's own backups.
     pub(crate) fn extra_restore_claim(&self) -> Option<&str> {
-        let restore_from = self.restore_from.as_ref()?;
+        let restore_from = self.data.restore_from.as_ref()?;
         (restore_from.request.apart && restore_from.first_start).then_some(restore_from.request.claim.as_str())
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     fn request(spec: Value) -> SeedRequest {
-        check(&server(spec)).unwrap().restore_from.unwrap().request
+        check(&server(spec)).unwrap().data.restore_from.unwrap().request
     }
 
     #[test]

@@ -30,7 +30,7 @@ fn minimal_spec_is_valid() {
     let checked = check(&server(json!({}))).unwrap();
     assert_eq!(checked.claim_name(), "data-lobby-0");
     assert!(!checked.eula);
-    assert_eq!(checked.notice, SignedDuration::from_mins(5));
+    assert_eq!(checked.players.notice, SignedDuration::from_mins(5));
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn spec_without_rcon_is_valid_if_rcon_is_unused() {
 #[test]
 fn backup_schedule_is_parsed_and_errors_named() {
     let backup = |backup: Value| json!({"backup": backup, "timeZone": "Europe/Berlin"});
-    let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().backup.unwrap();
+    let of = |schedule: Value| check(&server(backup(json!({"schedule": schedule})))).unwrap().data.backup.unwrap();
     let next = |schedule: Value| of(schedule).schedule.unwrap().next("2026-11-22T00:00:00Z".parse().unwrap()).unwrap();
     assert_eq!(next(json!({"cron": "0 5 * * *"})).to_string(), "2026-11-22T04:00:00Z");
     assert_eq!(next(json!({"cron": "0 5 * * *", "timeZone": "UTC"})).to_string(), "2026-11-22T05:00:00Z");
     assert_eq!(of(json!({"cron": "@daily"})).online_contents, Contents::Everything);
     assert_eq!(of(json!({"cron": "@daily", "contents": "Worlds"})).online_contents, Contents::Worlds);
-    let manual_only = check(&server(backup(json!({})))).unwrap().backup.unwrap();
+    let manual_only = check(&server(backup(json!({})))).unwrap().data.backup.unwrap();
     assert!(manual_only.schedule.is_none() && manual_only.online_contents == Contents::Everything);
     let disabled = json!({"enabled": false, "schedule": {"cron": "0 5 * * *"}});
     assert_eq!(paths(backup(disabled)), ["spec.backup.schedule"], "nobody knows which of the two is meant");
@@ -107,14 +107,14 @@ fn invalid_backup_schedule_leaves_rest_of_spec_valid() {
             "updateSchedule": {"maintenanceWindow": {"cron": "0 4 * * 0"}},
         })));
         let checked = checked.unwrap();
-        assert!(checked.updates_automatically() && checked.restart.is_some(), "{wrong}");
-        let backup = checked.backup.unwrap();
+        assert!(checked.updates_automatically() && checked.players.restart.is_some(), "{wrong}");
+        let backup = checked.data.backup.unwrap();
         assert!(backup.schedule.is_none(), "{wrong}");
         assert_eq!((backup.before_update, backup.online_contents), (BeforeUpdate::Always, Contents::Worlds), "{wrong}");
         let message = backup.schedule_problem.unwrap().to_string();
         assert!(message.starts_with(&format!("spec.backup.schedule: {why}")), "{message}");
     }
-    let right = check(&server(json!({"backup": {"schedule": {"cron": "@daily"}}}))).unwrap().backup.unwrap();
+    let right = check(&server(json!({"backup": {"schedule": {"cron": "@daily"}}}))).unwrap().data.backup.unwrap();
     assert_eq!(right.schedule_problem, None);
 }
 
@@ -193,7 +193,7 @@ fn blackouts_and_latest_starts_are_parsed_and_errors_named() {
             {"name": "evenings", "cron": "0 18 * * 5", "duration": "6h"},
         ],
     }));
-    let windows = check(&server(good)).unwrap().windows;
+    let windows = check(&server(good)).unwrap().updates.windows;
     let evening = "2026-11-20T17:00:00Z".parse().unwrap();
     let (blackout, until) = windows.blackout_at(evening).unwrap();
     assert_eq!((blackout.name(), until.to_string().as_str()), ("evenings", "2026-11-20T23:00:00Z"));
@@ -226,11 +226,14 @@ fn blackouts_and_latest_starts_are_parsed_and_errors_named() {
 fn announcement_needs_short_text_and_display_target() {
     let checked = |players: Value| check(&server(json!({"players": players, "restart": {"cron": "@daily"}}))).unwrap();
     let defaults = checked(json!({}));
-    assert_eq!((defaults.announcement.short.as_str(), defaults.show), ("Restart in {in}", protocol::in_the_chat()));
+    assert_eq!(
+        (defaults.players.announcement.short.as_str(), defaults.players.show),
+        ("Restart in {in}", protocol::in_the_chat())
+    );
     let two = checked(json!({"text": "Restart in {in}.\nNeustart in {in}.\n", "show": ["Title", "Chat"]}));
-    assert_eq!(two.announcement.short, "Restart in {in}.");
-    assert_eq!(two.restart.unwrap().announcement, two.announcement);
-    assert_eq!(two.show, [protocol::AnnouncementTarget::Chat, protocol::AnnouncementTarget::Title].into());
+    assert_eq!(two.players.announcement.short, "Restart in {in}.");
+    assert_eq!(two.players.restart.unwrap().announcement, two.players.announcement);
+    assert_eq!(two.players.show, [protocol::AnnouncementTarget::Chat, protocol::AnnouncementTarget::Title].into());
     assert_eq!(paths(json!({"players": {"show": []}})), ["spec.players.show"]);
 }
 

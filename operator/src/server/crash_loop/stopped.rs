@@ -42,11 +42,14 @@ fn is_waiting_since(pod: &Pod, crashes: &CrashStatus) -> bool {
 
 /// The server with 0 replicas while it is stopped.
 pub(crate) fn scaled_down_if_stopped(
-    server: CheckedServer,
+    mut server: CheckedServer,
     before: &PaperMCServerStatus,
     observed: &Observed,
 ) -> CheckedServer {
-    if active_stop(before, observed).is_some() { CheckedServer { replicas: 0, ..server } } else { server }
+    if active_stop(before, observed).is_some() {
+        server.pod.replicas = 0;
+    }
+    server
 }
 
 /// Whether a user has started the server since the stop: by a changed spec, or by a request that was not there before. The clocks of users

@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Partition, PodPhase, Revision, StatefulSetView, Verification};
 use scheduler::protocol::Server;
 use scheduler::rollout::{Step, WaitingOn, next_step};
@@ -9,6 +9,7 @@ use serde_json::json;
 
 use super::*;
 use crate::server::check::tests::server;
+use crate::server::observe::AgentReply;
 use crate::server::requested_restore::tests::after_failed_update::{FAILED, STABLE, rolling_out};
 
 const START_TIMEOUT: StartTimeout = StartTimeout {
@@ -40,10 +41,17 @@ fn rollout_in_progress() -> Observed {
     observed
 }
 
+/// The plan for a server with an invalid spec.
+fn plan(observed: &Observed) -> Plan {
+    let (server, before) = (invalid_spec(), PaperMCServerStatus::default());
+    let checked = check_leniently(&server).unwrap();
+    let pass = PassInput { server: &server, checked: &checked, observed, before: &before, now: now() };
+    build_plan(&pass, START_TIMEOUT).unwrap()
+}
+
 /// The step of a server with an invalid spec, after `of` has changed the plan.
 fn step(observed: &Observed, of: impl Fn(&mut Plan)) -> Step {
-    let checked = check_leniently(&invalid_spec()).unwrap();
-    let mut plan = build_plan(&checked, observed, START_TIMEOUT, now()).unwrap();
+    let mut plan = plan(observed);
     of(&mut plan);
     next_step(&plan.goal, &plan.observation, plan.gate, now())
 }
@@ -77,7 +85,7 @@ fn rollout_is_marked_stable_while_spec_is_invalid() {
 #[test]
 fn rollout_with_changed_pod_image_stays_unverified() {
     let containers = |image: &str| json!({"containers": [{"name": "papermc", "image": image}]});
-    let mut report = rolling_out(&json!({})).report.unwrap();
+    let mut report = rolling_out(&json!({})).reply.report.unwrap();
     let agent = Arc::make_mut(&mut report);
     agent.lock = Some("b".repeat(64));
     agent.server = Server::Up {
@@ -88,12 +96,13 @@ fn rollout_with_changed_pod_image_stays_unverified() {
         plugins: Some(BTreeMap::new()),
     };
     let verification = |image: &str| {
-        let mut observed = Observed { report: Some(report.clone()), ..rollout_in_progress() };
+        let mut observed = rollout_in_progress();
+        observed.reply.report = Some(report.clone());
         let stateful_set = observed.stateful_set.as_mut().and_then(|stateful_set| stateful_set.spec.as_mut()).unwrap();
         stateful_set.template.spec = Some(serde_json::from_value(containers("game:1")).unwrap());
         let pod = json!({"metadata": {"name": "lobby-0"}, "spec": containers(image)});
         observed.pod = Some(serde_json::from_value(pod).unwrap());
-        build_plan(&check_leniently(&invalid_spec()).unwrap(), &observed, START_TIMEOUT, now()).unwrap().verification
+        plan(&observed).verification
     };
     assert_eq!(verification("game:1").result, Verification::Passed);
     let other = verification("game:2");
@@ -104,18 +113,16 @@ fn rollout_with_changed_pod_image_stays_unverified() {
 #[test]
 fn verification_is_not_shortened_by_slow_node_clock() {
     let behind = SignedDuration::from_mins(20);
-    let mut report = rolling_out(&json!({})).report.unwrap();
+    let mut report = rolling_out(&json!({})).reply.report.unwrap();
     Arc::make_mut(&mut report).at = now() - behind;
     // By the operator's clock the pod is one minute old.
     let started = now() - behind - SignedDuration::from_mins(1);
     let result = |cached_report| {
-        let mut observed = Observed { report: None, cached_report, silent_since: now(), ..rollout_in_progress() };
+        let mut observed = rollout_in_progress();
+        observed.reply = AgentReply { cached_report, ..AgentReply::unreachable(now()) };
         let pod = json!({"metadata": {"name": "lobby-0"}, "status": {"startTime": started.to_string()}});
         observed.pod = Some(serde_json::from_value(pod).unwrap());
-        build_plan(&check_leniently(&invalid_spec()).unwrap(), &observed, START_TIMEOUT, now())
-            .unwrap()
-            .verification
-            .result
+        plan(&observed).verification.result
     };
     let until = now() + SignedDuration::from_mins(14);
     assert_eq!(result(Some(report)), Verification::Pending { until });
@@ -148,8 +155,7 @@ fn failed_rollout_rolls_back_while_spec_is_invalid() {
 #[test]
 fn first_start_of_newer_minecraft_uses_its_own_deadline() {
     let minutes = |observed: &Observed| {
-        let checked = check_leniently(&invalid_spec()).unwrap();
-        let phase = build_plan(&checked, observed, START_TIMEOUT, now()).unwrap().observation.pod.unwrap().phase;
+        let phase = plan(observed).observation.pod.unwrap().phase;
         let PodPhase::Starting { deadline: gives_up_at } = phase else { panic!("it starts: {phase:?}") };
         gives_up_at.duration_since(now()).as_mins()
     };

@@ -20,7 +20,7 @@ pub(crate) async fn observe(
     server: &CheckedServer,
     now: Timestamp,
 ) -> Result<Option<FollowState>, RecordError> {
-    let Some(spec) = &server.follows else { return Ok(None) };
+    let Some(spec) = &server.updates.follows else { return Ok(None) };
     let all: Vec<Arc<PaperMCServer>> = servers_in_namespace(ctx, &server.namespace).collect();
     let (state, was_rolled_back, history) = match all.iter().find(|other| other.name_any() == spec.server) {
         None => (LeaderState::Missing, false, Vec::new()),

@@ -1,17 +1,11 @@
-use crate::server::plan::follows::remaining_wait;
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::SignedDuration;
-use scheduler::maintenance::Gate;
-use scheduler::observation::{
-    Announced, Disruption, Goal, Observation, PodUid, RecordedFacts, Revision, StatefulSetView,
-};
 use serde_json::{Value, json};
 
 use super::followed_server::{find_cycle, leader_state};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::online_backup::tests::at_rest;
 
 const HOUR: i64 = 3_600;
 
@@ -233,34 +227,5 @@ fn spec_rejects_following_itself_or_negative_soak() {
     assert_eq!(paths(json!({"server": "lobby"})), ["spec.follows.server"]);
     assert_eq!(paths(json!({"server": "staging", "soak": "-48h"})), ["spec.follows.soak"]);
     let checked = check(&server(json!({"follows": {"server": "staging"}}))).unwrap();
-    assert_eq!(checked.follows.unwrap().soak, SignedDuration::from_hours(24));
-}
-
-#[test]
-fn follower_does_not_wait_after_announcement_or_start() {
-    let (goal, observation, _) = at_rest();
-    let goal = Goal { revision: Revision(2), ..goal };
-    let open = Gate::Open { opened_at: at(0), until: at(9) };
-    let waits =
-        |state| FollowWait { server: "staging".to_owned(), why: FollowBlocker::State(state), blocks_update: true };
-    let may_wait = |goal: &Goal, observation: &Observation, gate| {
-        remaining_wait(waits(LeaderState::ScaledToZero), goal, observation, gate).is_some()
-    };
-    assert!(may_wait(&goal, &observation, open));
-    let announced = |window_opened_at| {
-        let disruption = Disruption::Update { goal: goal.revision, window_opened_at };
-        let announced = Some(Announced { act: disruption, pod: PodUid(7), ends: at(1) });
-        Observation { facts: RecordedFacts { announced, ..observation.facts.clone() }, ..observation.clone() }
-    };
-    assert!(!may_wait(&goal, &announced(at(0)), open));
-    let remaining = remaining_wait(waits(LeaderState::Missing), &goal, &announced(at(0)), open).unwrap();
-    assert!(!remaining.blocks_update, "a mistake is told, and holds nothing that has begun");
-    assert!(may_wait(&goal, &announced(at(-9)), open), "that was another opening");
-    let written = StatefulSetView { template: goal.revision, ..observation.stateful_set.unwrap() };
-    assert!(!may_wait(&goal, &Observation { stateful_set: Some(written), ..observation.clone() }, open));
-    let manual = StatefulSetView { template: Revision(9), ..written };
-    assert!(
-        may_wait(&goal, &Observation { stateful_set: Some(manual), ..observation.clone() }, open),
-        "what a person wrote is another thing"
-    );
+    assert_eq!(checked.updates.follows.unwrap().soak, SignedDuration::from_hours(24));
 }

@@ -116,7 +116,7 @@ fn players_are_unknown_when_agent_gives_no_state() {
 fn start_deadline_keeps_backup_estimate_across_operator_restart() {
     let mut observed = crate::server::online_backup::tests::observed(true, &json!(null));
     let revision = Revision(0xb);
-    observed.report = None;
+    observed.reply.report = None;
     observed.pod_revision = Some(revision);
     observed.pod = Some(
         serde_json::from_value(json!({

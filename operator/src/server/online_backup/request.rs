@@ -22,28 +22,28 @@ pub(crate) fn is_too_old(ctx: &Context, observed: &Observed) -> bool {
 
 /// Requests the due backup, if this pass may. The result is recorded in `plan`.
 pub(crate) async fn request_backup(ctx: &Context, observed: &Observed, plan: &mut Plan, step: Step) {
-    let may_be_taken = may_be_taken(&plan.goal, &plan.observation, observed.report.as_deref(), plan.gate, step);
+    let may_be_taken = may_be_taken(&plan.goal, &plan.observation, observed.reply.report.as_deref(), plan.gate, step);
     // A new backup could push out the one that a user wants to restore.
-    if plan.backups.needs_restart || !may_be_taken || plan.restores.is_open() {
+    if plan.tasks.backups.needs_restart || !may_be_taken || plan.tasks.restores.is_open() {
         return;
     }
-    let (Some(due), Some(agent)) = (&plan.backups.due, observed.agent(ctx)) else { return };
+    let (Some(due), Some(agent)) = (&plan.tasks.backups.due, observed.agent(ctx)) else { return };
     match agent.back_up(due).await {
         Ok(()) => {
             info!(request = due.request, "requested an online backup");
-            plan.backups.due = None;
-            plan.backups.is_running = true;
+            plan.tasks.backups.due = None;
+            plan.tasks.backups.is_running = true;
         }
         Err(error) => {
             if let AgentError::TooOld { .. } = error {
-                plan.backups.needs_restart = true;
+                plan.tasks.backups.needs_restart = true;
                 if let Some(uid) = pod_uid(observed) {
                     ctx.caches.without_online_backup.put(uid, ());
                 }
             }
             let why = ErrorChain(&error).to_string();
             info!(request = due.request, error = why, "the online backup has to wait");
-            plan.backups.refusal = Some(why);
+            plan.tasks.backups.refusal = Some(why);
         }
     }
 }

@@ -13,7 +13,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
-use crate::server::render::init_orders::InitRequests;
+use crate::server::observe::AgentReply;
+use crate::server::render::init_requests::InitRequests;
 
 /// 2026-11-22T12:00:00Z, an instant of a schedule of every six hours.
 const NOON: i64 = 1_795_348_800;
@@ -52,12 +53,8 @@ pub(crate) fn observed(writes: bool, backups: &Value) -> Observed {
         pod_lock: None,
         stable: None,
         stable_lock: None,
-        key: None,
-        report: Some(Arc::new(report)),
-        cached_report: None,
-        silent_since: Timestamp::UNIX_EPOCH,
-        refusal: None,
         init_requests: InitRequests::default(),
+        reply: AgentReply { report: Some(Arc::new(report)), ..AgentReply::unreachable(Timestamp::UNIX_EPOCH) },
     }
 }
 
@@ -383,14 +380,10 @@ fn online_backup_runs_while_recovery_is_manual() {
 }
 
 #[test]
-fn online_backup_requeues_at_next_instant() {
-    let backups = OnlineBackups { upcoming: Some(at(3)), ..OnlineBackups::default() };
-    assert_eq!(backups.requeue_for_backup(Outcome::UpToDate, at(0)), Outcome::Waiting { until: Some(at(3)) });
-    assert_eq!(backups.requeue_for_backup(Outcome::Acted, at(0)), Outcome::Acted);
-    let running = OnlineBackups { is_running: true, ..backups };
-    assert_eq!(
-        running.requeue_for_backup(Outcome::Waiting { until: Some(at(60)) }, at(0)),
-        Outcome::InDisruption { until: None }
-    );
-    assert_eq!(running.requeue_for_backup(Outcome::Acted, at(0)), Outcome::Acted);
+fn running_online_backup_is_observed_soon() {
+    let waiting = Outcome::Waiting { until: Some(at(60)) };
+    assert_eq!(OnlineBackups::default().requeue_while_running(waiting), waiting);
+    let running = OnlineBackups { is_running: true, ..OnlineBackups::default() };
+    assert_eq!(running.requeue_while_running(waiting), Outcome::InDisruption { until: None });
+    assert_eq!(running.requeue_while_running(Outcome::Acted), Outcome::Acted);
 }

@@ -43,10 +43,7 @@ fn refused_partial_request_opens_no_gate() {
     assert!(!refused.can_open_gate() && !PartialSelection::UpToDate(String::new()).can_open_gate());
     let at = |second| Timestamp::from_second(second).unwrap();
     for partial in [requested, refused] {
-        let outcome = partial.requeue_at_end(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
-        assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(60)));
+        assert_eq!(partial.ends_at(Some(at(60))), Some(at(60)));
     }
-    let outcome =
-        PartialSelection::Nothing.requeue_at_end(Outcome::Waiting { until: Some(at(900)) }, Some(at(60)), at(0));
-    assert!(matches!(outcome, Outcome::Waiting { until: Some(until) } if until == at(900)));
+    assert_eq!(PartialSelection::Nothing.ends_at(Some(at(60))), None);
 }

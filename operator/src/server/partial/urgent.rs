@@ -69,7 +69,7 @@ impl UrgentCandidates {
         is_due: impl Fn(&Scope) -> bool,
         now: Timestamp,
     ) -> Self {
-        let is_shut = has_to_wait || matches!(server.windows.gate(now), Gate::Shut { .. });
+        let is_shut = has_to_wait || matches!(server.updates.windows.gate(now), Gate::Shut { .. });
         if !server.updates_automatically() || !is_shut {
             return Self::default();
         }
@@ -80,11 +80,11 @@ impl UrgentCandidates {
         let urgent = urgent.into_iter().map(|plugin| plugin.name_any()).collect();
         let own_windows = patient.into_iter().filter_map(|plugin| {
             let scope = Scope::from_plugins(BTreeSet::from([plugin.name_any()]))?;
-            let (windows, _) = check_plugin_windows(plugin, &server.zone);
-            let windows = Windows { windows, enabled: true, blackouts: server.windows.blackouts.clone() };
+            let (windows, _) = check_plugin_windows(plugin, &server.updates.zone);
+            let windows = Windows { windows, enabled: true, blackouts: server.updates.windows.blackouts.clone() };
             (!windows.windows.is_empty() && is_due(&scope)).then_some((scope, windows))
         });
-        let own_windows = openings(&own_windows.collect::<Vec<_>>(), server.windows.next_opening(now), now);
+        let own_windows = openings(&own_windows.collect::<Vec<_>>(), server.updates.windows.next_opening(now), now);
         Self { urgent: Scope::from_plugins(urgent), own_windows }
     }
 }

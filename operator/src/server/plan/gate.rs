@@ -67,24 +67,15 @@ pub(crate) fn requested_at(request: &str) -> Option<Timestamp> {
     Timestamp::from_second(instant.trim().parse().ok()?).ok()
 }
 
-/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only. It does not override a missing
-/// approval, which is about the version set.
-pub(crate) fn gate(
-    server: &CheckedServer,
-    approval: &ApprovalState,
-    manual_gate: Option<Gate>,
-    now: Timestamp,
-) -> Gate {
-    if approval.needs_approval {
-        return Gate::Shut { opens: None };
-    }
+/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only.
+pub(crate) fn gate(server: &CheckedServer, manual_gate: Option<Gate>, now: Timestamp) -> Gate {
     if let Some(gate) = manual_gate {
         return gate;
     }
     if !server.updates_automatically() {
         return Gate::Shut { opens: None };
     }
-    server.windows.gate(now)
+    server.updates.windows.gate(now)
 }
 
 /// The gate for an update that may start outside the server's windows. An urgent update may start from the instant it was found (`AvailableUpdate::found_at`).

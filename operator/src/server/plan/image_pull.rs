@@ -1,16 +1,13 @@
-//! Pure. Requeues a server whose node has to pull images.
+//! Pure. Determines when a server whose node has to pull images is reconciled again.
 
 use jiff::Timestamp;
 
 use super::Plan;
-use crate::requeue::Outcome;
 use crate::server::model::image_pull::state::Pull;
 
 impl Plan {
-    /// Requeues the server at the next attempt to pull images.
-    pub(crate) fn requeue_for_images(&self, outcome: Outcome, now: Timestamp) -> Outcome {
-        // An instant in the past is ignored: after an announcement there is no further attempt.
-        let next = self.images.as_ref().and_then(Pull::next_check).filter(|next| *next > now);
-        next.map_or(outcome, |next| outcome.no_later_than(next, now))
+    /// The next attempt to pull images. After an announcement there is none.
+    pub(crate) fn next_pull_at(&self, now: Timestamp) -> Option<Timestamp> {
+        self.constraints.images.as_ref().and_then(Pull::next_check).filter(|next| *next > now)
     }
 }

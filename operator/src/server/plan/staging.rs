@@ -14,7 +14,7 @@ const RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(30);
 impl Plan {
     /// Whether the files of the goal are missing on the volume and no staging is in progress.
     pub(crate) fn needs_staging(&self, observed: &Observed) -> bool {
-        observed.report.is_some() && !self.observation.staged && !self.is_staging(observed)
+        observed.reply.report.is_some() && !self.observation.staged && !self.is_staging(observed)
     }
 
     /// Whether the agent is staging the files of the goal.
@@ -28,8 +28,8 @@ impl Plan {
     }
 
     fn staging<'s>(&self, observed: &'s Observed) -> Option<&'s Staging> {
-        let staging = observed.report.as_ref()?.staging.as_ref()?;
-        (!self.observation.staged && staging.lock == self.record.files.lock).then_some(staging)
+        let staging = observed.reply.report.as_ref()?.staging.as_ref()?;
+        (!self.observation.staged && staging.lock == self.target.record.files.lock).then_some(staging)
     }
 }
 

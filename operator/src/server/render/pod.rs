@@ -15,7 +15,7 @@ use resolver::model::lock::Lock;
 use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 
 use super::super::check::CheckedServer;
-use super::init_orders::{ROLLBACK_REQUEST_KEY, init_requests_map_name};
+use super::init_requests::{ROLLBACK_REQUEST_KEY, init_requests_map_name};
 use super::lock_config_map::lock_map_name;
 use super::service::GAME_PORT;
 use crate::Config;
@@ -55,7 +55,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         security_context: Some(pod_security()),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
-        termination_grace_period_seconds: Some(server.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_HOOK_SECONDS),
+        termination_grace_period_seconds: Some(server.pod.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_HOOK_SECONDS),
         ..PodSpec::default()
     };
     let mut template = PodTemplateSpec {
@@ -70,11 +70,11 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         spec: Some(spec),
     };
     // `check` has rejected every field of it that belongs to Nightshift, so the merge cannot overwrite any.
-    template.merge_from(server.pod_template.clone());
+    template.merge_from(server.pod.template.clone());
     let spec = template.spec.as_mut().expect("set above");
     let game = spec.containers.iter_mut().find(|c| c.name == SERVER_CONTAINER).expect("built above");
     // The heap depends on the container's resources, which are known only after the merge.
-    let heap = super::heap::heap_mib(&server.heap, game.resources.as_ref());
+    let heap = super::heap::heap_mib(&server.pod.heap, game.resources.as_ref());
     game.env = Some(env::merge_env(env::server_env(server, lock, files, heap), game.env.take().unwrap_or_default()));
     let identity = game.security_context.clone().unwrap_or_default();
     for container in spec.init_containers.iter_mut().flatten() {
@@ -131,7 +131,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
 /// The stop hook. The timeout is added only if it differs from the default: otherwise the template of every server would change.
 fn stop_command(server: &CheckedServer) -> Vec<String> {
     let mut command = vec![format!("{SHARED_DIR}/agent"), "stop".to_owned()];
-    let seconds = server.stop_timeout.as_secs();
+    let seconds = server.pod.stop_timeout.as_secs();
     if seconds.cast_unsigned() != STOP_TIMEOUT_SECONDS {
         // The server's container has none of the agent's variables.
         command.extend(["--stop-timeout".to_owned(), seconds.to_string()]);
@@ -142,6 +142,7 @@ fn stop_command(server: &CheckedServer) -> Vec<String> {
 /// The image: from the spec, otherwise from the lock, otherwise from the operator's flag.
 fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
     server
+        .pod
         .image
         .clone()
         .or_else(|| lock.image.clone())
@@ -177,7 +178,7 @@ fn build_agent(server: &CheckedServer, config: &Config) -> Container {
 fn base_agent_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
     let mut mounts =
         vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
-    if server.backup.is_some() {
+    if server.data.backup.is_some() {
         // Backups are taken before the server starts, and beside it while it runs.
         mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
     }
@@ -218,7 +219,7 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
     let backups = server.backup_volume_claim().map(|claim| claimed(BACKUP_VOLUME, &claim));
     let others = server.extra_restore_claim().map(|claim| claimed(RESTORE_VOLUME, claim));
     let mut volumes = vec![
-        claimed("data", server.storage.existing_claim.as_ref().unwrap_or(&server.claim_name())),
+        claimed("data", server.data.storage.existing_claim.as_ref().unwrap_or(&server.claim_name())),
         Volume {
             name: "nightshift".to_owned(),
             empty_dir: Some(EmptyDirVolumeSource {

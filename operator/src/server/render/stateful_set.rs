@@ -40,7 +40,7 @@ pub(crate) fn build_stateful_set(
     StatefulSet {
         metadata,
         spec: Some(StatefulSetSpec {
-            replicas: Some(server.replicas),
+            replicas: Some(server.pod.replicas),
             service_name: Some(server.name.clone()),
             pod_management_policy: Some("Parallel".to_owned()),
             selector: LabelSelector { match_labels: Some(labels::selector(&server.name)), ..LabelSelector::default() },

@@ -12,7 +12,7 @@ use super::child_meta;
 
 /// The data claim, unless the user has set one. It may grow. With `retain` it has no owner and survives the server.
 pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
-    let storage = &server.storage;
+    let storage = &server.data.storage;
     if storage.existing_claim.is_some() {
         return None;
     }
@@ -26,7 +26,7 @@ pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClai
 /// The backup claim, unless the user has set one or wants no backups. It has no owner, because backups are needed most after the server is
 /// lost. It is not `ReadWriteOncePod`, so that a user can inspect it while the server runs.
 pub(crate) fn build_backup_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
-    let backup = server.backup.as_ref().filter(|backup| backup.existing_claim.is_none())?;
+    let backup = server.data.backup.as_ref().filter(|backup| backup.existing_claim.is_none())?;
     let mut metadata = child_meta(server, server.backup_claim_name());
     metadata.owner_references = None;
     Some(claim(metadata, &backup.size, backup.class.as_deref(), "ReadWriteOnce"))

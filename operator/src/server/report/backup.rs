@@ -33,7 +33,7 @@ pub(super) fn build_status(
     before: &PaperMCServerStatus,
     next: Option<Timestamp>,
 ) -> Option<BackupStatus> {
-    server.backup.as_ref()?;
+    server.data.backup.as_ref()?;
     let backups = agent.and_then(|agent| agent.backups.as_ref());
     // The last restore is recorded on the server's own volume, so it is known even if the backups cannot be read.
     let restored = backups.and_then(|backups| backups.restored.as_ref()).map(last_restore);
@@ -86,14 +86,14 @@ pub(super) fn condition_parts(
     server: &CheckedServer,
     report: &PassReport<'_>,
 ) -> Option<(Option<bool>, &'static str, String)> {
-    let backup = server.backup.as_ref()?;
+    let backup = server.data.backup.as_ref()?;
     if let Some(why) = start_refusal(report) {
         return Some((Some(false), "BackupFailed", why));
     }
-    let Some(agent) = report.observed.report.as_deref() else {
+    let Some(agent) = report.observed.reply.report.as_deref() else {
         return Some((None, "AgentUnreachable", "The agent is unreachable, so the backups are unknown.".to_owned()));
     };
-    let (status, reason, message) = reported_condition(agent.backups.as_ref(), &report.plan.backups);
+    let (status, reason, message) = reported_condition(agent.backups.as_ref(), &report.plan.tasks.backups);
     let message = match &backup.schedule_problem {
         Some(_) if status == Some(true) => cut(&format!("{NONE_SCHEDULED} {message}"), 1_024),
         Some(_) | None => message,
@@ -103,7 +103,7 @@ pub(super) fn condition_parts(
 
 /// Whether the report of a failed backup remains while the next one is in progress.
 pub(super) fn failure_remains(old: &Condition, report: &PassReport<'_>) -> bool {
-    report.plan.backups.is_running && old.status == "False" && old.reason == "BackupFailed"
+    report.plan.tasks.backups.is_running && old.status == "False" && old.reason == "BackupFailed"
 }
 
 fn reported_condition(backups: Option<&BackupsReport>, online: &OnlineBackups) -> (Option<bool>, &'static str, String) {
@@ -162,7 +162,7 @@ pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
 /// Why the planned set had no backup, if it failed for that reason.
 pub(super) fn missing_backup_reason(report: &PassReport<'_>) -> Option<String> {
     let failed = current_backups(report.observed)?.failed.as_ref()?;
-    (failed.before == report.plan.record.files.lock).then(|| cut(&failed.why, 512))
+    (failed.before == report.plan.target.record.files.lock).then(|| cut(&failed.why, 512))
 }
 
 /// Events for a new backup and for a missing one, once each.
@@ -172,7 +172,7 @@ pub(super) fn events(server: &CheckedServer, report: &PassReport<'_>, before: &P
     let last_known =
         before.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.name.as_str());
     let last = backups.and_then(|backups| backups.last.as_ref());
-    if let Some(last) = last.filter(|last| server.backup.is_some() && last_known != Some(last.id.as_str())) {
+    if let Some(last) = last.filter(|last| server.data.backup.is_some() && last_known != Some(last.id.as_str())) {
         events.push(EventText { reason: "BackupTaken", warning: false, text: taken_message(last) });
     }
     let restored = backups.and_then(|backups| backups.restored.as_ref());

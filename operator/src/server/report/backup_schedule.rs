@@ -29,10 +29,10 @@ pub(super) fn condition_parts(
     if let Some(message) = problem(checked) {
         return Some((false, INVALID, message));
     }
-    checked.backup.as_ref()?.schedule.as_ref()?;
+    checked.data.backup.as_ref()?.schedule.as_ref()?;
     let written = server.spec.backup.as_ref()?.schedule.as_ref()?;
-    let (cron, zone) = (&written.cron, written.time_zone.as_ref().unwrap_or(&checked.zone));
-    let next = report.plan.backups.next;
+    let (cron, zone) = (&written.cron, written.time_zone.as_ref().unwrap_or(&checked.updates.zone));
+    let next = report.plan.tasks.backups.next;
     let next = next.map_or_else(String::new, |next| format!(". The next backup is due at {next}."));
     let message = format!("Online backups are scheduled by `{cron}` in the zone `{zone}`{next}");
     Some((true, CONFIGURED, cut(&message, MAX_MESSAGE_LENGTH)))
@@ -47,7 +47,7 @@ pub(super) fn event(server: &CheckedServer, before: &PaperMCServerStatus) -> Opt
 }
 
 fn problem(server: &CheckedServer) -> Option<String> {
-    let problem = server.backup.as_ref()?.schedule_problem.as_ref()?;
+    let problem = server.data.backup.as_ref()?.schedule_problem.as_ref()?;
     Some(format!("{}. {FIX_HINT}", cut(&problem.to_string(), MAX_VIOLATION_LENGTH)))
 }
 
@@ -79,7 +79,8 @@ mod tests {
 
     fn run_pass(pass: &mut Pass, now: &str) {
         let now: Timestamp = now.parse().unwrap();
-        pass.plan.backups = OnlineBackups::new(&pass.server, &pass.checked, &pass.observed, &pass.before, false, now);
+        pass.plan.tasks.backups =
+            OnlineBackups::new(&pass.server, &pass.checked, &pass.observed, &pass.before, false, now);
     }
 
     /// Status, reason and message of a condition.
@@ -102,7 +103,7 @@ mod tests {
         assert_eq!(of_berlin.event_texts(INVALID), Vec::<String>::new());
         of_berlin = of_berlin.next();
         run_pass(&mut of_berlin, "2026-11-23T04:30:00Z");
-        assert!(of_berlin.plan.backups.due.is_some());
+        assert!(of_berlin.plan.tasks.backups.due.is_some());
         assert_eq!(condition_of(&of_berlin, BACKUP_CRON_VALID), expected);
 
         let elsewhere = pass(&json!({"schedule": {"cron": "0 5 * * *", "timeZone": "UTC"}}));

@@ -2,22 +2,25 @@
 
 use crds::paper_mc_server::LastUpdate;
 use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::render::text;
-use scheduler::observation::{Players, PodPhase, Verification};
+use scheduler::observation::{DataVersion, Players, PodPhase, Revision, Verification};
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
 
 use super::backup::{self, BACKUP_READY};
 use super::backup_schedule::{self, BACKUP_CRON_VALID};
 use super::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
+use super::displaced_jars::JARS_DISPLACED;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
-use super::waiting::{approval_needed, follow_wait_message, players_message, scaled_to_zero_message};
-use super::{crash_loop, displaced_jars, drain, drift, image_pull, update_blocked, world_damage};
+use super::waiting::{players_message, scaled_to_zero_message};
+use super::{displaced_jars, drain, drift, image_pull, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
 use crate::server::check::CheckedServer;
+use crate::server::constraints;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
@@ -39,6 +42,44 @@ const ARTIFACTS_READY: &str = "ArtifactsReady";
 /// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
 
+/// What the conditions of a complete pass are built from.
+struct ConditionInput<'a> {
+    server: &'a PaperMCServer,
+    checked: &'a CheckedServer,
+    report: &'a PassReport<'a>,
+    /// The last status.
+    before: &'a PaperMCServerStatus,
+}
+
+impl ConditionInput<'_> {
+    /// A condition of this pass.
+    fn new_condition(&self, of: &'static str, status: Option<bool>, reason: &str, message: String) -> Condition {
+        condition(self.server, of, status, reason, message, self.report.now, &self.before.conditions)
+    }
+
+    /// A condition that says yes. It is absent while the answer is no.
+    fn is_true(&self, of: &'static str, reason: &str, message: &str) -> Condition {
+        self.new_condition(of, Some(true), reason, cut(message, MAX_MESSAGE_LENGTH))
+    }
+
+    /// The same condition as before this pass.
+    fn previous(&self, of: &str) -> Option<Condition> {
+        self.before.conditions.iter().find(|old| old.type_ == of).cloned()
+    }
+}
+
+/// The parts of the status that report conditions. `kubectl describe` shows the conditions in this order.
+const PARTS: [fn(&ConditionInput<'_>) -> Vec<Condition>; 8] = [
+    selection_conditions,
+    backup_conditions,
+    file_conditions,
+    pod_conditions,
+    request_conditions,
+    constraint_conditions,
+    window_conditions,
+    progress_condition,
+];
+
 /// The conditions of a complete pass.
 pub(super) fn build_conditions(
     server: &PaperMCServer,
@@ -46,124 +87,139 @@ pub(super) fn build_conditions(
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Vec<Condition> {
-    let last = before.last_update.as_ref();
-    let (history, before) = (&before.history, before.conditions.as_slice());
-    let plan = report.plan;
-    let now = report.now;
-    let of = |of, status, reason: &str, message: String| condition(server, of, status, reason, message, now, before);
-    let update = plan.is_update();
-    let (up, reason, message) = ready(checked, report);
-    let explanation = explanation_message(&plan.explanation);
-    let mut conditions = vec![of("Ready", Some(up), reason, message)];
-    conditions.push(if plan.solved {
-        of("Resolved", Some(true), "Solved", first_line(&text::render(&plan.explanation, now)))
-    } else if !plan.is_impossible() {
-        of("Resolved", None, "MetadataMissing", explanation)
+    let input = ConditionInput { server, checked, report, before };
+    PARTS.iter().flat_map(|conditions| conditions(&input)).collect()
+}
+
+/// Whether the server runs, and which version set is selected.
+fn selection_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let plan = input.report.plan;
+    let (is_up, reason, message) = ready(input.checked, input.report);
+    let ready = input.new_condition("Ready", Some(is_up), reason, message);
+    let explanation = &plan.selection.explanation;
+    let (status, reason, message) = if plan.selection.solved {
+        (Some(true), "Solved", first_line(&text::render(explanation, input.report.now)))
+    } else if plan.is_impossible() {
+        (Some(false), "NoSolution", explanation_message(explanation))
     } else {
-        of("Resolved", Some(false), "NoSolution", explanation)
-    });
-    conditions.push(if update {
-        of("UpdateAvailable", Some(true), "UpdatePlanned", cut(&changes::format_changes(&plan.changes), 1_024))
+        (None, "MetadataMissing", explanation_message(explanation))
+    };
+    let resolved = input.new_condition("Resolved", status, reason, message);
+    let available = if plan.is_update() {
+        input.is_true("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
     } else {
-        of("UpdateAvailable", Some(false), "UpToDate", "The server is up to date.".to_owned())
-    });
-    let (blocked, why, message) = update_blocked::condition_parts(plan, before);
-    conditions.push(of(update_blocked::UPDATE_BLOCKED, blocked, &why, message));
-    if let Some((status, reason, message)) = backup::condition_parts(checked, report) {
+        let message = "The server is up to date.".to_owned();
+        input.new_condition("UpdateAvailable", Some(false), "UpToDate", message)
+    };
+    let (blocked, reason, message) = update_blocked::condition_parts(plan, &input.before.conditions);
+    let blocked = input.new_condition(update_blocked::UPDATE_BLOCKED, blocked, &reason, message);
+    vec![ready, resolved, available, blocked]
+}
+
+fn backup_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let backup = backup::condition_parts(input.checked, input.report).map(|(status, reason, message)| {
         // While the agent is unreachable, the last condition remains.
         let is_silent = status.is_none() && reason == "AgentUnreachable";
-        let previous = before.iter().find(|old| {
-            old.type_ == BACKUP_READY && (is_silent || (status == Some(true) && backup::failure_remains(old, report)))
-        });
-        conditions.push(previous.cloned().unwrap_or_else(|| of(BACKUP_READY, status, reason, message)));
-    }
-    if let Some((is_valid, reason, message)) = backup_schedule::condition_parts(server, checked, report) {
-        conditions.push(of(BACKUP_CRON_VALID, Some(is_valid), reason, message));
-    }
-    if let Some(why) = &plan.files_problem {
-        conditions.push(of(ARTIFACTS_READY, Some(false), "FilesMissing", cut(why, 1_024)));
-    } else if let Some(why) = plan.staging_problem(report.observed) {
-        conditions.push(of(ARTIFACTS_READY, Some(false), NOT_STAGED, cut(&not_staged_message(why), 1_024)));
-    } else if plan.is_staging(report.observed) {
-        // During a retry, the last condition remains.
-        conditions.extend(before.iter().find(|old| old.type_ == ARTIFACTS_READY && old.reason == NOT_STAGED).cloned());
-    }
-    conditions.extend(
-        image_pull::condition_parts(report).map(|(type_, status, reason, message)| of(type_, status, reason, message)),
-    );
-    conditions.extend(pod_conditions(report).map(|(type_, reason, message)| of(type_, Some(true), reason, message)));
-    if let Some((reason, message)) = crash_loop::reason_and_message(checked, report, before) {
-        conditions.push(of(CRASH_LOOP, Some(true), reason, cut(&message, MAX_MESSAGE_LENGTH)));
-    }
-    conditions.extend(world_damage::condition(checked, report, before, |type_, reason, message| {
-        of(type_, Some(true), reason, message)
-    }));
-    conditions.extend(displaced_jars_condition(report, before, |message| {
-        of(displaced_jars::JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)
-    }));
-    if let Some(message) = update_blocked::name_conflicts(&plan.explanation) {
-        conditions.push(of("DuplicatePluginName", Some(true), update_blocked::TWO_JARS_ONE_NAME, cut(&message, 1_024)));
-    }
-    if let Some(pinned_set) = &plan.pinned_set {
-        let message = cut(&pinned_set.message(&checked.namespace, &checked.name, history), 1_024);
-        conditions.push(of("PinnedToSet", Some(true), pinned_set.reason(), message));
-    }
-    if let Some((is_partial, reason, message)) = plan.partial.condition_parts() {
-        conditions.push(of("Scoped", Some(is_partial), reason, cut(&message, 1_024)));
-    }
-    if let Some((waits, reason, message)) = plan.restores.condition_parts() {
-        conditions.push(of("RestoreRequested", Some(waits), reason, message));
-    }
-    if checked.restore_from.is_some() {
-        // While the agent is unreachable, the last condition remains.
-        let previous = before.iter().find(|old| old.type_ == RESTORED_FROM).cloned();
-        let result = seed_volume::condition_parts(checked, report);
-        let result = result.map(|(done, reason, message)| of(RESTORED_FROM, Some(done), reason, message));
-        conditions.extend(result.or(previous));
-    }
-    if plan.approval.needs_approval {
-        conditions.push(of("ApprovalNeeded", Some(true), "NotApproved", cut(&approval_needed(checked, plan), 1_024)));
-    }
-    if let Some(waits) = &plan.follow_wait {
-        let message = cut(&follow_wait_message(waits, checked, now), 1_024);
-        conditions.push(of("WaitingForLeaderServer", Some(true), waits.reason(), message));
-    }
-    if let Some((reason, message)) = drain::reason_and_message(checked, report) {
-        conditions.push(of(drain::DRAINING, Some(true), reason, cut(&message, MAX_MESSAGE_LENGTH)));
-    }
-    if plan.next_window.is_suspended {
-        conditions.push(of("Suspended", Some(true), "SpecSuspend", SUSPENDED.to_owned()));
-    }
-    if plan.next_window.has_no_usable_window {
-        conditions.push(of("NoUsableWindow", Some(true), "BlackoutsCoverWindows", NO_USABLE_WINDOW.to_owned()));
-    }
-    let (updating, reason, message) = updating(checked, report, last);
-    conditions.push(of("Updating", Some(updating), reason, message));
-    conditions
+        let remains =
+            |old: &Condition| is_silent || (status == Some(true) && backup::failure_remains(old, input.report));
+        let previous = input.previous(BACKUP_READY).filter(remains);
+        previous.unwrap_or_else(|| input.new_condition(BACKUP_READY, status, reason, message))
+    });
+    let cron = backup_schedule::condition_parts(input.server, input.checked, input.report);
+    let cron =
+        cron.map(|(is_valid, reason, message)| input.new_condition(BACKUP_CRON_VALID, Some(is_valid), reason, message));
+    backup.into_iter().chain(cron).collect()
 }
 
-/// Problems of the pod that a user should fix. Each condition is absent while there is no problem.
-fn pod_conditions(report: &PassReport<'_>) -> impl Iterator<Item = (&'static str, &'static str, String)> {
-    let agent = report.observed.report.as_deref();
-    let drift = drift::reason_and_message(report).map(|(reason, message)| ("Drifted", reason, message));
+/// The files and the images of the next version set.
+fn file_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let (plan, observed) = (input.report.plan, input.report.observed);
+    let missing =
+        |reason, why: &str| input.new_condition(ARTIFACTS_READY, Some(false), reason, cut(why, MAX_MESSAGE_LENGTH));
+    let files = if let Some(why) = &plan.target.files_problem {
+        Some(missing("FilesMissing", why))
+    } else if let Some(why) = plan.staging_problem(observed) {
+        Some(missing(NOT_STAGED, &not_staged_message(why)))
+    } else if plan.is_staging(observed) {
+        // During a retry, the last condition remains.
+        input.previous(ARTIFACTS_READY).filter(|old| old.reason == NOT_STAGED)
+    } else {
+        None
+    };
+    let images = image_pull::condition_parts(input.report)
+        .map(|(type_, status, reason, message)| input.new_condition(type_, status, reason, message));
+    files.into_iter().chain(images).collect()
+}
+
+/// Problems of the pod and its volume that a user should fix. Each condition is absent while there is no problem.
+fn pod_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let (report, before) = (input.report, &input.before.conditions);
+    let agent = report.observed.reply.report.as_deref();
+    let drift = drift::reason_and_message(report).map(|(reason, message)| input.is_true("Drifted", reason, &message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
-        ("RconExposed", "ReachableOnPodIP", message.to_owned())
+        input.is_true("RconExposed", "ReachableOnPodIP", message)
     });
-    let refused = agent_rejection(report).map(|(reason, message)| (AGENT_REJECTS, reason, cut(message, 1_024)));
-    drift.into_iter().chain(exposed).chain(refused)
+    let rejects = agent_rejection(report).map(|(reason, message)| input.is_true(AGENT_REJECTS, reason, message));
+    let damage = world_damage::condition(input.checked, report, before, |type_, reason, message| {
+        input.new_condition(type_, Some(true), reason, message)
+    });
+    let displaced = match agent {
+        Some(agent) => displaced_jars::message(agent)
+            .map(|message| input.new_condition(JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)),
+        // While the agent is unreachable, the last condition remains.
+        None => input.previous(JARS_DISPLACED),
+    };
+    let duplicate = update_blocked::name_conflicts(&report.plan.selection.explanation)
+        .map(|message| input.is_true("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
+    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(displaced).chain(duplicate).collect()
 }
 
-/// The condition for displaced JARs. While the agent is unreachable, the last one remains.
-fn displaced_jars_condition(
-    report: &PassReport<'_>,
-    before: &[Condition],
-    of: impl Fn(String) -> Condition,
-) -> Option<Condition> {
-    match report.observed.report.as_deref() {
-        Some(agent) => displaced_jars::message(agent).map(of),
-        None => before.iter().find(|old| old.type_ == displaced_jars::JARS_DISPLACED).cloned(),
-    }
+/// Pinned sets, partial updates and restores.
+fn request_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let (plan, checked) = (input.report.plan, input.checked);
+    let pinned = plan.selection.pinned_set.as_ref().map(|pinned_set| {
+        let message = pinned_set.message(&checked.namespace, &checked.name, &input.before.history);
+        input.is_true("PinnedToSet", pinned_set.reason(), &message)
+    });
+    let partial = plan.selection.partial.condition_parts().map(|(is_partial, reason, message)| {
+        input.new_condition("Scoped", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
+    });
+    let restore = plan.tasks.restores.condition_parts();
+    let restore =
+        restore.map(|(waits, reason, message)| input.new_condition("RestoreRequested", Some(waits), reason, message));
+    let seed = checked.data.restore_from.as_ref().and_then(|_| {
+        let result = seed_volume::condition_parts(checked, input.report);
+        let result =
+            result.map(|(done, reason, message)| input.new_condition(RESTORED_FROM, Some(done), reason, message));
+        // While the agent is unreachable, the last condition remains.
+        result.or_else(|| input.previous(RESTORED_FROM))
+    });
+    pinned.into_iter().chain(partial).chain(restore).chain(seed).collect()
+}
+
+/// What delays an update, or an eviction from a node.
+fn constraint_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let drain = drain::reason_and_message(input.checked, input.report)
+        .map(|(reason, message)| input.is_true(drain::DRAINING, reason, &message));
+    constraints::conditions(&input.report.for_constraints(input.checked))
+        .map(|text| input.new_condition(text.type_, Some(true), text.reason, text.message))
+        .chain(drain)
+        .collect()
+}
+
+fn window_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let next_window = &input.report.plan.next_window;
+    let suspended = next_window.is_suspended.then(|| input.is_true("Suspended", "SpecSuspend", SUSPENDED));
+    let unusable = next_window
+        .has_no_usable_window
+        .then(|| input.is_true("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
+    suspended.into_iter().chain(unusable).collect()
+}
+
+fn progress_condition(input: &ConditionInput<'_>) -> Vec<Condition> {
+    let (is_updating, reason, message) = updating(input.checked, input.report, input.before.last_update.as_ref());
+    vec![input.new_condition("Updating", Some(is_updating), reason, message)]
 }
 
 fn not_staged_message(why: &str) -> String {
@@ -269,104 +325,92 @@ fn waiting_condition(
     report: &PassReport<'_>,
     last: Option<&LastUpdate>,
 ) -> (bool, &'static str, String) {
-    let problem = || report.plan.verification.problem.clone();
-    // The last verification is about the running set, and not about the one that failed.
-    let why_last = || last.filter(|last| !last.successful).map(|last| last.message.clone());
+    let changing = |reason, message: &str| (true, reason, cut(message, MAX_MESSAGE_LENGTH));
+    let at_rest = |reason, message: &str| (false, reason, cut(message, MAX_MESSAGE_LENGTH));
+    let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
         WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),
-        WaitingOn::Countdown { ends } if report.plan.opportunistic.reason == Some(OpportunityReason::Empty) => (
-            true,
+        WaitingOn::Countdown { ends } if only_empty => changing(
             COUNTDOWN_WHILE_EMPTY,
-            format!("No players are online. The server stops at {ends} unless a player joins."),
+            &format!("No players are online. The server stops at {ends} unless a player joins."),
         ),
         WaitingOn::Countdown { ends } => {
-            (true, "Countdown", format!("Players are warned. The server stops at {ends}."))
+            changing("Countdown", &format!("Players are warned. The server stops at {ends}."))
         }
         WaitingOn::Eviction => {
-            (false, "Draining", "No change is in progress. The server may be evicted from its node.".to_owned())
+            at_rest("Draining", "No change is in progress. The server may be evicted from its node.")
         }
-        WaitingOn::Players { until } => (true, "WaitingForPlayers", players_message(until, report)),
-        WaitingOn::Agent { until } => {
-            let why = report.observed.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
-            let since = match report.plan.observation.players {
-                Players::Unknown { since } => format!(" since {since}"),
-                Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
-            };
-            (
-                true,
-                "AgentUnreachable",
-                cut(
-                    &format!(
-                        "The agent is unreachable{since}{why}. Nightshift continues at \
-            {until}."
-                    ),
-                    1_024,
-                ),
-            )
-        }
+        WaitingOn::Players { until } => changing("WaitingForPlayers", &players_message(until, report)),
+        WaitingOn::Agent { until } => changing("AgentUnreachable", &agent_unreachable(until, report)),
         WaitingOn::Controller => {
-            (true, "WaitingForController", "Waiting for the StatefulSet controller to replace the pod.".to_owned())
+            changing("WaitingForController", "Waiting for the StatefulSet controller to replace the pod.")
         }
-        WaitingOn::PodMissing => {
-            (true, "PodMissing", "Waiting for the StatefulSet controller to create the pod.".to_owned())
-        }
-        WaitingOn::PodStopping { .. } => (true, "PodStopping", "The pod is being stopped.".to_owned()),
+        WaitingOn::PodMissing => changing("PodMissing", "Waiting for the StatefulSet controller to create the pod."),
+        WaitingOn::PodStopping { .. } => changing("PodStopping", "The pod is being stopped."),
         WaitingOn::Start { until } => {
-            let message = format!("The server has until {until} to start.{}", init_container::error_suffix(report));
-            (true, "Starting", cut(&message, MAX_MESSAGE_LENGTH))
+            let error = init_container::error_suffix(report);
+            changing("Starting", &format!("The server has until {until} to start.{error}"))
         }
-        WaitingOn::Images => (true, "PullingImages", image_pull::waiting_message(report)),
-        WaitingOn::NoImage => (false, "NoImage", image_pull::problem(report).unwrap_or_default()),
-        WaitingOn::Verification { until } => {
-            let subject = if report.plan.observation.is_restarted() {
-                "The restarted server"
-            } else {
-                "The new \
-            version set"
-            };
-            (true, "Verifying", format!("{subject} must stay healthy until {until}."))
-        }
+        WaitingOn::Images => changing("PullingImages", &image_pull::waiting_message(report)),
+        WaitingOn::NoImage => at_rest("NoImage", &image_pull::problem(report).unwrap_or_default()),
+        WaitingOn::Verification { until } => changing("Verifying", &verifying(until, report)),
         WaitingOn::ScaledToZero if report.plan.is_stopped() => {
-            (false, STOPPED_BY_CRASHES, format!("No update starts while the server is stopped. See {CRASH_LOOP}."))
+            let message = format!("No update starts while the server is stopped. See {CRASH_LOOP}.");
+            at_rest(STOPPED_BY_CRASHES, &message)
         }
-        WaitingOn::ScaledToZero => (false, "ScaledToZero", scaled_to_zero_message(report).to_owned()),
-        WaitingOn::NodeLost => (false, "NodeLost", node_lost(report)),
-        WaitingOn::SaveRefused { retry_at } => (
-            false,
-            "SaveRefused",
-            format!(
-                "The server did not confirm its save. Possible causes: full disk, permissions, unreachable RCON. The \
-                save is retried at {retry_at}."
-            ),
-        ),
-        WaitingOn::Blocked { failed } => (
-            false,
-            "Held",
-            format!(
-                "Revision {failed} failed on this server. It is tried again when the spec or a release changes. {}",
-                backup::missing_backup_reason(report).or_else(why_last).unwrap_or_else(problem)
-            ),
-        ),
-        WaitingOn::BelowFloor { floor } => {
-            let hint = backup::downgrade_hint(current_backups(report.observed), &report.plan.record.files);
-            let text =
-                format!("A newer Minecraft opened the world (format {floor}). This version set cannot open it. {hint}");
-            (false, "BelowFloor", cut(&text, MAX_MESSAGE_LENGTH))
-        }
+        WaitingOn::ScaledToZero => at_rest("ScaledToZero", scaled_to_zero_message(report)),
+        WaitingOn::NodeLost => at_rest("NodeLost", &node_lost(report)),
+        WaitingOn::SaveRefused { retry_at } => at_rest("SaveRefused", &save_refused(retry_at)),
+        WaitingOn::Blocked { failed } => at_rest("Held", &failed_before(failed, report, last)),
+        WaitingOn::BelowFloor { floor } => at_rest("BelowFloor", &below_floor(floor, report)),
         WaitingOn::WorldRefused => init_refusal(checked, report),
-        WaitingOn::NoBackup => (false, "NoBackup", no_backup_message(checked, report)),
+        WaitingOn::NoBackup => at_rest("NoBackup", &no_backup_message(checked, report)),
         WaitingOn::RollbackWouldLoseProgress => {
-            (false, "RollbackWouldLoseProgress", rollback_would_lose_message(checked, report))
+            at_rest("RollbackWouldLoseProgress", &rollback_would_lose_message(checked, report))
         }
-        WaitingOn::ServerDown => (false, "ServerDown", cut(&init_container::down_reason(report), MAX_MESSAGE_LENGTH)),
-        WaitingOn::FirstStartFailed => (
-            false,
-            "FirstStartFailed",
-            seed_volume::start_refusal(report).unwrap_or_else(|| {
-                "The first start failed. Correct the spec: the start is then retried at once.".to_owned()
-            }),
-        ),
+        WaitingOn::ServerDown => at_rest("ServerDown", &init_container::down_reason(report)),
+        WaitingOn::FirstStartFailed => at_rest("FirstStartFailed", &first_start_failed(report)),
     }
+}
+
+fn verifying(until: Timestamp, report: &PassReport<'_>) -> String {
+    let is_restarted = report.plan.observation.is_restarted();
+    let subject = if is_restarted { "The restarted server" } else { "The new version set" };
+    format!("{subject} must stay healthy until {until}.")
+}
+
+fn save_refused(retry_at: Timestamp) -> String {
+    format!(
+        "The server did not confirm its save. Possible causes: full disk, permissions, unreachable RCON. The save is \
+        retried at {retry_at}."
+    )
+}
+
+/// The revision that is not tried again. The last verification is about the running set, and not about the one that failed.
+fn failed_before(failed: Revision, report: &PassReport<'_>, last: Option<&LastUpdate>) -> String {
+    let why_last = last.filter(|last| !last.successful).map(|last| last.message.clone());
+    let why = backup::missing_backup_reason(report).or(why_last);
+    let why = why.unwrap_or_else(|| report.plan.verification.problem.clone());
+    format!("Revision {failed} failed on this server. It is tried again when the spec or a release changes. {why}")
+}
+
+fn below_floor(floor: DataVersion, report: &PassReport<'_>) -> String {
+    let hint = backup::downgrade_hint(current_backups(report.observed), &report.plan.target.record.files);
+    format!("A newer Minecraft opened the world (format {floor}). This version set cannot open it. {hint}")
+}
+
+fn first_start_failed(report: &PassReport<'_>) -> String {
+    let corrected = || "The first start failed. Correct the spec: the start is then retried at once.".to_owned();
+    seed_volume::start_refusal(report).unwrap_or_else(corrected)
+}
+
+fn agent_unreachable(until: Timestamp, report: &PassReport<'_>) -> String {
+    let why = report.observed.reply.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
+    let since = match report.plan.observation.players {
+        Players::Unknown { since } => format!(" since {since}"),
+        Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
+    };
+    format!("The agent is unreachable{since}{why}. Nightshift continues at {until}.")
 }
 
 fn node_lost(report: &PassReport<'_>) -> String {

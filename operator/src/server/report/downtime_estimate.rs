@@ -78,7 +78,7 @@ impl DowntimeEstimate {
     pub(super) fn new(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
-        let when = server.backup.as_ref().map(|backup| backup.before_update);
+        let when = server.data.backup.as_ref().map(|backup| backup.before_update);
         let change = upcoming_change(report.plan, report.observed);
         let contents = backup_contents(when, one_way, change);
         Self {
@@ -120,7 +120,7 @@ impl DowntimeEstimate {
 
 /// Estimated time of the backup before the planned update, from the agent's last report. `None` if none is due, or the size is unknown.
 pub(crate) fn backup_estimate(server: &CheckedServer, plan: &Plan, observed: &Observed) -> Option<SignedDuration> {
-    let when = server.backup.as_ref().map(|backup| backup.before_update);
+    let when = server.data.backup.as_ref().map(|backup| backup.before_update);
     let contents = backup_contents(when, is_one_way(plan), upcoming_change(plan, observed))?;
     let backups = observed.last_report()?.backups.as_ref()?;
     transfer_size(backups, contents).map(|size| size.duration)
@@ -136,12 +136,12 @@ pub(crate) fn restore_estimate(observed: &Observed) -> Option<SignedDuration> {
 }
 
 fn is_one_way(plan: &Plan) -> bool {
-    plan.changes.iter().any(|change| change.one_way)
+    plan.target.changes.iter().any(|change| change.one_way)
 }
 
 fn upcoming_change(plan: &Plan, observed: &Observed) -> UpcomingChange {
     let stable = observed.stable_lock.as_ref().map(|stable| stable.files.lock.as_str());
-    UpcomingChange::new(&plan.record.files.lock, stable, current_backups(observed))
+    UpcomingChange::new(&plan.target.record.files.lock, stable, current_backups(observed))
 }
 
 /// Text to append to the changes of a plan.
@@ -287,8 +287,8 @@ mod tests {
             DowntimeEstimate::new(&pass.checked, &pass.report(), &pass.before).backup.map(|backup| backup.contents)
         };
         assert_eq!(estimated(&pass), None, "the set that runs");
-        pass.plan.record = record(131);
-        assert!(pass.plan.changes.is_empty());
+        pass.plan.target.record = record(131);
+        assert!(pass.plan.target.changes.is_empty());
         assert_eq!(estimated(&pass), Some(Contents::Everything), "another digest of the same files");
     }
 
@@ -300,11 +300,11 @@ mod tests {
         let duration =
             |pass: &Pass| backup_estimate(&pass.checked, &pass.plan, &pass.observed).map(|duration| duration.as_secs());
         assert_eq!(duration(&pass), None, "the set that runs is not copied");
-        pass.plan.record = record(131);
+        pass.plan.target.record = record(131);
         assert_eq!(duration(&pass), Some(12_000));
-        pass.observed.cached_report = pass.observed.report.take();
+        pass.observed.reply.cached_report = pass.observed.reply.report.take();
         assert_eq!(duration(&pass), Some(12_000), "by its last word");
-        pass.observed.cached_report = None;
+        pass.observed.reply.cached_report = None;
         assert_eq!(duration(&pass), None);
     }
 

@@ -19,7 +19,7 @@ const ALLOWED: &str = "EvictionAllowed";
 
 /// Reason and message of the condition.
 pub(super) fn reason_and_message(server: &CheckedServer, report: &PassReport<'_>) -> Option<(&'static str, String)> {
-    let drain = &report.plan.drain;
+    let drain = &report.plan.constraints.drain;
     let (node, mark) = drain.marked()?;
     let (reason, message) = match drain.eviction {
         EvictionPolicy::Always => return None,
@@ -46,7 +46,7 @@ fn eviction_progress(server: &CheckedServer, step: Step, is_announced: bool) -> 
             ("PreparingEviction", "Evictions are refused until players are warned and the world is saved.".to_owned())
         }
         Step::Wait(WaitingOn::Players { until }) => {
-            let notice = announcement::format_duration(server.notice);
+            let notice = announcement::format_duration(server.players.notice);
             let message = format!(
                 "Evictions are refused while players are online, until {until} at the latest. Then players are warned \
                 for {notice}. {}",
@@ -64,11 +64,8 @@ fn eviction_progress(server: &CheckedServer, step: Step, is_announced: bool) -> 
             format!("The agent is unreachable. Evictions are refused until {until} at the latest."),
         ),
         Step::Wait(WaitingOn::SaveRefused { retry_at }) => {
-            let message = format!(
-                "The server did not confirm its save, so evictions are refused. The save is retried at {retry_at}. {}",
-                move_command(server)
-            );
-            ("SaveRefused", message)
+            let retried = format!("evictions are refused. The save is retried at {retry_at}. {}", move_command(server));
+            ("SaveRefused", format!("The server did not confirm its save, so {retried}"))
         }
         Step::Wait(WaitingOn::Eviction) => {
             (ALLOWED, "Players were warned and the world is saved. Evictions are allowed.".to_owned())

@@ -7,7 +7,7 @@ use crate::server::verify::other_image;
 /// The reason and the message of the condition. `None` if there is no difference. The check of the image needs no agent.
 pub(super) fn reason_and_message(report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let image = other_image(report.observed).map(|message| ("ImageDiffers", message));
-    let agent = report.observed.report.as_deref().filter(|agent| !agent.drift.is_empty());
+    let agent = report.observed.reply.report.as_deref().filter(|agent| !agent.drift.is_empty());
     let files =
         agent.map(|agent| ("FilesDiffer", format!("These files differ from the lock: {}", agent.drift.join(", "))));
     let both = image.into_iter().chain(files);
@@ -38,7 +38,7 @@ mod tests {
         pass.extend_agent_report(&json!({"drift": ["plugins/Shop.jar"]}));
         let both = format!("{image}. These files differ from the lock: plugins/Shop.jar");
         assert_eq!(reason_and_message(&pass.report()), Some(("ImageDiffers", both)));
-        pass.observed.report = None;
+        pass.observed.reply.report = None;
         assert_eq!(reason_and_message(&pass.report()), Some(("ImageDiffers", image.to_owned())));
     }
 }

@@ -1,6 +1,7 @@
 //! Pure. Builds the Events of a pass.
 
 use crds::PaperMCServerStatus;
+use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Disruption, Players};
 use scheduler::rollout::Step;
 
@@ -10,15 +11,16 @@ use super::downtime_estimate::{DowntimeEstimate, downtime_suffix};
 use super::failure::failure_reason;
 use super::format::format_time;
 use super::stop_times::{disconnected_players, downtime};
-use super::waiting::{COUNTDOWN_WHILE_EMPTY, approval_needed, follow_wait_message};
+use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, crash_loop, displaced_jars, drain, image_pull, last_stop, plugin_data, seed_volume,
-    short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, plugin_data, seed_volume, short_reason,
+    status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes;
 use crate::server::check::CheckedServer;
+use crate::server::constraints;
 use crate::server::model::baseline::count_enabled;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::pinned_set::PinnedSet;
@@ -32,8 +34,10 @@ pub(super) fn build_events(
 ) -> Vec<EventText> {
     let mut events = Vec::new();
     let plan = report.plan;
-    let available_update =
-        before.available_update.as_ref().filter(|available_update| available_update.digest == plan.record.files.lock);
+    let available_update = before
+        .available_update
+        .as_ref()
+        .filter(|available_update| available_update.digest == plan.target.record.files.lock);
     if plan.is_update() && !matches!(report.step, Step::Wait(scheduler::rollout::WaitingOn::Blocked { .. })) {
         if available_update.is_none() {
             events.push(normal("UpdatePlanned", planned_message(server, report, before)));
@@ -48,7 +52,6 @@ pub(super) fn build_events(
     events.extend(seed_volume::event(server, report, before));
     events.extend(image_pull::event(report, before));
     events.extend(drain::events(server, report, before));
-    events.extend(crash_loop::event(server, report, before));
     events.extend(backup_schedule::event(server, before));
     events.extend(server_events(server, report, before));
     events
@@ -64,7 +67,7 @@ pub(super) fn server_events(
     events.extend(backup::events(server, report, before));
     events.extend(world_damage::event(server, report, before));
     events.extend(plugin_data::events(report, before));
-    events.extend(displaced_jars::event(report.observed.report.as_deref(), &before.conditions));
+    events.extend(displaced_jars::event(report.observed.reply.report.as_deref(), &before.conditions));
     events.extend(last_stop::event(report, before));
     events.extend(verified_later(report, before));
     events.extend(step_event(server, report, before));
@@ -76,10 +79,10 @@ fn schedule_events(
     server: &CheckedServer,
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
-) -> impl Iterator<Item = EventText> {
+) -> impl Iterator<Item = EventText> + use<> {
     let next_window = &report.plan.next_window;
-    let refused = report.plan.rejected_at.map(|rejected_at| {
-        let format_time = |at| format_time(at, &server.zone, report.now);
+    let refused = report.plan.constraints.rejected_at.map(|rejected_at| {
+        let format_time = |at| format_time(at, &server.updates.zone, report.now);
         let requested_at = format_time(rejected_at);
         let text = match &next_window.blackout {
             Some((name, until)) => format!(
@@ -95,16 +98,12 @@ fn schedule_events(
         warning("RequestRefused", text)
     });
     let plan = report.plan;
-    let another = plan.approval.requests_other_set.as_ref().map(|digest| {
-        let planned = &plan.record.files.lock;
+    let another = plan.constraints.approval.requests_other_set.as_ref().map(|digest| {
+        let planned = &plan.target.record.files.lock;
         let text = format!("`nightshift.dev/apply` names the version set {digest}, but {planned} is planned.");
         warning("RequestRefused", text)
     });
-    let unapproved = plan.approval.needs_approval.then(|| normal("ApprovalNeeded", approval_needed(server, plan)));
-    let waits = plan.follow_wait.as_ref().map(|waits| {
-        let text = follow_wait_message(waits, server, report.now);
-        EventText { reason: "WaitingForLeaderServer", warning: waits.is_spec_error(), text }
-    });
+    let waits: Vec<EventText> = constraints::events(&report.for_constraints(server)).collect();
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, next_window.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
@@ -113,15 +112,14 @@ fn schedule_events(
     };
     let rolled_back = pinned_set_event(server, report, before);
     let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
-    let partial_refused = plan.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
-    let backup_refused = plan.backups.refused.clone().map(|text| warning("RequestRefused", text));
+    let partial_refused = plan.selection.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
+    let backup_refused = plan.tasks.backups.refused.clone().map(|text| warning("RequestRefused", text));
     // Only one of them: the publisher remembers one text per reason, so two texts would alternate and be published in each pass.
     refused
         .or(partial_refused)
         .or(another)
         .or(backup_refused)
         .into_iter()
-        .chain(unapproved)
         .chain(waits)
         .chain(rolled_back)
         .chain(suspended)
@@ -167,7 +165,7 @@ fn pinned_set_event(
 ) -> Option<EventText> {
     let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
     let CheckedServer { name, namespace, .. } = server;
-    match &report.plan.pinned_set {
+    match &report.plan.selection.pinned_set {
         Some(pinned_set @ (PinnedSet::RollbackTo { .. } | PinnedSet::Held { .. })) => {
             Some(normal("PinnedToSet", pinned_set.message(namespace, name, &before.history)))
         }
@@ -180,15 +178,17 @@ fn pinned_set_event(
 
 fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let downtime = downtime_suffix(DowntimeEstimate::new(server, report, before).message().as_deref());
-    let changes = format!("{}{downtime}", changes::format_changes(&report.plan.changes));
-    if matches!(report.plan.pinned_set, Some(PinnedSet::RollbackTo { .. })) && !report.plan.approval.needs_approval {
+    let changes = format!("{}{downtime}", changes::format_changes(&report.plan.target.changes));
+    if matches!(report.plan.selection.pinned_set, Some(PinnedSet::RollbackTo { .. }))
+        && !report.plan.constraints.approval.needs_approval
+    {
         return format!("Requested: {changes}");
     }
-    if let Some(wait_reason) = short_reason::wait_reason(report) {
+    if let Some(wait_reason) = short_reason::wait_reason(server, report) {
         return format!("{wait_reason}: {changes}");
     }
-    let opens = report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.zone, report.now));
-    match report.plan.opportunistic.format_when(opens) {
+    let opens = report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.updates.zone, report.now));
+    match report.plan.constraints.opportunistic.format_when(opens) {
         _ if report.plan.gate.is_open() => format!("Now: {changes}"),
         Some(when) => format!("{when}: {changes}"),
         None if report.plan.next_window.is_suspended => format!("Suspended: {changes}"),
@@ -197,7 +197,7 @@ fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &Pap
 }
 
 fn staged_message(report: &PassReport<'_>) -> String {
-    let files = &report.plan.record.files;
+    let files = &report.plan.target.record.files;
     let all = || std::iter::once(&files.server).chain(&files.support).chain(&files.plugins);
     let bytes: u64 = all().filter_map(|file| file.size).sum();
     format!("Staged and verified {} files ({} kB).", all().count(), bytes.div_ceil(1_000))
@@ -207,21 +207,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
     Some(match report.done {
         StepOutcome::Created => normal("ServerCreated", "Created the StatefulSet. The server starts.".to_owned()),
         StepOutcome::Announced { notice, is_cut_short } => {
-            let left = scheduler::announcement::format_duration(*notice);
-            let is_drain = matches!(report.step, Step::Announce { disruption: Disruption::Drain { .. }, .. });
-            let subject = if is_drain { "the server may be evicted" } else { "restart" };
-            normal(
-                "PlayersWarned",
-                match report.plan.observation.players {
-                    _ if *is_cut_short => format!("The last player has left: {subject} in {left}."),
-                    Players::Some(1) => format!("Warned 1 player: {subject} in {left}."),
-                    Players::Some(count) => format!("Warned {count} players: {subject} in {left}."),
-                    Players::Nobody => format!("No players are online: {subject} in {left}."),
-                    Players::Unknown { .. } | Players::Hidden => {
-                        format!("Players could not be counted: {subject} in {left}.")
-                    }
-                },
-            )
+            normal("PlayersWarned", warned_message(report, *notice, *is_cut_short))
         }
         StepOutcome::Reannounced { left } => {
             let left = scheduler::announcement::format_duration(*left);
@@ -238,8 +224,8 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         }
         StepOutcome::Committed { agent_unreachable } => {
             let agent_note = if *agent_unreachable { "The agent was unreachable. " } else { "" };
-            let why_now = report.plan.opportunistic.changes_prefix();
-            normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.changes)))
+            let why_now = report.plan.constraints.opportunistic.changes_prefix();
+            normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.target.changes)))
         }
         StepOutcome::MarkedFailed => warning("UpdateFailed", failure_reason(report)),
         StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_requested_message(report)),
@@ -256,13 +242,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
             normal("ServerReady", format!("The previous version set runs again. {}", running_message(report, false)))
         }
         StepOutcome::Restarting { due, agent_unreachable } => {
-            let agent_note = if *agent_unreachable { ". The agent was unreachable" } else { "" };
-            let restore = report.plan.restores.due.as_ref().filter(|restore| restore.restart.due == *due);
-            let purpose = match restore {
-                Some(restore) => restore_purpose(restore),
-                None => format!("scheduled for {}, without changes", format_time(*due, &server.zone, report.now)),
-            };
-            normal("RestartStarted", format!("Restart: {purpose}{agent_note}."))
+            normal("RestartStarted", restart_message(server, report, *due, *agent_unreachable))
         }
         StepOutcome::Restarted => normal("Restarted", running_message(report, false)),
         // `report::drain` builds these Events.
@@ -275,6 +255,29 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         | StepOutcome::Restored
         | StepOutcome::Nothing => return None,
     })
+}
+
+fn warned_message(report: &PassReport<'_>, notice: SignedDuration, is_cut_short: bool) -> String {
+    let left = scheduler::announcement::format_duration(notice);
+    let is_drain = matches!(report.step, Step::Announce { disruption: Disruption::Drain { .. }, .. });
+    let subject = if is_drain { "the server may be evicted" } else { "restart" };
+    match report.plan.observation.players {
+        _ if is_cut_short => format!("The last player has left: {subject} in {left}."),
+        Players::Some(1) => format!("Warned 1 player: {subject} in {left}."),
+        Players::Some(count) => format!("Warned {count} players: {subject} in {left}."),
+        Players::Nobody => format!("No players are online: {subject} in {left}."),
+        Players::Unknown { .. } | Players::Hidden => format!("Players could not be counted: {subject} in {left}."),
+    }
+}
+
+fn restart_message(server: &CheckedServer, report: &PassReport<'_>, due: Timestamp, agent_unreachable: bool) -> String {
+    let agent_note = if agent_unreachable { ". The agent was unreachable" } else { "" };
+    let restore = report.plan.tasks.restores.due.as_ref().filter(|restore| restore.restart.due == due);
+    let purpose = match restore {
+        Some(restore) => restore_purpose(restore),
+        None => format!("scheduled for {}, without changes", format_time(due, &server.updates.zone, report.now)),
+    };
+    format!("Restart: {purpose}{agent_note}.")
 }
 
 /// The Event for a set that was kept without verification.
@@ -299,7 +302,7 @@ fn verified_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Opti
 fn rolled_back_message(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let update = before.update.as_deref().unwrap_or("the update");
     let is_on_request = matches!(report.step, Step::RollBack { requested_by_user: true, .. });
-    let restore = report.plan.restores.due.as_ref().filter(|_| is_on_request);
+    let restore = report.plan.tasks.restores.due.as_ref().filter(|_| is_on_request);
     let restore_text =
         restore.map_or_else(String::new, |restore| format!(", {}, as requested", restore_purpose(restore)));
     format!(
@@ -311,7 +314,7 @@ fn rolled_back_message(report: &PassReport<'_>, before: &PaperMCServerStatus) ->
 /// The restore that was requested, as text.
 fn restore_requested_message(report: &PassReport<'_>) -> String {
     let is_on_request = matches!(report.step, Step::RequestRestore { requested_by_user: true, .. });
-    match report.plan.restores.due.as_ref().filter(|_| is_on_request) {
+    match report.plan.tasks.restores.due.as_ref().filter(|_| is_on_request) {
         Some(restore) => {
             format!("The init container tries again within minutes, {}, as requested.", restore_purpose(restore))
         }
@@ -331,7 +334,7 @@ fn restore_purpose(restore: &PendingRestore) -> String {
 
 /// For example `Running 1.21.11-132 with 6 plugins enabled. Downtime: 21 s, 7 players were online.`.
 fn running_message(report: &PassReport<'_>, first: bool) -> String {
-    let agent = report.observed.report.as_deref();
+    let agent = report.observed.reply.report.as_deref();
     let version =
         report.observed.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
     let count = count_enabled(agent);

@@ -22,7 +22,7 @@ const UNAVAILABLE_HINT: &str = "The update is applied anyway, and missing images
 Make room for one small pod, or pull the images on the node. The check is retried automatically.";
 
 fn last_error<'a>(report: &PassReport<'a>) -> Option<&'a PullError> {
-    report.plan.images.as_ref()?.problem.as_ref()
+    report.plan.constraints.images.as_ref()?.problem.as_ref()
 }
 
 /// Why an image is missing, and the possible action.
@@ -48,7 +48,7 @@ fn message(problem: &PullError) -> String {
 
 /// The image pull for which an update waits in an open window.
 pub(super) fn waiting_message(report: &PassReport<'_>) -> String {
-    let images = report.plan.images.as_ref().map_or_else(String::new, |pull| {
+    let images = report.plan.constraints.images.as_ref().map_or_else(String::new, |pull| {
         format!(
             "Node `{}` pulls those of these images that it does not have: {}. ",
             pull.request.node,

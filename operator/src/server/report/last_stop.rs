@@ -36,7 +36,7 @@ pub(super) fn build_status(
 
 /// An Event for a stop without a confirmed save, once. In a crash loop only the loop is reported.
 pub(super) fn event(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let last = report.observed.report.as_deref()?.last_stop.as_ref()?;
+    let last = report.observed.reply.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|reported| is_same(reported, last));
     let is_reported = is_known || report.plan.observation.crash_loop;
     let needs_event =

@@ -84,14 +84,14 @@ pub(super) fn roll_forward_past_refusal(checked: &CheckedServer, report: &PassRe
 /// The update that starts automatically, or the `change` that leads to one.
 fn roll_forward_hint(checked: &CheckedServer, report: &PassReport<'_>, change: &str) -> String {
     let plan = report.plan;
-    if let Some(pinned_set) = &plan.pinned_set {
+    if let Some(pinned_set) = &plan.selection.pinned_set {
         return format!("Another version set could be applied, but {}.", pinned_set.refusal());
     }
     if !can_roll_forward(&plan.goal, &plan.observation) {
         return format!("To roll forward, {change}. The update is then applied in a window or with {APPLY_NOW}.");
     }
     let (_, _, when) = waiting_for_window(plan.gate.opens(), checked, report);
-    format!("The planned update is applied instead: {}. {when}", changes::format_changes(&plan.changes))
+    format!("The planned update is applied instead: {}. {when}", changes::format_changes(&plan.target.changes))
 }
 
 #[cfg(test)]
@@ -105,10 +105,12 @@ mod tests {
 
     use super::super::stop_reason;
     use super::super::tests::Pass;
-    use crate::requeue::Outcome;
     use crate::server::act::outcome::StepOutcome;
     use crate::server::backups::world_state;
+    use crate::server::constraints::manual_recovery::ManualRecovery;
     use crate::server::finish_rollout::continues_by_itself;
+    use crate::server::plan::PassInput;
+    use crate::server::plan::constraint::{Constraint as _, ConstraintInput};
     use crate::server::requested_restore::tests::after_failed_update::{STABLE, refused, rolling_out};
 
     const FAILED: Revision = Revision(0xb);
@@ -219,16 +221,22 @@ mod tests {
         );
     }
 
+    fn has_to_wait(pass: &mut Pass) -> bool {
+        let Pass { server, checked, observed, plan, before, .. } = pass;
+        let pass = PassInput { server, checked, observed, before, now: Timestamp::UNIX_EPOCH };
+        ManualRecovery.evaluate(plan, &ConstraintInput { pass, followed: None, is_automatic: true })
+    }
+
     #[test]
     fn roll_forward_waits_while_backups_are_unreadable() {
         let mut pass = failed();
         assert!(needs_admin(&pass.plan.observation));
         pass.extend_agent_report(&json!({"backups": {"good": 0}}));
-        assert!(!pass.plan.roll_forward_has_to_wait(&pass.observed));
+        assert!(!has_to_wait(&mut pass));
         pass.extend_agent_report(&json!({"backups": {"problem": "could not look through the copies"}}));
-        assert!(pass.plan.roll_forward_has_to_wait(&pass.observed));
+        assert!(has_to_wait(&mut pass));
         pass.plan.observation.facts.failed.clear();
-        assert!(!pass.plan.roll_forward_has_to_wait(&pass.observed), "it is still being proven");
+        assert!(!has_to_wait(&mut pass), "it is still being proven");
     }
 
     #[test]
@@ -237,11 +245,9 @@ mod tests {
         let now = Timestamp::UNIX_EPOCH;
         let opens = now + SignedDuration::from_secs(60);
         pass.plan.gate = Gate::Shut { opens: Some(opens) };
-        let idle = || Outcome::Waiting { until: None };
-        let next = |pass: &Pass| pass.plan.requeue_for_roll_forward(idle(), pass.step, now);
-        assert_eq!(next(&pass), Outcome::Waiting { until: Some(opens) });
+        assert_eq!(pass.plan.roll_forward_at(pass.step), Some(opens));
         pass.plan.goal.revision = FAILED;
-        assert_eq!(next(&pass), idle(), "nothing would come");
+        assert_eq!(pass.plan.roll_forward_at(pass.step), None, "nothing would come");
     }
 
     #[test]

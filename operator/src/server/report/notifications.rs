@@ -23,9 +23,9 @@ use crate::error_chain::cut;
 use crate::notify::{Channel, ChannelError};
 use crate::requeue::Outcome;
 use crate::server::check::CheckedServer;
+use crate::server::constraints::manual_recovery::step_needs_manual_recovery;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::observe::Observed;
-use crate::server::plan::manual_recovery::step_needs_manual_recovery;
 
 /// How long before its window an update is announced to the channels again.
 pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
@@ -68,7 +68,7 @@ pub(crate) struct NotificationInput {
     /// Since when a backup is missing, and why.
     pub(super) no_backup: Option<(Timestamp, String)>,
     /// Since when the server is in a crash loop, with the message.
-    pub(super) crashes: Option<(Timestamp, String)>,
+    pub(crate) crashes: Option<(Timestamp, String)>,
     /// Since when the server's log reports damage to worlds, with the message.
     pub(super) damaged: Option<(Timestamp, String)>,
 }
@@ -88,7 +88,7 @@ pub(super) struct Planned {
 
 impl NotificationInput {
     /// The input from a complete pass. `status` is the one that is about to be written, with its conditions.
-    pub(super) fn new(
+    pub(crate) fn new(
         server: &CheckedServer,
         report: &PassReport<'_>,
         before: &PaperMCServerStatus,
@@ -104,7 +104,7 @@ impl NotificationInput {
             changes: with_downtime(changes, &downtime_suffix(downtime)),
             when: status.next_window.clone().unwrap_or_else(|| "no window opens automatically".to_owned()),
             opens,
-            opens_at: opens.map(|at| format_time(at, &server.zone, report.now)).unwrap_or_default(),
+            opens_at: opens.map(|at| format_time(at, &server.updates.zone, report.now)).unwrap_or_default(),
         });
         let condition = |name: &str, wanted: &str| {
             status.conditions.iter().find(|condition| condition.type_ == name && condition.status == wanted)
@@ -158,7 +158,7 @@ impl NotificationInput {
             rollout_before: before.rollout.clone(),
             rollout: rollout_facts(&observed.facts),
             was_planned: before.update.clone(),
-            down: downtime(observed.report.as_deref()),
+            down: downtime(observed.reply.report.as_deref()),
             unverified: observed.stable.as_ref().and_then(|record| record.unverified.clone()),
             ..Self::default()
         }

@@ -19,11 +19,11 @@ pub(super) const NOT_RESTORED_YET: &str = "NotRestored";
 
 /// The result of `spec.restoreFrom`: status, reason and message. `None` if it is not set, or the agent has not answered yet.
 pub(super) fn condition_parts(server: &CheckedServer, report: &PassReport<'_>) -> Option<(bool, &'static str, String)> {
-    let request = &server.restore_from.as_ref()?.request;
+    let request = &server.data.restore_from.as_ref()?.request;
     if let Some(why) = start_refusal(report) {
         return Some((false, NOT_RESTORED_YET, why));
     }
-    report.observed.report.as_deref().map(|agent| reported_result(server, request, agent))
+    report.observed.reply.report.as_deref().map(|agent| reported_result(server, request, agent))
 }
 
 /// Why the init container refuses to start a server on a volume without a world.
@@ -99,7 +99,7 @@ mod tests {
             "lock": null, "world": {"floor": null, "whole": true}, "newVolume": new_volume,
         }))
         .unwrap();
-        reported_result(&checked, &checked.restore_from.as_ref().unwrap().request, &agent)
+        reported_result(&checked, &checked.data.restore_from.as_ref().unwrap().request, &agent)
     }
 
     fn record(backup: &str, got: Option<&str>) -> Value {

@@ -3,23 +3,19 @@
 use scheduler::observation::ImagesOnNode;
 
 use super::context::PassReport;
+use crate::server::check::CheckedServer;
+use crate::server::constraints;
 
 /// Why the update is not applied in the next window. `None` if it is not blocked.
-pub(super) fn wait_reason(report: &PassReport<'_>) -> Option<String> {
-    let plan = report.plan;
-    if plan.approval.needs_approval {
-        return Some("needs approval".to_owned());
+pub(super) fn wait_reason(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
+    if !report.plan.is_update() {
+        return None;
     }
-    if plan.held_by_crashes && plan.is_update() {
-        return Some("crash loop".to_owned());
+    if let Some(short) = constraints::wait(&report.for_constraints(checked)).and_then(|wait| wait.short) {
+        return Some(short);
     }
-    if let Some(waits) = plan.leader_wait() {
-        return Some(waits.short());
+    if report.plan.observation.images == ImagesOnNode::Failed {
+        return Some("waits for an image".to_owned());
     }
-    let waits = match plan.observation.images {
-        ImagesOnNode::Failed => Some("waits for an image"),
-        ImagesOnNode::Present | ImagesOnNode::Pulling | ImagesOnNode::Unknown => None,
-    };
-    let waits = waits.or_else(|| plan.staging_problem(report.observed).map(|_| "waits for files"));
-    waits.filter(|_| plan.is_update()).map(ToOwned::to_owned)
+    report.plan.staging_problem(report.observed).map(|_| "waits for files".to_owned())
 }

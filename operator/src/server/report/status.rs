@@ -1,9 +1,10 @@
 //! Pure. Builds the status of a server.
 
 use crds::paper_mc_server::{
-    AvailableUpdate, HandledRequests, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
+    AvailableUpdate, HandledRequests, HistoryEntry, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
 };
 use crds::{PaperMCServer, PaperMCServerStatus};
+use jiff::Timestamp;
 use kube::ResourceExt;
 use resolver::explanation::{Explanation, NotUpdatedWithLatest};
 use resolver::model::lock::{Lock, LockReason};
@@ -40,98 +41,120 @@ pub(super) fn build_status(
     before: &PaperMCServerStatus,
 ) -> PaperMCServerStatus {
     let plan = report.plan;
-    let lock = &plan.record.lock;
-    let agent = report.observed.report.as_deref();
+    let lock = &plan.target.record.lock;
+    let agent = report.observed.reply.report.as_deref();
     let running = running_version(agent);
     let stable = report.observed.stable_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
-    let available_update =
-        before.available_update.as_ref().filter(|available_update| available_update.digest == plan.record.files.lock);
-    let wait_reason = short_reason::wait_reason(report);
+    let wait_reason = short_reason::wait_reason(checked, report);
     // A window is not announced for an update that is held back.
     let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
-    let next_restart =
-        plan.restarts.next_restart(&plan.goal, &plan.observation, opens.filter(|_| update && !plan.gate.is_open()));
+    let next_restart = plan.tasks.restarts.next_restart(
+        &plan.goal,
+        &plan.observation,
+        opens.filter(|_| update && !plan.gate.is_open()),
+    );
+    let next_restart_text = |at: Timestamp| {
+        if at <= report.now { "now".to_owned() } else { format_time(at, &checked.updates.zone, report.now) }
+    };
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // The version remains while the server is down.
-        version: running
-            .as_ref()
-            .map(|(minecraft, build)| match build {
-                Some(build) => format!("{minecraft}-{build}"),
-                None => minecraft.clone(),
-            })
-            .or_else(|| before.version.clone()),
-        current_version: running
-            .as_ref()
-            .map(|(minecraft, _)| minecraft.clone())
-            .or_else(|| before.current_version.clone()),
+        version: running.as_ref().map(format_version).or_else(|| before.version.clone()),
+        current_version: running.as_ref().map(|running| running.0.clone()).or_else(|| before.current_version.clone()),
         current_build: running.as_ref().and_then(|(_, build)| *build).or(before.current_build),
         desired_version: Some(lock.minecraft.to_string()),
         desired_build: Some(lock.build),
         lock: agent.and_then(|agent| agent.lock.clone()).or_else(|| before.lock.clone()),
-        update: update.then(|| cut(&format_changes(&plan.changes), 1_024)),
-        next_window: if matches!(report.step, Step::Wait(WaitingOn::Blocked { .. })) {
-            Some("held".to_owned())
-        } else if let Some(wait_reason) = wait_reason {
-            Some(cut(&wait_reason, 64))
-        } else if plan.gate.is_open() && update {
-            Some("now".to_owned())
-        } else if plan.pinned_set.is_some() && !update {
-            Some("held".to_owned())
-        } else if plan.next_window.is_suspended {
-            Some("suspended".to_owned())
-        } else {
-            plan.opportunistic.format_when(opens.map(|at| format_time(at, &checked.zone, report.now)))
-        },
+        update: update.then(|| cut(&format_changes(&plan.target.changes), 1_024)),
+        next_window: next_window_text(checked, report, wait_reason, opens),
         next_window_at: opens,
-        next_restart: next_restart
-            .map(|at| if at <= report.now { "now".to_owned() } else { format_time(at, &checked.zone, report.now) }),
+        next_restart: next_restart.map(next_restart_text),
         next_restart_at: next_restart,
         held_by: update_blocked::blocked_by(plan, before),
-        plugins: plugin_states(stable, lock, not_updated(&plan.explanation)),
+        plugins: plugin_states(stable, lock, not_updated(&plan.selection.explanation)),
         unmanaged: agent
             .map_or_else(|| before.unmanaged.clone(), |agent| retained(unmanaged_files(agent), &server.spec)),
-        available_update: update.then(|| AvailableUpdate {
-            digest: plan.record.files.lock.clone(),
-            version: lock.minecraft.to_string(),
-            build: lock.build,
-            one_way: plan.changes.iter().any(|change| change.one_way),
-            summary: cut(&format_changes(&plan.changes), 1_024),
-            found_at: available_update.map_or(Some(report.now), |available_update| available_update.found_at),
-            plugins: planned_plugins(&plan.changes),
-            cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),
-            staged: plan.observation.staged,
-            image_problem: image_pull::problem(report),
-        }),
+        available_update: update.then(|| build_available_update(checked, report, before)),
         update_blocked: update_blocked::build_status(plan, before),
         last_update: build_last_update(report, before),
-        history: next_history(
-            &before.history,
-            report.observed.stable_lock.as_deref(),
-            SetOrigin {
-                down_seconds: downtime_without_backup(agent),
-                players: disconnected_players(agent),
-                unverified: report.observed.stable.as_ref().is_some_and(|record| record.unverified.is_some()),
-            },
-            passes_verification(report),
-            report.now,
-        ),
+        history: build_history(report, before),
         last_stop: last_stop::build_status(agent, before),
-        crashes: plan.crashes.clone(),
-        backup: backup::build_status(checked, agent, before, plan.backups.next),
+        crashes: plan.constraints.crashes.clone(),
+        backup: backup::build_status(checked, agent, before, plan.tasks.backups.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
-        // Derived from the whole status, and therefore added last.
-        notices: Vec::new(),
+        notices: Vec::new(), // derived from the whole status, and therefore added last
         rollout: rollout_facts(&report.observed.facts).or_else(|| before.rollout.clone()),
-        // The same for each result of a pass, and therefore added there.
-        basis: None,
+        basis: None, // the same for each result of a pass, and therefore added there
         players: agent.and_then(|agent| agent.players.count()),
         replicas: Some(i32::from(report.observed.pod.is_some())),
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
     }
+}
+
+/// For example `1.21.10-130`.
+fn format_version((minecraft, build): &(String, Option<u32>)) -> String {
+    match build {
+        Some(build) => format!("{minecraft}-{build}"),
+        None => minecraft.clone(),
+    }
+}
+
+/// The column `NEXT WINDOW`: when the update is applied, or why it waits.
+fn next_window_text(
+    checked: &CheckedServer,
+    report: &PassReport<'_>,
+    wait_reason: Option<String>,
+    opens: Option<Timestamp>,
+) -> Option<String> {
+    let (plan, is_update) = (report.plan, report.plan.is_update());
+    let is_held = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. }));
+    match wait_reason {
+        _ if is_held => Some("held".to_owned()),
+        Some(wait_reason) => Some(cut(&wait_reason, 64)),
+        None if plan.gate.is_open() && is_update => Some("now".to_owned()),
+        None if plan.selection.pinned_set.is_some() && !is_update => Some("held".to_owned()),
+        None if plan.next_window.is_suspended => Some("suspended".to_owned()),
+        None => {
+            let opens = opens.map(|at| format_time(at, &checked.updates.zone, report.now));
+            plan.constraints.opportunistic.format_when(opens)
+        }
+    }
+}
+
+fn build_available_update(
+    checked: &CheckedServer,
+    report: &PassReport<'_>,
+    before: &PaperMCServerStatus,
+) -> AvailableUpdate {
+    let target = &report.plan.target;
+    let digest = &target.record.files.lock;
+    let previous = before.available_update.as_ref().filter(|previous| previous.digest == *digest);
+    AvailableUpdate {
+        digest: digest.clone(),
+        version: target.record.lock.minecraft.to_string(),
+        build: target.record.lock.build,
+        one_way: target.changes.iter().any(|change| change.one_way),
+        summary: cut(&format_changes(&target.changes), 1_024),
+        found_at: previous.map_or(Some(report.now), |previous| previous.found_at),
+        plugins: planned_plugins(&target.changes),
+        cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),
+        staged: report.plan.observation.staged,
+        image_problem: image_pull::problem(report),
+    }
+}
+
+fn build_history(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<HistoryEntry> {
+    let agent = report.observed.reply.report.as_deref();
+    let origin = SetOrigin {
+        down_seconds: downtime_without_backup(agent),
+        players: disconnected_players(agent),
+        unverified: report.observed.stable.as_ref().is_some_and(|record| record.unverified.is_some()),
+    };
+    let stable_lock = report.observed.stable_lock.as_deref();
+    next_history(&before.history, stable_lock, origin, passes_verification(report), report.now)
 }
 
 /// The status after a pass without a plan that took a step of the rollout in progress. The last plan remains, unless it has been applied.
@@ -285,11 +308,11 @@ fn last_handled(
     let (apply, apply_seen_at) = recorded_request(server, before.last_handled.as_ref(), report.now).unzip();
     let mut handled = HandledRequests { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
     handled = retained_record(server, handled);
-    let backups = &report.plan.backups;
+    let backups = &report.plan.tasks.backups;
     handled.backup_now = backups.served.clone().or(handled.backup_now);
     handled.backup_now_accepted.clone_from(&backups.accepted);
     let plan = report.plan;
-    let is_served = match &plan.partial {
+    let is_served = match &plan.selection.partial {
         PartialSelection::Nothing | PartialSelection::Urgent(_) => matches!(report.step, Step::UpToDate),
         // The requested packages are updated. The request does not cover the rest of the plan.
         PartialSelection::Requested(_) => is_verified(report),
@@ -297,7 +320,7 @@ fn last_handled(
         PartialSelection::UpToDate(_) => true,
     };
     // A request with a scope remains accepted while it waits for an approval, or cannot be handled yet.
-    let is_scoped = !matches!(plan.partial, PartialSelection::Nothing | PartialSelection::Urgent(_));
+    let is_scoped = !matches!(plan.selection.partial, PartialSelection::Nothing | PartialSelection::Urgent(_));
     let counts = |request: &&String| is_scoped || request_opens_gate(request, plan.gate);
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
         let request = Some(cut(request, 1_024));
@@ -312,7 +335,7 @@ fn last_handled(
 
 /// Whether the planned set has just been marked stable.
 fn is_verified(report: &PassReport<'_>) -> bool {
-    let goal = &report.plan.record.files.lock;
+    let goal = &report.plan.target.record.files.lock;
     let is_goal = report.observed.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
     matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update)) && is_goal
 }

@@ -18,23 +18,26 @@ use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
 use crate::server::check::check;
 use crate::server::check::tests::server;
+use crate::server::drain::Drain;
 use crate::server::model::image_pull::state::{Pull, PullError};
 use crate::server::model::records::LockRecord;
 use crate::server::online_backup::tests::observed as observed_with;
+use crate::server::partial::PartialSelection;
+use crate::server::plan::{ConstraintStates, OtherTasks, PassInput, Selection, Target};
 use crate::server::scheduled_restart::Restarts;
 use crate::server::verify::VerificationResult;
 
 const REVISION: Revision = Revision(2);
 
 /// A server that runs its goal, in a pass without a step.
-pub(super) struct Pass {
-    pub(super) server: PaperMCServer,
-    pub(super) checked: CheckedServer,
-    pub(super) observed: Observed,
-    pub(super) plan: Plan,
-    pub(super) step: Step,
-    pub(super) done: StepOutcome,
-    pub(super) before: PaperMCServerStatus,
+pub(crate) struct Pass {
+    pub(crate) server: PaperMCServer,
+    pub(crate) checked: CheckedServer,
+    pub(crate) observed: Observed,
+    pub(crate) plan: Plan,
+    pub(crate) step: Step,
+    pub(crate) done: StepOutcome,
+    pub(crate) before: PaperMCServerStatus,
 }
 
 fn at(minutes: i64) -> Timestamp {
@@ -42,7 +45,7 @@ fn at(minutes: i64) -> Timestamp {
 }
 
 /// Paper 1.21.10 of this build.
-pub(super) fn record(build: u32) -> Arc<LockRecord> {
+pub(crate) fn record(build: u32) -> Arc<LockRecord> {
     let lock = json!({
         "server": "games/lobby", "minecraft": "1.21.10", "build": build, "java": 21,
         "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "plugins": [], "facts": [],
@@ -56,7 +59,7 @@ pub(super) fn record(build: u32) -> Arc<LockRecord> {
 }
 
 impl Pass {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let server = server(json!({}));
         let checked = check(&server).unwrap();
         let mut observed = observed_with(true, &json!({}));
@@ -74,36 +77,47 @@ impl Pass {
             Some(serde_json::from_value(json!({"metadata": {"uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"}})).unwrap());
         (observed.pod_revision, observed.pod_lock, observed.stable_lock) =
             (Some(REVISION), Some(record(130)), Some(record(130)));
-        let resolved = plan::ResolvedLock {
-            lock: None,
+        let selection = Selection {
             explanation: Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() }),
             solved: true,
+            pinned_set: None,
+            partial: PartialSelection::Nothing,
+            partial_until: None,
         };
         let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
         let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
         let shut = Gate::Shut { opens: None };
         let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
         let start_timeout = plan::StartTimeout { settle, start, first_start };
-        let mut plan =
-            Plan::new(&checked, &observed, resolved, record(130), rendered, shut, approval, start_timeout, at(0));
-        plan.verification = VerificationResult { result: Verification::Passed, problem: String::new() };
+        let target = Target { record: record(130), rendered, changes: Vec::new(), files_problem: None };
+        let states = ConstraintStates::new(approval, Drain::unknown(), shut);
         let before = PaperMCServerStatus::default();
+        let pass = PassInput { server: &server, checked: &checked, observed: &observed, before: &before, now: at(0) };
+        let mut plan = Plan::new(&pass, target, selection, states, OtherTasks::default(), shut, start_timeout);
+        plan.verification = VerificationResult { result: Verification::Passed, problem: String::new() };
         Self { server, checked, observed, plan, step: Step::UpToDate, done: StepOutcome::Nothing, before }
     }
 
     /// Adds fields to the agent's report.
-    pub(super) fn extend_agent_report(&mut self, more: &Value) {
-        let agent = self.observed.report.as_deref().unwrap();
+    pub(crate) fn extend_agent_report(&mut self, more: &Value) {
+        let agent = self.observed.reply.report.as_deref().unwrap();
         let mut agent = serde_json::to_value(agent).unwrap();
         agent.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        self.observed.report = Some(Arc::new(serde_json::from_value(agent).unwrap()));
+        self.observed.reply.report = Some(Arc::new(serde_json::from_value(agent).unwrap()));
     }
 
-    pub(super) fn report(&self) -> PassReport<'_> {
-        PassReport { observed: &self.observed, plan: &self.plan, step: self.step, done: &self.done, now: at(0) }
+    pub(crate) fn report(&self) -> PassReport<'_> {
+        PassReport {
+            observed: &self.observed,
+            plan: &self.plan,
+            step: self.step,
+            done: &self.done,
+            before: &self.before,
+            now: at(0),
+        }
     }
 
-    pub(super) fn status(&self) -> PaperMCServerStatus {
+    pub(crate) fn status(&self) -> PaperMCServerStatus {
         let report = self.report();
         let mut status = status::build_status(&self.server, &self.checked, &report, &self.before);
         status.conditions = conditions::build_conditions(&self.server, &self.checked, &report, &self.before);
@@ -111,13 +125,13 @@ impl Pass {
     }
 
     /// The texts of the Events with this reason.
-    pub(super) fn event_texts(&self, reason: &str) -> Vec<String> {
+    pub(crate) fn event_texts(&self, reason: &str) -> Vec<String> {
         let events = events::build_events(&self.checked, &self.report(), &self.before);
         events.into_iter().filter(|event| event.reason == reason).map(|event| event.text).collect()
     }
 
     /// The next pass, which sees the status of this one.
-    pub(super) fn next(mut self) -> Self {
+    pub(crate) fn next(mut self) -> Self {
         (self.before, self.step, self.done) = (self.status(), Step::UpToDate, StepOutcome::Nothing);
         self
     }
@@ -127,7 +141,7 @@ fn unverified(problem: &str) -> VerificationResult {
     VerificationResult { result: Verification::Inconclusive, problem: problem.to_owned() }
 }
 
-fn message<'a>(status: &'a PaperMCServerStatus, of: &str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn message<'a>(status: &'a PaperMCServerStatus, of: &str) -> Option<(&'a str, &'a str)> {
     let found = status.conditions.iter().find(|condition| condition.type_ == of);
     found.map(|condition| (condition.reason.as_str(), condition.message.as_str()))
 }
@@ -239,10 +253,10 @@ fn failed_update_downtime_sums_both_stops() {
 fn next_restart_is_window_of_update_it_yields_to() {
     let mut pass = Pass::new();
     let (next, next_gives_way_until) = (Some(at(60)), Some(at(420)));
-    pass.plan.restarts = Restarts { due: None, next, next_gives_way_until };
+    pass.plan.tasks.restarts = Restarts { due: None, next, next_gives_way_until };
     pass.plan.next_window.next_opening = Some(at(420));
     let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
-    let shown = |minute| Some(format::format_time(at(minute), &Pass::new().checked.zone, at(0)));
+    let shown = |minute| Some(format::format_time(at(minute), &Pass::new().checked.updates.zone, at(0)));
     assert_eq!(next_restart(&pass), (shown(60), next), "nothing is planned");
     (pass.plan.goal.revision, pass.plan.observation.staged) = (Revision(3), true);
     assert_eq!(next_restart(&pass), (shown(420), Some(at(420))));
@@ -290,35 +304,6 @@ fn unsaved_stop_is_reported_once_and_kept_in_status() {
 }
 
 #[test]
-fn crash_looping_server_starts_no_update_and_reports_once() {
-    let mut pass = Pass::new();
-    let uid = pass.observed.pod.as_ref().unwrap().metadata.uid.clone().unwrap();
-    let crashes = |count: i64| (1..=count).map(|ago| at(-ago).to_string()).collect::<Vec<_>>();
-    let before = |count| -> PaperMCServerStatus {
-        serde_json::from_value(json!({"crashes": {"pod": uid, "at": crashes(count)}})).unwrap()
-    };
-    let open = Gate::Open { opened_at: at(-9), until: at(60) };
-    let shut = Gate::Shut { opens: None };
-    for (count, by_itself, gate) in [(2, true, open), (3, true, shut), (3, false, open)] {
-        pass.plan.gate = open;
-        pass.plan.hold_on_crash_loop(&before(count), &pass.observed, by_itself, at(0));
-        assert_eq!(pass.plan.gate, gate, "{count} {by_itself}");
-    }
-    assert_eq!(pass.event_texts("CrashLoop").len(), 1);
-    let status = pass.status();
-    assert_eq!(status.crashes.as_ref().map(|crashes| crashes.at.len()), Some(3));
-    assert_eq!(message(&status, "CrashLoop").unwrap().0, "ProcessEnds");
-    let mut pass = pass.next();
-    assert_eq!(pass.event_texts("CrashLoop"), Vec::<String>::new());
-
-    // A rollout in progress has its own deadline.
-    pass.observed.stateful_set_view =
-        pass.observed.stateful_set_view.map(|set| StatefulSetView { partition: Partition::Open, ..set });
-    pass.plan.hold_on_crash_loop(&before(3), &pass.observed, true, at(0));
-    assert_eq!((pass.plan.crashes.clone(), pass.plan.held_by_crashes), (None, false));
-}
-
-#[test]
 fn damage_condition_names_backup_before_damage() {
     let stopped = json!({
         "since": at(-9).to_string(), "last": at(-1).to_string(), "lines": 7, "first": "Chunk [1, 2] is allocated, but stream is missing",
@@ -345,9 +330,9 @@ fn damage_condition_names_backup_before_damage() {
 
     let mut pass = pass.next();
     assert_eq!(pass.event_texts("WorldDamaged"), Vec::<String>::new(), "once");
-    let agent = pass.observed.report.take();
+    let agent = pass.observed.reply.report.take();
     assert!(message(&pass.status(), "WorldDamaged").is_some(), "while nobody can be asked, what was said last stands");
-    pass.observed.report = agent;
+    pass.observed.reply.report = agent;
     pass.extend_agent_report(&json!({"damage": null}));
     assert_eq!(message(&pass.status(), "WorldDamaged"), None);
 }
@@ -363,14 +348,14 @@ fn blocked_update_gets_no_window_in_status() {
     };
     let opens = Some(at(5));
     assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, None), "there is nothing to come");
-    pass.plan.held_by_crashes = true;
+    pass.plan.constraints.held_by_crashes = true;
     assert_eq!(condition_of(&pass).0, opens, "nothing is kept back");
 
     pass.plan.goal.revision = Revision(3);
     assert_eq!(condition_of(&pass), (None, None, "crash loop".to_owned()));
     let planned = pass.event_texts("UpdatePlanned").pop().unwrap();
     assert!(planned.starts_with("crash loop: "), "{planned}");
-    pass.plan.held_by_crashes = false;
+    pass.plan.constraints.held_by_crashes = false;
     assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, opens));
 
     pass.plan.observation.images = ImagesOnNode::Failed;
@@ -381,7 +366,7 @@ fn blocked_update_gets_no_window_in_status() {
     }
     pass.plan.observation.staged = false;
     assert_eq!(condition_of(&pass).1, opens, "they may be brought until then");
-    let lock = &pass.plan.record.files.lock;
+    let lock = &pass.plan.target.record.files.lock;
     pass.extend_agent_report(&json!({"staging": {"lock": lock, "done": 0, "of": 1, "error": "no room"}}));
     assert_eq!(condition_of(&pass), (None, None, "waits for files".to_owned()));
 }
@@ -403,7 +388,7 @@ fn unanswered_image_pull_is_reported_once_without_blocking() {
         pull.problem = Some(problem(is_of_an_image));
         pull
     };
-    pass.plan.images = Some(of(false));
+    pass.plan.constraints.images = Some(of(false));
     let status = pass.status();
     let (reason, text) = message(&status, "ImagesPulled").unwrap();
     assert_eq!(reason, "NodeUnavailable");
@@ -415,7 +400,7 @@ fn unanswered_image_pull_is_reported_once_without_blocking() {
     let mut pass = pass.next();
     assert_eq!(pass.event_texts("NodeUnavailable"), Vec::<String>::new(), "once");
 
-    pass.plan.images = Some(of(true));
+    pass.plan.constraints.images = Some(of(true));
     let status = pass.status();
     assert_eq!(message(&status, "ImagesPulled").unwrap().0, "PullFailed");
     assert!(status.available_update.unwrap().image_problem.is_some());
@@ -438,8 +423,7 @@ fn opportunistic_update_applies_unless_otherwise_blocked() {
         pass.plan.waits_for_empty_server(&pass.checked)
     };
     assert!(planned_for(&|_| {}));
-    assert!(!planned_for(&|plan| plan.held_by_crashes = true));
-    assert!(!planned_for(&|plan| plan.approval.needs_approval = true));
+    assert!(!planned_for(&|plan| plan.constraints.is_held = true));
     assert!(!planned_for(&|plan| plan.next_window.blackout = Some(("event".to_owned(), at(9)))));
     let windows_only = Pass::new();
     assert!(!windows_only.plan.waits_for_empty_server(&windows_only.checked));

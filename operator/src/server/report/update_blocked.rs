@@ -22,14 +22,14 @@ const KNOWN_LAST: &str = " Last known: ";
 /// Status, reason and message of the condition. While the result is unknown, the last known one remains. Its age counts from the first time
 /// that it was reported, whatever could not be read in between.
 pub(super) fn condition_parts(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
-    let explanation = context::explanation_message(&plan.explanation);
+    let explanation = context::explanation_message(&plan.selection.explanation);
     let previous = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     let last_known = previous.and_then(|previous| match previous.status.as_str() {
         "True" => Some((true, previous)),
         "False" => Some((false, previous)),
         _ => None,
     });
-    if let Some((condition_status, previous)) = last_known.filter(|_| is_unknown(&plan.explanation)) {
+    if let Some((condition_status, previous)) = last_known.filter(|_| is_unknown(&plan.selection.explanation)) {
         let message =
             format!("Unknown at the moment: {}{KNOWN_LAST}{}", cut(&explanation, 256), known_last(&previous.message));
         return (Some(condition_status), previous.reason.clone(), cut(&message, MAX_MESSAGE_LENGTH));
@@ -56,7 +56,7 @@ fn is_unknown(explanation: &Explanation) -> bool {
 
 /// Status and reason of the current result.
 fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
-    let explanation = &plan.explanation;
+    let explanation = &plan.selection.explanation;
     if explanation.deploy_blocker().is_some() {
         (Some(true), TWO_JARS_ONE_NAME)
     } else if is_unknown(explanation) {
@@ -74,7 +74,7 @@ fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
 /// All blockers of a newer Paper, with the Minecraft versions for which their newest release is listed. If a plugin name conflict blocks
 /// the whole set, only that is reported.
 pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<UpdateBlocked> {
-    let explanation = &plan.explanation;
+    let explanation = &plan.selection.explanation;
     if is_unknown(explanation) {
         return before.update_blocked.clone();
     }
@@ -88,10 +88,10 @@ pub(super) fn build_status(plan: &Plan, before: &PaperMCServerStatus) -> Option<
 
 /// The plugins that block a newer Paper, for a printer column.
 pub(super) fn blocked_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<String> {
-    if is_unknown(&plan.explanation) {
+    if is_unknown(&plan.selection.explanation) {
         return before.held_by.clone();
     }
-    let names = plan.explanation.blocked_by().join(", ");
+    let names = plan.selection.explanation.blocked_by().join(", ");
     (!names.is_empty()).then(|| cut(&names, 1_024))
 }
 
@@ -126,7 +126,7 @@ pub(super) fn name_conflicts(explanation: &Explanation) -> Option<String> {
 /// The Event about a blocker that needs an action by a user or a third party. It is repeated for another blocker. The last status tells
 /// which one was reported.
 pub(super) fn event(plan: &Plan, before: &PaperMCServerStatus) -> Option<EventText> {
-    let explanation = &plan.explanation;
+    let explanation = &plan.selection.explanation;
     let text = context::explanation_message(explanation);
     let message = before.conditions.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
     if plan.is_impossible() {
@@ -208,7 +208,7 @@ mod tests {
     #[test]
     fn update_blocked_names_plugin_until_it_clears() {
         let mut pass = Pass::new();
-        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
         let status = pass.status();
         let (condition_status, reason, message) = condition(&status);
         assert_eq!((condition_status, reason), ("True", "HeldByPlugin"));
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!((by, status.held_by.as_deref()), (vec![("GriefPrevention", "16.18.5")], Some("GriefPrevention")));
 
         let mut pass = pass.next();
-        pass.plan.explanation = nothing_newer();
+        pass.plan.selection.explanation = nothing_newer();
         let status = pass.status();
         let (condition_status, reason, message) = condition(&status);
         assert_eq!((condition_status, reason), ("False", "NotBlocked"));
@@ -258,12 +258,12 @@ mod tests {
             (nothing_newer(), ("False", "NotBlocked")),
         ] {
             let mut pass = Pass::new();
-            pass.plan.explanation = result.clone();
+            pass.plan.selection.explanation = result.clone();
             let (mut pass, earlier) = after_long_time(pass);
             let first = pass.before.clone();
             let first_message = condition(&first).2.to_owned();
             for unknown in [unanswerable(), gave_up(), not_evaluated()] {
-                pass.plan.explanation = unknown;
+                pass.plan.selection.explanation = unknown;
                 let status = pass.status();
                 let (condition_status, reason, message) = condition(&status);
                 assert_eq!(((condition_status, reason), since(&status)), (wanted, earlier));
@@ -279,7 +279,7 @@ mod tests {
                 );
                 pass = pass.next();
             }
-            pass.plan.explanation = result;
+            pass.plan.selection.explanation = result;
             let status = pass.status();
             assert_eq!((condition(&status).2, since(&status)), (&*first_message, earlier));
             for reason in ["UpdateBlocked", TWO_JARS_ONE_NAME] {
@@ -291,7 +291,7 @@ mod tests {
     #[test]
     fn update_blocked_is_unknown_if_never_evaluated() {
         let mut pass = Pass::new();
-        pass.plan.explanation = unanswerable();
+        pass.plan.selection.explanation = unanswerable();
         let status = pass.status();
         assert_eq!((condition(&status).0, condition(&status).1), ("Unknown", "NotEvaluated"));
         assert_eq!((status.update_blocked, status.held_by), (None, None));
@@ -300,13 +300,13 @@ mod tests {
     #[test]
     fn update_blocked_separates_no_blocker_from_unknown() {
         let mut pass = Pass::new();
-        pass.plan.explanation = pinned();
+        pass.plan.selection.explanation = pinned();
         let status = pass.status();
         let (condition_status, reason, message) = condition(&status);
         assert_eq!((condition_status, reason), ("False", "NotBlocked"));
         assert!(message.contains("is excluded by your pin"), "{message}");
         assert_eq!(status.update_blocked, None);
-        pass.plan.explanation = not_evaluated();
+        pass.plan.selection.explanation = not_evaluated();
         let status = pass.status();
         let (condition_status, reason, message) = condition(&status);
         assert_eq!((condition_status, reason), ("Unknown", "NotEvaluated"));
@@ -314,16 +314,16 @@ mod tests {
         assert_eq!(status.update_blocked, None);
         // The solve itself was abandoned as well.
         let gave_up = BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() };
-        (pass.plan.explanation, pass.plan.solved) = (Explanation::GaveUp(gave_up), false);
+        (pass.plan.selection.explanation, pass.plan.selection.solved) = (Explanation::GaveUp(gave_up), false);
         assert_eq!(condition(&pass.status()).1, "NotEvaluated");
-        (pass.plan.explanation, pass.plan.solved) = (nothing_newer(), true);
+        (pass.plan.selection.explanation, pass.plan.selection.solved) = (nothing_newer(), true);
         assert_eq!(condition(&pass.status()).1, "NotBlocked");
     }
 
     #[test]
     fn update_blocked_prefers_duplicate_plugin_name() {
         let mut pass = Pass::new();
-        pass.plan.explanation = stopped();
+        pass.plan.selection.explanation = stopped();
         let status = pass.status();
         let (condition_status, reason, message) = condition(&status);
         assert_eq!((condition_status, reason), ("True", TWO_JARS_ONE_NAME));
@@ -337,7 +337,7 @@ mod tests {
         assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), [message]);
         let mut pass = pass.next();
         assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), Vec::<String>::new(), "once");
-        pass.plan.explanation = nothing_newer();
+        pass.plan.selection.explanation = nothing_newer();
         let status = pass.status();
         assert_eq!((condition(&status).1, status.update_blocked.as_ref()), ("NotBlocked", None));
     }
@@ -345,22 +345,22 @@ mod tests {
     #[test]
     fn update_blocked_event_is_sent_once_per_reason() {
         let mut pass = Pass::new();
-        pass.plan.explanation = pinned();
+        pass.plan.selection.explanation = pinned();
         let message = pass.event_texts("UpdateBlocked").pop().unwrap();
         assert!(message.contains("Paper 1.21.11, out since 10 December 2025, is excluded by your pin."), "{message}");
         let mut pass = pass.next();
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         // Another build runs, but the blocker is the same.
-        let Explanation::Solved(solved) = &mut pass.plan.explanation else { panic!("it is solved") };
+        let Explanation::Solved(solved) = &mut pass.plan.selection.explanation else { panic!("it is solved") };
         solved.paper.build = 131;
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
-        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
         assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "another reason");
         let mut pass = pass.next();
-        pass.plan.explanation = nothing_newer();
+        pass.plan.selection.explanation = nothing_newer();
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         let mut pass = pass.next();
-        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
         assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "again, after it was over");
     }
 
@@ -369,7 +369,7 @@ mod tests {
         let mut pass = Pass::new();
         let ripens = json!({"unusable": {"why": "heldBack", "delay": "PT168H", "ripeAt": "2026-11-30T00:00:00Z"}});
         for explanation in [solved(&newer(&ripens), &json!([])), not_evaluated(), nothing_newer()] {
-            pass.plan.explanation = explanation;
+            pass.plan.selection.explanation = explanation;
             assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         }
     }
@@ -377,13 +377,13 @@ mod tests {
     #[test]
     fn update_blocked_since_changes_only_with_status() {
         let mut pass = Pass::new();
-        pass.plan.explanation = blocked(&["GriefPrevention"]);
+        pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
         let (mut pass, earlier) = after_long_time(pass);
         for explanation in [blocked(&["GriefPrevention", "Shop"]), stopped()] {
-            pass.plan.explanation = explanation;
+            pass.plan.selection.explanation = explanation;
             assert_eq!(since(&pass.status()), earlier);
         }
-        pass.plan.explanation = nothing_newer();
+        pass.plan.selection.explanation = nothing_newer();
         assert_eq!(since(&pass.status()), pass.report().now);
     }
 }

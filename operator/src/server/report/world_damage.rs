@@ -27,7 +27,7 @@ pub(super) fn condition(
     before: &[Condition],
     of: impl Fn(&'static str, &str, String) -> Condition,
 ) -> Option<Condition> {
-    match report.observed.report {
+    match report.observed.reply.report {
         Some(_) => message(server, report).map(|message| of(WORLD_DAMAGED, REPORTED_BY_LOG, message)),
         None => before.iter().find(|old| old.type_ == WORLD_DAMAGED).cloned(),
     }
@@ -47,8 +47,8 @@ pub(super) fn event(
 /// The reported damage, since when, and the possible action. The number of lines is left out, because each further line would change the
 /// message.
 fn message(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
-    let DamageReport { since, last: _, lines: _, first } = report.observed.report.as_deref()?.damage.as_ref()?;
-    let format_time = |at| format_time(at, &server.zone, report.now);
+    let DamageReport { since, last: _, lines: _, first } = report.observed.reply.report.as_deref()?.damage.as_ref()?;
+    let format_time = |at| format_time(at, &server.updates.zone, report.now);
     let backup = current_backups(report.observed).and_then(|backups| backups.last_before_damage.as_ref());
     let hint = match backup {
         Some(backup) => {
@@ -59,7 +59,7 @@ fn message(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
                 {replace_hint}"
             )
         }
-        None if server.backup.is_none() => "This server takes no backups (`spec.backup`)".to_owned(),
+        None if server.data.backup.is_none() => "This server takes no backups (`spec.backup`)".to_owned(),
         None if unreadable(report).is_some() => {
             "The existing backups are unknown at the moment, see `BackupReady`".to_owned()
         }

@@ -35,7 +35,7 @@ pub(super) fn choose_backup(
 ) -> Result<String, NoBackupReason> {
     let refused = |why: String| NoBackupReason::Refused(format!("`{RESTORE_FROM}`: {why}"));
     let RestoreQuery { backup, overwrite, everything } = parse_query(requested).map_err(refused)?;
-    if server.backup.is_none() {
+    if server.data.backup.is_none() {
         return Err(refused("this server takes no backups: write `spec.backup` first".to_owned()));
     }
     let Some(stable) = &observed.stable_lock else { return Err(NoBackupReason::NotReady) };
@@ -53,7 +53,7 @@ pub(super) fn choose_backup(
             Err(missing_overwrite())
         };
     }
-    let Some(report) = observed.report.as_deref() else { return Err(NoBackupReason::NotReady) };
+    let Some(report) = observed.reply.report.as_deref() else { return Err(NoBackupReason::NotReady) };
     let listed = listed_backups(report, everything).map_err(refused)?;
     if !overwrite {
         return Err(missing_overwrite());
@@ -74,7 +74,7 @@ fn no_volume_message(stable: &LockRecord) -> String {
 pub(crate) fn newest_backup(observed: &Observed) -> Option<String> {
     let supports_requests = observed.stable.as_ref().is_none_or(|record| supports_backups(&record.template));
     let stable = observed.stable_lock.as_ref().filter(|_| supports_requests)?;
-    find_backup(LATEST, false, listed_backups(observed.report.as_deref()?, false).ok()?, observed, stable).ok()
+    find_backup(LATEST, false, listed_backups(observed.reply.report.as_deref()?, false).ok()?, observed, stable).ok()
 }
 
 /// Selects a backup while the init container refuses the worlds and no agent can list the backups. The init container inspects a named

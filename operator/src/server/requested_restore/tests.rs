@@ -8,7 +8,8 @@ use super::*;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::model::records::LockRecord;
-use crate::server::render::init_orders::InitRequests;
+use crate::server::observe::AgentReply;
+use crate::server::render::init_requests::InitRequests;
 
 pub(crate) mod after_failed_update;
 
@@ -73,12 +74,11 @@ fn observed(backups: &Value) -> Observed {
         pod_lock: None,
         stable: None,
         stable_lock: Some(record("a", "1.21.10", 4556)),
-        key: None,
-        report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
-        cached_report: None,
-        silent_since: Timestamp::UNIX_EPOCH,
-        refusal: None,
         init_requests: InitRequests::default(),
+        reply: AgentReply {
+            report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
+            ..AgentReply::unreachable(Timestamp::UNIX_EPOCH)
+        },
     }
 }
 

@@ -19,7 +19,7 @@ use crate::server::backups::current_backups;
 use crate::server::check::CheckedServer;
 use crate::server::error::PassError;
 use crate::server::observe::Observed;
-use crate::server::render::init_orders::{
+use crate::server::render::init_requests::{
     InitRequests, build_init_requests_map, init_requests_map_name, parse_init_requests, to_json,
 };
 use crate::server::report;

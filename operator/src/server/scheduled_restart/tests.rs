@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use crate::requeue::Outcome;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 
@@ -91,8 +92,9 @@ fn scheduled_restart_uses_own_policy_and_text_first() {
     let players = json!({"policy": "Ignore", "text": "Neustart in {in}"});
     let own_restart =
         json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
-    let of =
-        |restart: &Value, players: &Value| checked(&json!({"restart": restart, "players": players})).restart.unwrap();
+    let of = |restart: &Value, players: &Value| {
+        checked(&json!({"restart": restart, "players": players})).players.restart.unwrap()
+    };
     let plain = json!({"cron": "0 5 * * *"});
     let restart = of(&plain, &players);
     assert_eq!(
@@ -110,19 +112,19 @@ fn scheduled_restart_uses_own_policy_and_text_first() {
     assert!(text.contains("{in}") && !text.contains("update"), "{text}");
 }
 
+fn requeue(restarts: Restarts, outcome: Outcome, now: Timestamp) -> Outcome {
+    restarts.next.map_or(outcome, |next| outcome.no_later_than(next, now))
+}
+
 #[test]
 fn scheduled_restart_requeues_at_its_instant() {
     let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
     let soon = at("11T03:56");
     let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };
-    assert_eq!(restarts.requeue_for_restart(Outcome::UpToDate, soon), exactly);
-    assert_eq!(restarts.requeue_for_restart(Outcome::Waiting { until: None }, soon), exactly);
-    assert_eq!(restarts.requeue_for_restart(Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
-    assert_eq!(
-        restarts.requeue_for_restart(Outcome::UpToDate, at("11T03:00")),
-        Outcome::UpToDate,
-        "looked at before anyway"
-    );
-    assert_eq!(restarts.requeue_for_restart(Outcome::Acted, soon), Outcome::Acted);
-    assert_eq!(Restarts::default().requeue_for_restart(Outcome::UpToDate, soon), Outcome::UpToDate);
+    assert_eq!(requeue(restarts, Outcome::UpToDate, soon), exactly);
+    assert_eq!(requeue(restarts, Outcome::Waiting { until: None }, soon), exactly);
+    assert_eq!(requeue(restarts, Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
+    assert_eq!(requeue(restarts, Outcome::UpToDate, at("11T03:00")), Outcome::UpToDate, "looked at before anyway");
+    assert_eq!(requeue(restarts, Outcome::Acted, soon), Outcome::Acted);
+    assert_eq!(requeue(Restarts::default(), Outcome::UpToDate, soon), Outcome::UpToDate);
 }

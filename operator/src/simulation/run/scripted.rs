@@ -13,7 +13,7 @@ use serde_json::json;
 use super::{Run, RunResult, start_time};
 use crate::clock::now;
 use crate::clock::simulated::{self, Simulated};
-use crate::server::act::end_order::delete_if_fresh;
+use crate::server::act::delete_request::delete_if_fresh;
 use crate::simulation::catalog::Releases;
 use crate::simulation::cluster::RequestDelay;
 use crate::simulation::fake_api_server::{NAMESPACE, client};

@@ -61,7 +61,7 @@ fn ended(code: i32) -> Value {
 #[test]
 fn stopped_server_keeps_zero_replicas() {
     let replicas = |before: &PaperMCServerStatus, observed: &Observed| {
-        scaled_down_if_stopped(check(&server(3, &[])).unwrap(), before, observed).replicas
+        scaled_down_if_stopped(check(&server(3, &[])).unwrap(), before, observed).pod.replicas
     };
     let stopped = stopped_with(&[]);
     let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});

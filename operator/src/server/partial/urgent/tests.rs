@@ -165,7 +165,7 @@ fn urgent_plugin_ignores_its_own_window() {
 #[test]
 fn plugin_beside_urgent_one_keeps_its_own_window() {
     let window = server(sundays());
-    let windows = check(&window).unwrap().windows;
+    let windows = check(&window).unwrap().updates.windows;
     let gate = |own_window: Gate| {
         let own_window = PluginWindow { scope: Scope::default(), gate: own_window, next: None, changes_at: None };
         UrgentUpdate::Both { urgent: Scope::default(), own_window }.gate(&windows, at("2026-11-22T11:50:00Z"), at(NOON))

@@ -1,12 +1,12 @@
 //! Pure. Tests which requests open the gate.
 
-use crate::server::UrgentUpdate;
 use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
 use jiff::SignedDuration;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::k8s::labels;
+use crate::server::partial::urgent::UrgentUpdate;
 
 const REQUESTED: &str = "1767225600";
 
@@ -131,8 +131,5 @@ fn apply_request_for_lock_is_refused_by_blackout_too() {
     assert_eq!(refused_by_blackout(&other, &applies, &windows(), at(3)), None);
     let checked = crate::server::check::check(&other).unwrap();
     let manual_gate = windows().on_request(at(0), true, at(1));
-    let open = gate(&checked, &no_approval(), manual_gate, at(1));
-    assert_eq!(Some(open), manual_gate);
-    let unapproved = ApprovalState { needs_approval: true, ..no_approval() };
-    assert_eq!(gate(&checked, &unapproved, manual_gate, at(1)), Gate::Shut { opens: None });
+    assert_eq!(Some(gate(&checked, manual_gate, at(1))), manual_gate);
 }

@@ -25,21 +25,21 @@ const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
 
 /// The environment of the server's container.
 pub(super) fn server_env(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
-    let stop = (server.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(MIN_STOP_SECONDS);
+    let stop = (server.pod.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(MIN_STOP_SECONDS);
     let mut variables = vec![
         plain_env("EULA", "TRUE"),
         plain_env("TYPE", "PAPER"),
         plain_env("VERSION", &files.minecraft),
         plain_env("PAPER_CUSTOM_JAR", &format!("/data/{}", files.server.path)),
         plain_env("SKIP_DOWNLOAD_DEFAULTS", "true"),
-        plain_env(ENABLE_RCON, if server.rcon.enabled { "true" } else { "false" }),
-        plain_env("RCON_PORT", &server.rcon.port.to_string()),
+        plain_env(ENABLE_RCON, if server.pod.rcon.enabled { "true" } else { "false" }),
+        plain_env("RCON_PORT", &server.pod.rcon.port.to_string()),
         rcon_password("RCON_PASSWORD", server),
         plain_env("STOP_DURATION", &stop.to_string()),
         // The image rewrites server.properties from its environment after Nightshift's init container wrote it. Required lines are
         // therefore set in both places.
         plain_env(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),
-        plain_env("TZ", &server.zone),
+        plain_env("TZ", &server.updates.zone),
     ];
     if let Some(mib) = heap_mib {
         variables.push(plain_env("MEMORY", ""));
@@ -72,7 +72,7 @@ pub(super) fn merge_env(managed: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar>
 
 /// The updates before which the init container takes backups. A server without backups keeps its existing template.
 pub(super) fn backup_env(server: &CheckedServer) -> Option<EnvVar> {
-    server.backup.as_ref().map(|backup| plain_env("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
+    server.data.backup.as_ref().map(|backup| plain_env("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
 }
 
 /// The plugin data that the init container saves, and the path of the restore request. A server without saved data and backups keeps its
@@ -82,8 +82,8 @@ pub(super) fn rollback_env(server: &CheckedServer) -> Vec<EnvVar> {
     if server.accepts_restore_requests() {
         variables.push(plain_env("NIGHTSHIFT_RESTORE_ORDER", &format!("{INIT_REQUESTS_DIR}/{ROLLBACK_REQUEST_KEY}")));
     }
-    if server.keep_plugin_data > 0 {
-        variables.push(plain_env(KEEP_PLUGIN_DATA, &server.keep_plugin_data.to_string()));
+    if server.data.keep_plugin_data > 0 {
+        variables.push(plain_env(KEEP_PLUGIN_DATA, &server.data.keep_plugin_data.to_string()));
     }
     variables.extend(server.extra_restore_claim().map(|_| plain_env("NIGHTSHIFT_RESTORE_REPOSITORIES", RESTORE_DIR)));
     variables
@@ -98,17 +98,17 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
         plain_env("NIGHTSHIFT_STORE_URL", &config.store_url),
         secret_env("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
         rcon_password("NIGHTSHIFT_RCON_PASSWORD", server),
-        plain_env("NIGHTSHIFT_RCON_PORT", &server.rcon.port.to_string()),
+        plain_env("NIGHTSHIFT_RCON_PORT", &server.pod.rcon.port.to_string()),
         plain_env("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
         field_env("NIGHTSHIFT_POD_UID", "metadata.uid"),
         field_env("NIGHTSHIFT_POD_IP", "status.podIP"),
-        plain_env("NIGHTSHIFT_STOP_TIMEOUT", &server.stop_timeout.as_secs().to_string()),
+        plain_env("NIGHTSHIFT_STOP_TIMEOUT", &server.pod.stop_timeout.as_secs().to_string()),
     ];
-    if !server.rcon.enabled {
+    if !server.pod.rcon.enabled {
         // Set only if RCON is off: an additional variable would change the template of every server.
         variables.push(plain_env("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
-    if let Some(backup) = &server.backup {
+    if let Some(backup) = &server.data.backup {
         // Each server has its own directory, because several servers may share a claim.
         variables.push(plain_env("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
         // The init container and the sidecar both take backups, and each prunes after its own.
@@ -117,7 +117,7 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
     }
     // Set only if configured: a new default must not change the template of every server. The kubelet expands `$(NAME)` as a variable, and
     // `$$` as a dollar sign.
-    let Texts { kick, stop, cancelled } = &server.texts;
+    let Texts { kick, stop, cancelled } = &server.players.texts;
     let texts =
         [("NIGHTSHIFT_KICK_TEXT", kick), ("NIGHTSHIFT_STOP_TEXT", stop), ("NIGHTSHIFT_CALLED_OFF_TEXT", cancelled)];
     variables
@@ -126,7 +126,7 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
 }
 
 fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {
-    match &server.rcon.secret {
+    match &server.pod.rcon.secret {
         Some((of, key)) => secret_env(name, of, key),
         None => secret_env(name, &secret_name(&server.name), RCON_PASSWORD),
     }

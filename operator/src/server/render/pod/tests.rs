@@ -154,7 +154,7 @@ fn rcon_setting_reaches_image_and_agent() {
     let nightly = json!({"restart": {"cron": "0 5 * * *"}});
     let without_rcon = check(&server(nightly)).unwrap().without_rcon();
     assert_eq!(
-        (without_rcon.policy, without_rcon.restart.unwrap().policy),
+        (without_rcon.players.policy, without_rcon.players.restart.unwrap().policy),
         (PlayerPolicy::Ignore, PlayerPolicy::Ignore)
     );
 }
@@ -367,7 +367,7 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
 #[test]
 fn new_volume_request_stays_while_spec_has_it() {
     let new_volume_map =
-        |spec: Value| super::super::init_orders::build_new_volume_map(&check(&server(spec)).unwrap()).data;
+        |spec: Value| super::super::init_requests::build_new_volume_map(&check(&server(spec)).unwrap()).data;
     let data = new_volume_map(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
     let parse_request = |text: &String| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(

@@ -15,7 +15,7 @@ use crate::server::report::stop_times::{disconnected_players, downtime, last_exi
 
 /// The last update after this pass.
 pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
-    let agent = report.observed.report.as_deref();
+    let agent = report.observed.reply.report.as_deref();
     let stable = report.observed.stable_lock.as_deref().map(version);
     let candidate = report.observed.pod_lock.as_deref().map(version);
     match report.done {
@@ -35,30 +35,16 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
             down_seconds: downtime(agent).and_then(seconds),
             players: disconnected_players(agent),
         }),
-        // The roll-back may wait for a user for days. Until then the status must not show the successful update before it.
-        StepOutcome::MarkedFailed => Some(LastUpdate {
-            applied_at: report.now,
-            previous_version: stable,
-            version: candidate.unwrap_or_default(),
-            successful: false,
-            unproven: false,
-            going_back: false,
-            message: cut(&failure_reason(report), 1_024),
-            // Unknown while the server does not start.
-            down_seconds: downtime(agent).and_then(seconds),
-            players: disconnected_players(agent),
-        }),
-        StepOutcome::RolledBack { .. } => Some(LastUpdate {
-            applied_at: report.now,
-            previous_version: candidate,
-            version: stable.unwrap_or_default(),
-            successful: false,
-            unproven: false,
-            going_back: true,
-            message: cut(&failure_reason(report), 1_024),
-            down_seconds: downtime_so_far(agent, report.now),
-            players: disconnected_players(agent),
-        }),
+        // The roll-back may wait for a user for days. Until then the status must not show the successful update before it. The downtime is
+        // unknown while the server does not start.
+        StepOutcome::MarkedFailed => {
+            let versions = (stable, candidate.unwrap_or_default());
+            Some(failed_update(report, versions, downtime(agent).and_then(seconds), false))
+        }
+        StepOutcome::RolledBack { .. } => {
+            let versions = (candidate, stable.unwrap_or_default());
+            Some(failed_update(report, versions, downtime_so_far(agent, report.now), true))
+        }
         StepOutcome::Created
         | StepOutcome::StagingRequested
         | StepOutcome::Announced { .. }
@@ -77,6 +63,26 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
         | StepOutcome::DrainEnded
         | StepOutcome::AnnouncementCancelled
         | StepOutcome::Nothing => before.last_update.clone(),
+    }
+}
+
+/// A failed update, between these two versions.
+fn failed_update(
+    report: &PassReport<'_>,
+    (previous_version, version): (Option<String>, String),
+    down_seconds: Option<u32>,
+    going_back: bool,
+) -> LastUpdate {
+    LastUpdate {
+        applied_at: report.now,
+        previous_version,
+        version,
+        successful: false,
+        unproven: false,
+        going_back,
+        message: cut(&failure_reason(report), 1_024),
+        down_seconds,
+        players: disconnected_players(report.observed.reply.report.as_deref()),
     }
 }
 
@@ -107,7 +113,7 @@ pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&prot
 
 /// The changes of an update that was kept, after the reason why it is not verified.
 fn applied_message(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
-    let changes = before.update.clone().unwrap_or_else(|| format_changes(&report.plan.changes));
+    let changes = before.update.clone().unwrap_or_else(|| format_changes(&report.plan.target.changes));
     let prefix =
         report.plan.verification.unverified_reason().map(|problem| format!("not verified: {}. ", cut(problem, 512)));
     cut(&format!("{}{changes}", prefix.unwrap_or_default()), 1_024)

@@ -139,13 +139,13 @@ fn requested_restore_waits_for_result_of_rollback() {
     }
     // The pod is up and its agent is unreachable. It is not stopped for the same request again.
     observed.pod_lock = observed.stable_lock.clone();
-    observed.report = None;
+    observed.reply.report = None;
     observed.facts.restarted = Some(RestartStarted { due: at(0), pod: NEW_POD.parse().unwrap() });
     observed.init_requests.on_request = None;
     assert_eq!(evaluate_after(&observed, 2).due, None);
     let another = json!({"restored": {"at": at(1).to_string(), "id": GOOD, "setAside": "x", "request": "asked-1"}});
-    let report = super::observed(&another).report;
-    assert_eq!(evaluate_after(&Observed { report, ..observed }, 2).record.unwrap().result, Some(RestoreResult::Failed));
+    observed.reply.report = super::observed(&another).reply.report;
+    assert_eq!(evaluate_after(&observed, 2).record.unwrap().result, Some(RestoreResult::Failed));
 }
 
 #[test]

@@ -49,8 +49,11 @@ pub(crate) fn to_json(request: &impl Serialize) -> String {
 /// The request for a new volume under its key, or no data if there is none. It has a field manager of its own, so that it can exist beside
 /// other requests.
 pub(crate) fn build_new_volume_map(server: &CheckedServer) -> ConfigMap {
-    let request =
-        server.restore_from.as_ref().map(|restore_from| (NEW_VOLUME_KEY.to_owned(), to_json(&restore_from.request)));
+    let request = server
+        .data
+        .restore_from
+        .as_ref()
+        .map(|restore_from| (NEW_VOLUME_KEY.to_owned(), to_json(&restore_from.request)));
     ConfigMap {
         metadata: child_meta(server, init_requests_map_name(&server.name)),
         data: request.map(|request| BTreeMap::from([request])),

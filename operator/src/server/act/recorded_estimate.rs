@@ -11,7 +11,7 @@ impl StepExecutor<'_> {
     /// The facts, with the estimated time of the backup before the goal. Without a current estimate, an earlier one for the same goal is
     /// kept.
     pub(super) fn facts_with_backup_estimate(&self) -> RecordedFacts {
-        let goal = self.goal.rendered.revision;
+        let goal = self.plan.target.rendered.revision;
         let seconds = self.backup_estimate.map(seconds);
         let recorded = self.observed.facts.copying.filter(|copying| copying.goal == goal);
         RecordedFacts {

@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use scheduler::announcement::placeholder::has_languages;
 use scheduler::observation::Disruption;
 use scheduler::protocol::{Announce, in_the_chat};
+use scheduler::rollout::OpportunityReason;
 
 use super::StepExecutor;
 use crate::server::check::Announcement;
@@ -11,18 +12,19 @@ use crate::server::check::Announcement;
 impl StepExecutor<'_> {
     /// The announcement for this disruption, with where it is shown.
     pub(super) fn announcement(&self, disruption: Disruption, ends: Timestamp) -> Announce {
-        let announcement = match (disruption, &self.server.restart) {
+        let announcement = match (disruption, &self.server.players.restart) {
             (Disruption::Restart { due }, Some(restart)) if self.restore_due_at(due).is_none() => &restart.announcement,
-            (Disruption::Drain { .. }, _) => &self.server.drain_announcement,
+            (Disruption::Drain { .. }, _) => &self.server.players.drain_announcement,
             (Disruption::Restart { .. } | Disruption::Update { .. } | Disruption::RollBack { .. }, _) => {
-                &self.server.announcement
+                &self.server.players.announcement
             }
         };
         let Announcement { text, short } = announcement.clone();
-        let show = self.server.show.clone();
+        let show = self.server.players.show.clone();
         // The short text is sent only if it is shown outside the chat, because older agents do not know the field.
         let short = (show != in_the_chat()).then_some(short);
-        let only_empty = self.only_empty && matches!(disruption, Disruption::Update { .. });
+        let only_empty = self.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty)
+            && matches!(disruption, Disruption::Update { .. });
         let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
         Announce { act: disruption.to_string(), ends, text, short, show, only_empty, in_languages }
     }

@@ -1,5 +1,6 @@
 //! Pure. Tests when a crash loop leads to a stop, and how it is reported.
 
+use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{CrashLoopStop, OnCrashLoop};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::Gate;
@@ -7,11 +8,14 @@ use scheduler::observation::{Announced, Disruption, Partition, Revision, Statefu
 use scheduler::rollout::{Step, WaitingOn};
 use serde_json::json;
 
+use super::CrashLoop;
 use crate::server::check::check;
 use crate::server::check::tests::server;
 use crate::server::crash_loop::stopped::is_restart_requested;
+use crate::server::plan::PassInput;
+use crate::server::plan::constraint::{Constraint as _, ConstraintInput};
 use crate::server::report::notifications::NotificationInput;
-use crate::server::report::tests::Pass;
+use crate::server::report::tests::{Pass, message};
 
 const DOWN: Step = Step::Wait(WaitingOn::ServerDown);
 
@@ -42,8 +46,14 @@ fn crashing(count: i64, reaction: &str) -> Pass {
     pass
 }
 
-fn hold(pass: &mut Pass) {
-    pass.plan.hold_on_crash_loop(&pass.before, &pass.observed, true, at(0));
+fn hold(pass: &mut Pass) -> bool {
+    evaluate(pass, true)
+}
+
+fn evaluate(pass: &mut Pass, is_automatic: bool) -> bool {
+    let Pass { server, checked, observed, plan, before, .. } = pass;
+    let pass = PassInput { server, checked, observed, before, now: at(0) };
+    CrashLoop.evaluate(plan, &ConstraintInput { pass, followed: None, is_automatic })
 }
 
 fn stops(pass: &Pass, step: Step) -> bool {
@@ -55,7 +65,7 @@ fn stopped() -> Pass {
     let mut pass = crashing(3, "Stop");
     let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.observed, DOWN, at(0));
     pass.before.crashes = crashes;
-    pass.checked.replicas = 0;
+    pass.checked.pod.replicas = 0;
     pass.observed.pod = None;
     pass.observed.stateful_set_view =
         pass.observed.stateful_set_view.map(|stateful_set| StatefulSetView { scaled_to_zero: true, ..stateful_set });
@@ -71,7 +81,7 @@ fn crash_loop_stops_server_only_if_configured() {
     assert!(stops(&crashing(3, "Stop"), Step::UpToDate), "the agent has not seen the end yet");
     assert!(!stops(&crashing(2, "Stop"), DOWN));
     assert!(!stops(&crashing(3, "Continue"), DOWN));
-    assert_eq!(check(&server(json!({}))).unwrap().on_crash_loop, OnCrashLoop::Continue, "the default");
+    assert_eq!(check(&server(json!({}))).unwrap().pod.on_crash_loop, OnCrashLoop::Continue, "the default");
 
     let mut runs = crashing(3, "Stop");
     let status = runs.observed.pod.as_mut().unwrap().status.as_mut().unwrap();
@@ -81,7 +91,7 @@ fn crash_loop_stops_server_only_if_configured() {
     assert!(runs.plan.observation.crash_loop && !stops(&runs, DOWN), "somebody may be on: it waits for the next end");
 
     let mut scaled_to_zero = crashing(3, "Stop");
-    scaled_to_zero.checked.replicas = 0;
+    scaled_to_zero.checked.pod.replicas = 0;
     assert!(!stops(&scaled_to_zero, DOWN), "it is on its way down already");
 }
 
@@ -116,13 +126,13 @@ fn crash_loop_stop_waits_for_rollout_or_request() {
     assert!(!stops(&announced, DOWN), "players were told");
 
     let mut backing_up = crashing(3, "Stop");
-    backing_up.plan.backups.is_running = true;
+    backing_up.plan.tasks.backups.is_running = true;
     assert!(!stops(&backing_up, DOWN), "a copy is being taken");
 
     let mut restores = crashing(3, "Stop");
     let mut restoring = |result: Option<&str>| {
         let noted = json!({"asked": "latest", "seenAt": at(-1).to_string(), "result": result});
-        restores.plan.restores.record = Some(serde_json::from_value(noted).unwrap());
+        restores.plan.tasks.restores.record = Some(serde_json::from_value(noted).unwrap());
         stops(&restores, DOWN)
     };
     assert!(!restoring(None), "a person wants the worlds of a copy");
@@ -197,7 +207,35 @@ fn stopped_server_gate_stays_closed() {
     pass.plan.goal.revision = Revision(9);
     for by_itself in [true, false] {
         pass.plan.gate = Gate::Open { opened_at: at(-1), until: at(60) };
-        pass.plan.hold_on_crash_loop(&pass.before, &pass.observed, by_itself, at(0));
-        assert_eq!((pass.plan.gate, pass.plan.held_by_crashes), (Gate::Shut { opens: None }, true), "{by_itself}");
+        assert!(evaluate(&mut pass, by_itself), "{by_itself}");
     }
+}
+
+#[test]
+fn crash_looping_server_starts_no_update_and_reports_once() {
+    let mut pass = Pass::new();
+    let uid = pass.observed.pod.as_ref().unwrap().metadata.uid.clone().unwrap();
+    let crashes = |count: i64| (1..=count).map(|ago| at(-ago).to_string()).collect::<Vec<_>>();
+    let before = |count| -> PaperMCServerStatus {
+        serde_json::from_value(json!({"crashes": {"pod": uid, "at": crashes(count)}})).unwrap()
+    };
+    let open = Gate::Open { opened_at: at(-9), until: at(60) };
+    for (count, by_itself, is_held) in [(2, true, false), (3, true, true), (3, false, false)] {
+        pass.plan.gate = open;
+        pass.before = before(count);
+        assert_eq!(evaluate(&mut pass, by_itself), is_held, "{count} {by_itself}");
+    }
+    assert_eq!(pass.event_texts("CrashLoop").len(), 1);
+    let status = pass.status();
+    assert_eq!(status.crashes.as_ref().map(|crashes| crashes.at.len()), Some(3));
+    assert_eq!(message(&status, "CrashLoop").unwrap().0, "ProcessEnds");
+    let mut pass = pass.next();
+    assert_eq!(pass.event_texts("CrashLoop"), Vec::<String>::new());
+
+    // A rollout in progress has its own deadline.
+    pass.observed.stateful_set_view =
+        pass.observed.stateful_set_view.map(|set| StatefulSetView { partition: Partition::Open, ..set });
+    pass.before = before(3);
+    assert!(!evaluate(&mut pass, true));
+    assert_eq!((pass.plan.constraints.crashes.clone(), pass.plan.constraints.held_by_crashes), (None, false));
 }

@@ -1,0 +1,59 @@
+//! Pure. Lists the features that can delay an update. Each has one file with its state, its texts and its wake-ups.
+
+use jiff::Timestamp;
+use scheduler::maintenance::Gate;
+
+use super::plan::Plan;
+use super::plan::constraint::{ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait};
+use crate::k8s::events::EventText;
+use approval::Approval;
+use crash_loop::CrashLoop;
+use leader_server::LeaderServer;
+use manual_recovery::ManualRecovery;
+use update_slot::UpdateSlot;
+
+pub(crate) mod approval;
+pub(crate) mod crash_loop;
+pub(crate) mod leader_server;
+pub(crate) mod manual_recovery;
+pub(crate) mod update_slot;
+
+/// All constraints. They are evaluated in this order, and if an update waits for several, the first one is reported.
+const CONSTRAINTS: [&dyn Constraint; 5] = [&Approval, &CrashLoop, &LeaderServer, &ManualRecovery, &UpdateSlot];
+
+/// Evaluates all constraints, and shuts the gate of the plan if the update has to wait for one of them.
+pub(crate) fn evaluate(plan: &mut Plan, input: &ConstraintInput<'_>) {
+    evaluate_all(&CONSTRAINTS, plan, input);
+}
+
+fn evaluate_all(constraints: &[&dyn Constraint], plan: &mut Plan, input: &ConstraintInput<'_>) {
+    for constraint in constraints {
+        if constraint.evaluate(plan, input) {
+            plan.gate = Gate::Shut { opens: None };
+            plan.constraints.is_held = true;
+        }
+    }
+}
+
+/// Why the update waits, if it waits for a constraint.
+pub(crate) fn wait(report: &ConstraintReport<'_>) -> Option<Wait> {
+    CONSTRAINTS.iter().find_map(|constraint| constraint.wait(report))
+}
+
+/// The instants at which a constraint may change its answer by itself.
+pub(crate) fn wake_ups(plan: &Plan) -> impl Iterator<Item = Timestamp> {
+    CONSTRAINTS.iter().filter_map(|constraint| constraint.wake_at(plan))
+}
+
+/// The conditions of the constraints.
+pub(crate) fn conditions(report: &ConstraintReport<'_>) -> impl Iterator<Item = ConditionText> {
+    CONSTRAINTS.iter().filter_map(|constraint| constraint.condition(report))
+}
+
+/// The Events of the constraints.
+pub(crate) fn events(report: &ConstraintReport<'_>) -> impl Iterator<Item = EventText> {
+    CONSTRAINTS.iter().filter_map(|constraint| constraint.event(report))
+}
+
+#[cfg(test)]
+mod tests;

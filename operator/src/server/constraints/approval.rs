@@ -1,0 +1,50 @@
+//! Pure. Delays an update until a user approves exactly its version set (`approval: Required`).
+
+use crate::error_chain::cut;
+use crate::k8s::events::EventText;
+use crate::server::changes::format_changes;
+use crate::server::check::CheckedServer;
+use crate::server::plan::Plan;
+use crate::server::plan::constraint::{ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait};
+
+pub(super) struct Approval;
+
+/// Type of the condition, and reason of `Updating` and of the Event.
+const APPROVAL_NEEDED: &str = "ApprovalNeeded";
+
+impl Constraint for Approval {
+    fn evaluate(&self, plan: &mut Plan, _input: &ConstraintInput<'_>) -> bool {
+        plan.constraints.approval.needs_approval
+    }
+
+    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
+        let plan = report.plan;
+        plan.constraints.approval.needs_approval.then(|| Wait {
+            reason: APPROVAL_NEEDED,
+            message: format!("The version set {} is not approved. See ApprovalNeeded.", plan.target.record.files.lock),
+            short: Some("needs approval".to_owned()),
+        })
+    }
+
+    fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
+        let message = command_message(report)?;
+        Some(ConditionText { type_: APPROVAL_NEEDED, reason: "NotApproved", message: cut(&message, 1_024) })
+    }
+
+    fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {
+        command_message(report).map(|text| EventText { reason: APPROVAL_NEEDED, warning: false, text })
+    }
+}
+
+/// The changes that need approval, with the command.
+fn command_message(report: &ConstraintReport<'_>) -> Option<String> {
+    let (plan, CheckedServer { name, namespace, .. }) = (report.plan, report.checked);
+    plan.constraints.approval.needs_approval.then(|| {
+        format!(
+            "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
+            cut(&format_changes(&plan.target.changes), 640),
+            crds::annotations::APPROVE,
+            plan.target.record.files.lock
+        )
+    })
+}

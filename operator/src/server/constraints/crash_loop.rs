@@ -1,0 +1,123 @@
+//! Pure. Delays automatic updates of a server in a crash loop, and decides whether the server is stopped.
+
+use crds::PaperMCServer;
+use crds::paper_mc_server::{CrashLoopStop, CrashStatus, OnCrashLoop};
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
+use scheduler::rollout::{Step, is_blocked_by_crash_loop, is_in_progress};
+
+use crate::clock::truncate_to_second;
+use crate::error_chain::cut;
+use crate::k8s::events::EventText;
+use crate::server::check::CheckedServer;
+use crate::server::crash_loop::stopped::{
+    active_stop, allows_stop, generation_of, is_up_since, stopped_message, unrestarted_crash, user_requests,
+};
+use crate::server::crash_loop::{CRASH_LOOP, format_exit, is_crash_loop, loop_message, next_crashes};
+use crate::server::observe::Observed;
+use crate::server::plan::Plan;
+use crate::server::plan::constraint::{
+    APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait,
+};
+
+pub(super) struct CrashLoop;
+
+/// The reason while the kubelet restarts the process.
+const PROCESS_EXITS: &str = "ProcessEnds";
+/// The reason while the server is stopped for its crashes.
+const STOPPED: &str = "Stopped";
+
+impl Constraint for CrashLoop {
+    /// Counts the crashes. A crash loop delays automatic updates. A server that is stopped also ignores every request from before the stop,
+    /// because a new one starts the server. A rollout in progress has a deadline of its own.
+    fn evaluate(&self, plan: &mut Plan, input: &ConstraintInput<'_>) -> bool {
+        let (observed, before) = (input.pass.observed, input.pass.before);
+        let stopped = active_stop(before, observed);
+        let is_stopped = stopped.is_some();
+        let is_stable = observed.facts.settled.is_some() && !Plan::is_rollout_in_progress(observed);
+        let stable_pod = observed.pod.as_ref().filter(|_| is_stable);
+        let count = || stable_pod.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, input.pass.now));
+        let crashes = stopped.or_else(count);
+        plan.observation.crash_loop =
+            crashes.as_ref().is_some_and(|crashes| is_crash_loop(crashes, &before.conditions));
+        plan.constraints.crashes = crashes;
+        plan.constraints.held_by_crashes =
+            (input.is_automatic || is_stopped) && is_blocked_by_crash_loop(&plan.goal, &plan.observation, plan.gate);
+        plan.constraints.held_by_crashes
+    }
+
+    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
+        report.plan.constraints.held_by_crashes.then(|| Wait {
+            reason: "WaitingForServer",
+            message: format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}"),
+            short: Some("crash loop".to_owned()),
+        })
+    }
+
+    fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
+        let (reason, message) = reason_and_message(report)?;
+        Some(ConditionText { type_: CRASH_LOOP, reason, message: cut(&message, 1_024) })
+    }
+
+    /// One Event for the loop, and one for the stop. The condition reports all later changes.
+    fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {
+        let (reason, text) = reason_and_message(report)?;
+        let is_reported = |condition: &Condition| {
+            condition.type_ == CRASH_LOOP && (reason == PROCESS_EXITS || condition.reason == reason)
+        };
+        let is_new = !report.before.conditions.iter().any(is_reported);
+        is_new.then_some(EventText { reason: CRASH_LOOP, warning: true, text })
+    }
+}
+
+/// The crash loop of the server: reason and message.
+fn reason_and_message(report: &ConstraintReport<'_>) -> Option<(&'static str, String)> {
+    let crashes = report.plan.constraints.crashes.as_ref();
+    if let Some(message) = crashes.and_then(|crashes| stopped_message(report.checked, crashes)) {
+        return Some((STOPPED, message));
+    }
+    let message = loop_message(crashes, &report.before.conditions, report.observed.pod.as_ref())?;
+    Some((PROCESS_EXITS, message))
+}
+
+impl Plan {
+    /// Whether the server is stopped for its crashes.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.crash_stopped_at().is_some()
+    }
+
+    /// Since when it is stopped.
+    pub(crate) fn crash_stopped_at(&self) -> Option<Timestamp> {
+        self.constraints.crashes.as_ref().and_then(|crashes| crashes.stopped.as_ref()).map(|stopped| stopped.at)
+    }
+
+    /// The record for the status if the server is to be stopped now. `None` otherwise.
+    pub(crate) fn stop_for_crashes(
+        &self,
+        server: &PaperMCServer,
+        checked: &CheckedServer,
+        observed: &Observed,
+        step: Step,
+        now: Timestamp,
+    ) -> Option<CrashStatus> {
+        let is_wanted = checked.pod.on_crash_loop == OnCrashLoop::Stop && checked.pod.replicas > 0;
+        let crashes = self.constraints.crashes.clone().filter(|_| is_wanted && self.observation.crash_loop)?;
+        let ended = observed.pod.as_ref().and_then(unrestarted_crash)?;
+        // The kubelet may have restarted the process and not reported it yet.
+        let is_back = observed.reply.report.as_deref().is_some_and(|report| is_up_since(report, ended));
+        let takes_precedence = is_back
+            || is_in_progress(&self.goal, &self.observation, self.gate)
+            || self.tasks.backups.is_running
+            || self.tasks.restores.is_open();
+        let stopped = CrashLoopStop {
+            at: truncate_to_second(now),
+            generation: generation_of(server),
+            last: cut(&format_exit(ended), 64),
+            requests: user_requests(server),
+        };
+        (allows_stop(step) && !takes_precedence).then_some(CrashStatus { stopped: Some(stopped), ..crashes })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,395 @@
+//! Edge (writes). The stages of a pass, from the observation of a server to the report.
+
+use std::sync::Arc;
+
+use crds::{PaperMCServer, Plugin};
+use jiff::SignedDuration;
+use kube::ResourceExt;
+use resolver::explanation::Explanation;
+use resolver::model::lock::Lock;
+use scheduler::maintenance::Gate;
+use scheduler::rollout::{DECISION_VALID_FOR, Step};
+use tracing::warn;
+
+use super::act::StepExecutor;
+use super::act::outcome::StepOutcome;
+use super::approval::{self, ApprovalState};
+use super::changes::diff_locks;
+use super::check::{self, CheckedServer, join_messages};
+use super::crash_loop::stopped::{is_restart_requested, scaled_down_if_stopped};
+use super::drain::{self, Drain};
+use super::error::PassError;
+use super::execute::execute_step;
+use super::follows::{FollowState, followed_server};
+use super::last_status::status_before;
+use super::model::records::LockRecord;
+use super::observe::Observed;
+use super::online_backup::{OnlineBackups, request};
+use super::partial::urgent::UrgentUpdate;
+use super::partial::{self, PartialSelection};
+use super::pinned_catalog::PinnedInputs;
+use super::pinned_set::PinnedSet;
+use super::plan::constraint::ConstraintInput;
+use super::plan::{
+    self, ConstraintStates, OtherTasks, PassInput, Plan, ResolvedLock, RunningState, Selection, Target, gate,
+};
+use super::render::{self, Bundle};
+use super::report::PlanningError;
+use super::report::context::PassReport;
+use super::requested_restore::RestoreRequests;
+use super::requested_restore::write_request::record_progress;
+use super::resolve::{ResolveInput, apply_pinned_set};
+use super::scheduled_restart::Restarts;
+use super::wake_at::set_alarm;
+use super::window_barrier::{ObservedSince, wait_at_barrier};
+use super::{apply, artifacts, constraints, finish_rollout, image_pull, next_step, peers, report, requeue, seed_claim};
+use crate::clock::Stopwatch;
+use crate::context::Context;
+use crate::error_chain::ErrorChain;
+use crate::priority::PendingPass;
+use crate::requeue::Outcome;
+use crate::telemetry::metrics::FetchLabels;
+
+/// Maximum age of an observation on which a step is decided. It is longer than the timeout for an agent that accepts a connection and never
+/// answers. Otherwise every observation of such a server would be too old, and the pass would repeat for ever.
+const OBSERVATION_MAX_AGE: SignedDuration = SignedDuration::from_secs(20);
+
+/// Status message for a server whose EULA is not accepted.
+const NO_EULA: &str =
+    "Minecraft's EULA is not accepted: read https://aka.ms/MinecraftEULA and set `spec.eula: Accepted`";
+
+/// Why a pass ends before its last stage.
+pub(super) enum PassEnd {
+    /// There is nothing more to do now.
+    Done(Outcome),
+    /// No plan is possible.
+    NoPlan(PlanningError),
+    /// A stage failed.
+    Failed(PassError),
+}
+
+impl PassEnd {
+    /// The server has to be observed again.
+    const AGAIN: Self = Self::Done(Outcome::Acted);
+}
+
+impl<E: Into<PassError>> From<E> for PassEnd {
+    fn from(error: E) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+/// Runs all stages: check, select a version set, apply its objects, plan, act, report.
+pub(super) async fn reconcile_server(
+    server: &PaperMCServer,
+    ctx: &Context,
+    observed: &Observed,
+    pending: &PendingPass<'_>,
+    since_observation: Stopwatch,
+) -> Result<Outcome, PassEnd> {
+    let (checked, drain) = check_spec_and_node(server, ctx, observed).await?;
+    if let Some(until) = plan::too_new_until(server, observed, since_observation.started_at()) {
+        return Ok(Outcome::InDisruption { until: Some(until) });
+    }
+    // `None`: the spec has changed meanwhile, or the clock was set back.
+    let start = wait_at_barrier(ctx, server, &checked, observed, since_observation).await.ok_or(PassEnd::AGAIN)?;
+    let before = status_before(ctx, server);
+    let pass = PassInput { server, checked: &checked, observed, before: &before, now: start.decided.started_at() };
+
+    let from = PinnedInputs::select(ctx, &checked, observed, pass.now);
+    let selected = select(ctx, &pass, &from).await?;
+    let (target, bundle) = build_target(ctx, &pass, &selected, start).await?;
+    let mut plan = build_plan(ctx, &pass, selected, target, drain).await?;
+    set_alarm(ctx, server, &plan, pass.now).await;
+    let step = next_step::next_step(ctx, &checked, observed, &mut plan, pass.now).await;
+    ensure_step_is_current(ctx, &pass, &plan, (&from, start), step).await?;
+
+    let done = act(ctx, &pass, &plan, (step, &bundle), pending, start.decided).await?;
+    request::request_backup(ctx, observed, &mut plan, step).await;
+    let results = PassReport { observed, plan: &plan, step, done: &done, before: &before, now: pass.now };
+    report::report(ctx, server, &checked, &results).await.map_err(PassError::Report)?;
+    // Objects are cleaned up only when no rollout is in progress. During an update the next step may refer to an object that nothing refers
+    // to now.
+    if step == Step::UpToDate {
+        let history = &status_before(ctx, server).history;
+        apply::clean_up(ctx, &checked, observed, &bundle, plan.goal.revision, history).await?;
+    }
+    Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
+}
+
+/// The version set that the server shall run, and the user requests that count.
+struct Selected {
+    runs: RunningState,
+    lock: Lock,
+    explanation: Explanation,
+    solved: bool,
+    pinned_set: Option<PinnedSet>,
+    partial: PartialSelection,
+    restores: RestoreRequests,
+    followed: Option<FollowState>,
+    /// The gate that an apply-now request opens.
+    manual_gate: Option<Gate>,
+}
+
+/// Returns the checked spec and the state of the server's node.
+async fn check_spec_and_node(
+    server: &PaperMCServer,
+    ctx: &Context,
+    observed: &Observed,
+) -> Result<(CheckedServer, Drain), PassEnd> {
+    let rejected = |message| PassEnd::NoPlan(PlanningError::Spec(message));
+    let checked = check::check(server).map_err(|violations| rejected(join_messages(&violations)))?;
+    let checked = if observed.facts.settled.is_some() { checked.after_first_start() } else { checked };
+    let checked = scaled_down_if_stopped(observed.adapt_to_pod(checked), &status_before(ctx, server), observed);
+    if !checked.eula {
+        return Err(PassEnd::NoPlan(PlanningError::Eula(NO_EULA.to_owned())));
+    }
+    if let Some(message) = seed_claim::missing_claim(ctx, &checked, observed).await? {
+        return Err(PassEnd::NoPlan(PlanningError::NoClaim(message)));
+    }
+    let drain = drain::observe(ctx, &checked, observed).map_err(|violation| rejected(violation.to_string()))?;
+    Ok((checked, drain))
+}
+
+/// Selects the version set, after new user requests were recorded.
+async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Result<Selected, PassEnd> {
+    let PassInput { server, checked, observed, before, now } = *pass;
+    let plugins = namespace_plugins(ctx, server);
+    let runs = RunningState::from_observed(observed);
+    let manual_gate = gate::manual_gate(server, before.last_handled.as_ref(), &checked.updates.windows, now);
+    let is_whole_manual = manual_gate.is_some() && partial::requested_scope(server).is_none();
+    let read = (&ctx.facts, from.catalog());
+    let request = plan::build_request(server, &plugins, &runs, &ctx.config, read, is_whole_manual)
+        .map_err(|message| PassEnd::NoPlan(PlanningError::Spec(message)))?;
+    let group = peers::join(ctx, &checked.namespace, &checked.name, &request);
+    let restores = RestoreRequests::new(server, checked, observed, before, now);
+    let rollout_continues = finish_rollout::continues_by_itself(observed, restores.is_open());
+    if from.snapshot.is_none() && !rollout_continues {
+        return Err(PassEnd::NoPlan(PlanningError::NoCatalog));
+    }
+    if !rollout_continues && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
+        // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
+        // cannot use.
+        return Err(PassEnd::Done(Outcome::InDisruption { until: None }));
+    }
+    let pinned_set = PinnedSet::from_server(server, before, stable_digest(observed), now);
+    if record_requests(ctx, pass, pinned_set.as_ref(), &restores).await? {
+        return Err(PassEnd::AGAIN);
+    }
+    let followed = followed_server::observe(ctx, checked, now).await.map_err(PassError::Follow)?;
+    let follows = followed.as_ref();
+    let input = ResolveInput { solver: &ctx.solver, from, request: &request, group, runs: &runs, follows };
+    let (resolved, pinned_set, partial) =
+        choose_lock(ctx, pass, &plugins, &input, pinned_set, manual_gate.is_some()).await?;
+    let ResolvedLock { lock, explanation, solved } = resolved;
+    match lock {
+        Some(lock) => {
+            Ok(Selected { runs, lock, explanation, solved, pinned_set, partial, restores, followed, manual_gate })
+        }
+        // No lock runs, and the solver found none to start with.
+        None => Err(PassEnd::NoPlan(PlanningError::no_lock(explanation))),
+    }
+}
+
+/// Records a new user request in the status before the operator acts on it. Returns `true` if it wrote the status.
+async fn record_requests(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    pinned_set: Option<&PinnedSet>,
+    restores: &RestoreRequests,
+) -> Result<bool, PassError> {
+    let PassInput { server, checked, observed, before, now } = *pass;
+    if is_restart_requested(server, before) {
+        report::record_crashes(ctx, server, before, None).await.map_err(PassError::Report)?;
+        return Ok(true);
+    }
+    if let Some(record) = pinned_set.and_then(|pinned_set| pinned_set.to_record(server, before.last_handled.as_ref())) {
+        report::record_handled(ctx, server, before, record).await.map_err(PassError::Report)?;
+        return Ok(true);
+    }
+    record_progress(ctx, server, checked, observed, before, restores, now).await
+}
+
+/// Selects the lock to run: the solved one, the pinned set that a user requested, or a partial update.
+async fn choose_lock(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    plugins: &[Arc<Plugin>],
+    input: &ResolveInput<'_>,
+    pinned_set: Option<PinnedSet>,
+    is_manual: bool,
+) -> Result<(ResolvedLock, Option<PinnedSet>, PartialSelection), PassError> {
+    let PassInput { server, checked, .. } = *pass;
+    let mut resolved = plan::resolved_lock(input.solve_whole().await?, input.runs);
+    if let Some(pinned_set) = pinned_set {
+        let pinned_set = apply_pinned_set(ctx, checked, pinned_set, &mut resolved, input.runs).await?;
+        let requested_scope = partial::requested_scope(server).filter(|_| is_manual);
+        let partial = input.solve_partial(requested_scope, Some(&pinned_set), &mut resolved).await?;
+        return Ok((resolved, Some(pinned_set), partial));
+    }
+    let partial = if is_manual {
+        input.solve_partial(partial::requested_scope(server), None, &mut resolved).await?
+    } else {
+        let is_requested = |whole: &Lock| approval::is_requested(server, whole.digest().as_str());
+        let waits = !resolved.lock.as_ref().is_some_and(is_requested) && input.whole_has_to_wait(&resolved);
+        let is_meant = |whole: &Lock| !waits && approval::is_approved_or_requested(server, whole.digest().as_str());
+        input.solve_urgent(checked, plugins, waits, is_meant, &mut resolved).await?
+    };
+    Ok((resolved, None, partial))
+}
+
+/// All Plugins of the server's namespace. Their label selectors decide later which of them apply to the server.
+fn namespace_plugins(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> {
+    ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect()
+}
+
+/// The digest of the stable lock.
+fn stable_digest(observed: &Observed) -> Option<&str> {
+    observed.stable_lock.as_ref().map(|record| record.files.lock.as_str())
+}
+
+/// Fetches the files of the selected lock, and applies the server's objects for it. The template is only rendered: the rollout writes it.
+async fn build_target(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    selected: &Selected,
+    start: ObservedSince,
+) -> Result<(Target, Bundle), PassEnd> {
+    let PassInput { checked, observed, .. } = *pass;
+    let (record, files_problem) = fetch_files(ctx, checked, &selected.lock, &selected.runs, observed).await?;
+    if start.is_too_old(OBSERVATION_MAX_AGE) {
+        // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
+        return Err(PassEnd::AGAIN);
+    }
+    apply::ensure_secret(ctx, checked, observed).await?;
+    let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
+    apply::apply_children(ctx, checked, &bundle).await?;
+    let rendered = apply::render(ctx, checked, &bundle.template).await?;
+    if apply::apply_replicas(ctx, checked, observed).await? {
+        return Err(PassEnd::AGAIN);
+    }
+    let changes = diff_locks(observed.stable_lock.as_ref().map(|stable| &stable.lock), &record.lock);
+    Ok((Target { record, rendered, changes, files_problem }, bundle))
+}
+
+/// Fetches the files of the lock. If that fails and a lock runs already, the running lock stays the goal, and the reason is reported. A
+/// release that is broken upstream must not stop the verification of a rollout or the end of a roll-back.
+async fn fetch_files(
+    ctx: &Context,
+    server: &CheckedServer,
+    lock: &Lock,
+    runs: &RunningState,
+    observed: &Observed,
+) -> Result<(Arc<LockRecord>, Option<String>), PassError> {
+    if let Some(running) = runs.record_of(lock) {
+        // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
+        // that JAR.
+        artifacts::register_files(ctx, running);
+        return Ok((running.clone(), None));
+    }
+    let fetched = artifacts::fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
+    // A first start and a rollout in progress are always completed.
+    let may_wait = runs.lock.is_some() && !finish_rollout::continues_by_itself(observed, false);
+    let fetched = fetched.and_then(|record| match observed.reply.report.as_deref().filter(|_| may_wait) {
+        Some(report) => artifacts::check_unmanaged_conflicts(record, report),
+        None => Ok(record),
+    });
+    match (fetched, &runs.lock) {
+        (Ok(record), _) => Ok((record, None)),
+        (Err(error), Some(running)) => {
+            if let artifacts::FilesError::Fetch { file: _, source } = &error {
+                ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
+            }
+            let why = ErrorChain(&error).to_string();
+            warn!(error = why, "could not provide the newer version set; the running set stays");
+            Ok((running.clone(), Some(why)))
+        }
+        (Err(error), None) => Err(error.into()),
+    }
+}
+
+/// Determines the gate, and evaluates everything that can delay the update or allow it outside of windows.
+async fn build_plan(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    selected: Selected,
+    target: Target,
+    drain: Drain,
+) -> Result<Plan, PassEnd> {
+    let PassInput { server, checked, observed, before, now } = *pass;
+    let Selected { explanation, solved, pinned_set, partial, restores, followed, manual_gate, .. } = selected;
+    let (digest, handled) = (&target.record.files.lock, before.last_handled.as_ref());
+    let approval = ApprovalState::new(server, handled, digest, stable_digest(observed), pinned_set.as_ref(), now);
+    let partial_until = manual_gate.and_then(Gate::until).or_else(|| checked.updates.windows.next_opening(now));
+    let manual_gate = manual_gate.filter(|_| partial.can_open_gate());
+    let manual_gate = manual_gate.or_else(|| checked.updates.windows.on_request(approval.apply_since?, true, now));
+    let available = before.available_update.as_ref().filter(|update| update.digest == *digest);
+    let tries_another = Plan::is_rolling_out_other(observed, target.rendered.revision);
+    let urgent_gate = gate::urgent_gate(&checked.updates.windows, &partial, available, tries_another, now);
+    let needs_no_leader = urgent_gate.is_some() && partial.urgent().is_some_and(UrgentUpdate::is_independent_of_leader);
+    let is_requested = manual_gate.is_some() || approval.apply_since.is_some();
+    let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
+    let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
+
+    let states = ConstraintStates {
+        rejected_at: gate::refused_by_blackout(server, handled, &approval, &checked.updates.windows, now),
+        is_manual: manual_gate.is_some(),
+        ..ConstraintStates::new(approval, drain, gate)
+    };
+    let selection = Selection { explanation, solved, pinned_set, partial, partial_until };
+    let agent_is_too_old = request::is_too_old(ctx, observed);
+    let tasks = OtherTasks {
+        restarts: Restarts::new(checked, observed.pod.as_ref(), now),
+        backups: OnlineBackups::new(server, checked, observed, before, agent_is_too_old, now),
+        restores,
+    };
+    let mut plan = Plan::new(pass, target, selection, states, tasks, gate, ctx.config.start_timeout());
+    let followed = followed.as_ref().filter(|_| is_automatic);
+    constraints::evaluate(&mut plan, &ConstraintInput { pass: *pass, followed, is_automatic });
+    image_pull::pull_images(ctx, checked, observed, &mut plan, now).await?;
+    plan.apply_opportunity(checked, now);
+    Ok(plan)
+}
+
+/// Ends the pass if its step was decided from an old observation or catalog, or if the server is to be stopped for crashes first.
+async fn ensure_step_is_current(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    plan: &Plan,
+    (from, start): (&PinnedInputs, ObservedSince),
+    step: Step,
+) -> Result<(), PassEnd> {
+    let PassInput { server, checked, observed, before, now } = *pass;
+    // A pass that waited at the window barrier may hold an observation that is too old for the step. Its plan may also use a catalog that
+    // was pinned for another goal.
+    if !start.allows(step) || !from.update_pin(ctx, checked, plan, step) {
+        ctx.requeue(&checked.namespace, &checked.name);
+        return Err(PassEnd::AGAIN);
+    }
+    if let Some(stopped) = plan.stop_for_crashes(server, checked, observed, step, now) {
+        // The next pass deletes the pod, based on its own observation.
+        report::record_crashes(ctx, server, before, Some(stopped)).await.map_err(PassError::Report)?;
+        return Err(PassEnd::AGAIN);
+    }
+    Ok(())
+}
+
+/// Carries out the step, and applies the objects that depend on it.
+async fn act(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    plan: &Plan,
+    (step, bundle): (Step, &Bundle),
+    pending: &PendingPass<'_>,
+    decided: Stopwatch,
+) -> Result<StepOutcome, PassEnd> {
+    let PassInput { checked, observed, .. } = *pass;
+    apply::apply_children_before(step, ctx, checked, bundle).await?;
+    if decided.is_older_than(DECISION_VALID_FOR) {
+        // A budget written from an old decision could let a node drain evict the pod.
+        return Err(PassEnd::AGAIN);
+    }
+    apply::apply_budget(ctx, checked, plan.constraints.drain.budget(step)).await?;
+    let executor = StepExecutor::new(ctx, checked, observed, plan, pending, decided);
+    Ok(execute_step(&executor, plan, step).await?)
+}
