@@ -180,10 +180,10 @@ async fn reconcile_observed(
     pending: &PendingPass<'_>,
     since_observation: Stopwatch,
 ) -> Result<Outcome, PassError> {
-    let error = match pipeline::reconcile_server(server, ctx, &observed, pending, since_observation).await {
+    let error = match Box::pin(pipeline::reconcile_server(server, ctx, &observed, pending, since_observation)).await {
         Ok(outcome) | Err(PassEnd::Done(outcome)) => return Ok(outcome),
         Err(PassEnd::Failed(error)) => return Err(error),
-        Err(PassEnd::NoPlan(error)) => error,
+        Err(PassEnd::NoPlan(error)) => *error,
     };
     if let PlanningError::Spec(_) | PlanningError::Eula(_) | PlanningError::NoClaim(_) = error {
         // A server without a request is in no solve group.

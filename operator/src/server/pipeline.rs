@@ -63,7 +63,7 @@ pub(super) enum PassEnd {
     /// There is nothing more to do now.
     Done(Outcome),
     /// No plan is possible.
-    NoPlan(PlanningError),
+    NoPlan(Box<PlanningError>),
     /// A stage failed.
     Failed(PassError),
 }
@@ -71,6 +71,10 @@ pub(super) enum PassEnd {
 impl PassEnd {
     /// The server has to be observed again.
     const AGAIN: Self = Self::Done(Outcome::Acted);
+
+    fn no_plan(error: PlanningError) -> Self {
+        Self::NoPlan(Box::new(error))
+    }
 }
 
 impl<E: Into<PassError>> From<E> for PassEnd {
@@ -137,15 +141,15 @@ async fn check_spec_and_node(
     ctx: &Context,
     observed: &Observed,
 ) -> Result<(CheckedServer, Drain), PassEnd> {
-    let rejected = |message| PassEnd::NoPlan(PlanningError::Spec(message));
+    let rejected = |message| PassEnd::no_plan(PlanningError::Spec(message));
     let checked = check::check(server).map_err(|violations| rejected(join_messages(&violations)))?;
     let checked = if observed.facts.settled.is_some() { checked.after_first_start() } else { checked };
     let checked = scaled_down_if_stopped(observed.adapt_to_pod(checked), &status_before(ctx, server), observed);
     if !checked.eula {
-        return Err(PassEnd::NoPlan(PlanningError::Eula(NO_EULA.to_owned())));
+        return Err(PassEnd::no_plan(PlanningError::Eula(NO_EULA.to_owned())));
     }
     if let Some(message) = seed_claim::missing_claim(ctx, &checked, observed).await? {
-        return Err(PassEnd::NoPlan(PlanningError::NoClaim(message)));
+        return Err(PassEnd::no_plan(PlanningError::NoClaim(message)));
     }
     let drain = drain::observe(ctx, &checked, observed).map_err(|violation| rejected(violation.to_string()))?;
     Ok((checked, drain))
@@ -160,12 +164,12 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     let is_whole_manual = manual_gate.is_some() && partial::requested_scope(server).is_none();
     let read = (&ctx.facts, from.catalog());
     let request = plan::build_request(server, &plugins, &runs, &ctx.config, read, is_whole_manual)
-        .map_err(|message| PassEnd::NoPlan(PlanningError::Spec(message)))?;
+        .map_err(|message| PassEnd::no_plan(PlanningError::Spec(message)))?;
     let group = peers::join(ctx, &checked.namespace, &checked.name, &request);
     let restores = RestoreRequests::new(server, checked, observed, before, now);
     let rollout_continues = finish_rollout::continues_by_itself(observed, restores.is_open());
     if from.snapshot.is_none() && !rollout_continues {
-        return Err(PassEnd::NoPlan(PlanningError::NoCatalog));
+        return Err(PassEnd::no_plan(PlanningError::NoCatalog));
     }
     if !rollout_continues && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
@@ -187,7 +191,7 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
             Ok(Selected { runs, lock, explanation, solved, pinned_set, partial, restores, followed, manual_gate })
         }
         // No lock runs, and the solver found none to start with.
-        None => Err(PassEnd::NoPlan(PlanningError::no_lock(explanation))),
+        None => Err(PassEnd::no_plan(PlanningError::no_lock(explanation))),
     }
 }
 
