@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::{Outcome, RetryBlame, requeue_action};
-use crate::telemetry::metrics::{FetchLabels, PassLabels};
+use crate::telemetry::metrics::PassLabels;
 use error::PassError;
 
 pub(crate) mod act;
@@ -110,8 +110,8 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
                 ctx.caches.attempts.put(key.clone(), attempt.saturating_add(1));
                 update_slot::record_failure(&ctx, &key, attempt);
                 let blame = error.retry_blame();
-                if let PassError::Files(artifacts::FilesError::Fetch { file: _, source }) = &error {
-                    ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
+                if let PassError::Files(error) = &error {
+                    error.record(&ctx.metrics);
                 }
                 let why = ErrorChain(&error).to_string();
                 warn!(attempt, ?blame, error = why, "the pass failed");
@@ -208,7 +208,7 @@ async fn handle_planning_error(
     {
         return Ok(outcome);
     }
-    if !error.is_transient() {
+    if !error.is_transient() && !update_slot::is_needed(observed, since_observation.started_at()) {
         update_slot::release(ctx, server);
     }
     report::report_planning_error(ctx, server, observed, &error, since_observation.started_at())

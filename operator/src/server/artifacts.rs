@@ -13,6 +13,7 @@ use super::render::lock_config_map::lock_map_name;
 use super::unmanaged_jars::name_conflict;
 use crate::context::Context;
 use crate::store::{FetchError, paper_descriptor};
+use crate::telemetry::metrics::{FetchLabels, Metrics};
 
 /// Why the files of a lock could not be provided.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,15 @@ pub(crate) enum FilesError {
     Java { file: String, needs: u32, has: u32 },
     #[error(transparent)]
     Record(#[from] RecordError),
+}
+
+impl FilesError {
+    /// Counts a file that could not be fetched.
+    pub(crate) fn record(&self, metrics: &Metrics) {
+        if let Self::Fetch { file: _, source } = self {
+            metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
+        }
+    }
 }
 
 /// A lock with its files. Files that an earlier pass recorded in a `ConfigMap` are taken from there, so that a known lock needs no

@@ -1,4 +1,5 @@
-//! Pure. Lists the features that can delay an update. Each has one file with its state, its texts and its wake-ups.
+//! Pure. Lists the features that can delay an update. Each has one file that decides and reports. Their states are in
+//! `ConstraintStates` (`plan.rs`).
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -26,18 +27,18 @@ pub(crate) fn evaluate(plan: &mut Plan, input: &ConstraintInput<'_>) {
     evaluate_all(&CONSTRAINTS, plan, input);
 }
 
-fn evaluate_all(constraints: &[&dyn Constraint], plan: &mut Plan, input: &ConstraintInput<'_>) {
+fn evaluate_all(constraints: &[&'static dyn Constraint], plan: &mut Plan, input: &ConstraintInput<'_>) {
     for constraint in constraints {
         if constraint.evaluate(plan, input) {
             plan.gate = Gate::Shut { opens: None };
-            plan.constraints.is_held = true;
+            plan.constraints.delaying.push(*constraint);
         }
     }
 }
 
 /// Why the update waits, if it waits for a constraint.
 pub(crate) fn wait(report: &ConstraintReport<'_>) -> Option<Wait> {
-    CONSTRAINTS.iter().find_map(|constraint| constraint.wait(report))
+    report.plan.constraints.delaying.iter().find_map(|constraint| constraint.wait(report))
 }
 
 /// The instants at which a constraint may change its answer by itself.

@@ -1,5 +1,5 @@
 //! Pure. Detects a crash loop: a stable server whose process exits with an error repeatedly. The kubelet restarts it each time, and nothing
-//! can stop the kubelet from that. This module counts the crashes. `plan/crash_loop.rs` blocks automatic updates meanwhile
+//! can stop the kubelet from that. This module counts the crashes. `constraints/crash_loop.rs` blocks automatic updates meanwhile
 //! and, with `spec.onCrashLoop: Stop`, decides the stop. [`stopped`] reads that stop back.
 
 use crds::paper_mc_server::CrashStatus;
@@ -16,7 +16,7 @@ pub(crate) const CRASH_LOOP: &str = "CrashLoop";
 /// Number of crashes within [`CRASH_WINDOW`] that count as a loop.
 const LOOP_THRESHOLD: usize = 3;
 /// The kubelet waits 5 minutes at most between two starts, so a permanent loop has at least ten crashes in this time.
-const CRASH_WINDOW: SignedDuration = SignedDuration::from_hours(1);
+pub(crate) const CRASH_WINDOW: SignedDuration = SignedDuration::from_hours(1);
 /// Maximum number of crashes in the status.
 const MAX_CRASHES: usize = 10;
 

@@ -6,16 +6,12 @@ use tracing::info;
 use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
 use super::error::PassError;
-use super::plan::Plan;
 use crate::error_chain::ErrorChain;
 use crate::telemetry::metrics::StepLabels;
 
 /// Carries out the step. While the step waits for a window, the agent is asked to stage the files, hours before they are needed.
-pub(crate) async fn execute_step(
-    executor: &StepExecutor<'_>,
-    plan: &Plan,
-    step: Step,
-) -> Result<StepOutcome, PassError> {
+pub(crate) async fn execute_step(executor: &StepExecutor<'_>, step: Step) -> Result<StepOutcome, PassError> {
+    let plan = executor.plan;
     let failed = |source| PassError::Act { step: step.name(), source };
     let labels = |outcome| StepLabels { step: step.name(), outcome };
     let waits = matches!(step, Step::Wait(WaitingOn::Window { .. })) || plan.is_waiting_to_roll_forward(step);

@@ -9,7 +9,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use resolver::explanation::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
 use scheduler::observation::Disruption;
-use scheduler::rollout::{Step, failure_needs_admin};
+use scheduler::rollout::{Step, failure_needs_admin, next_step};
 use tracing::warn;
 
 use super::act::StepExecutor;
@@ -55,13 +55,15 @@ pub(super) async fn continue_rollout(
     let Some(mut plan) = build_plan(&pass, ctx.config.start_timeout()) else { return Ok(None) };
     // A violation in the spec does not start a server that was stopped for crashes.
     plan.constraints.crashes = active_stop(&before, observed);
-    let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, at);
+    let step = next_step(&plan.goal, &plan.observation, plan.gate, at);
     if matches!(step, Step::CancelAnnouncement { disruption: Disruption::Update { .. }, .. }) {
-        // The next goal is unknown to this pass. Players still count down to it, and the next pass that can plan handles it.
+        // The next goal is unknown to this pass. Players still count down to it, and the next pass that can plan handles it. The server
+        // keeps its update slot until then.
         return Ok(None);
     }
+    let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, at);
     let executor = StepExecutor::new(ctx, &checked, observed, &plan, pending, since_observation);
-    let done = execute_step(&executor, &plan, step).await?;
+    let done = execute_step(&executor, step).await?;
     let report = PassReport { observed, plan: &plan, step, done: &done, before: &before, now: at };
     report::report_rollout(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
     Ok(Some(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), at)))
@@ -97,7 +99,7 @@ fn check_with_eula(server: &PaperMCServer) -> Option<CheckedServer> {
 pub(super) fn has_to_continue(observed: &Observed, before: &PaperMCServerStatus) -> bool {
     let Some(stable) = observed.facts.settled.map(|stable| stable.revision) else { return false };
     let has_stable_template = observed.has_stable_template();
-    if Plan::is_rollout_in_progress(observed) {
+    if observed.is_rollout_in_progress() {
         return has_stable_template || observed.pod_revision != Some(stable);
     }
     let facts = &observed.facts;
@@ -113,12 +115,12 @@ pub(super) fn continues_by_itself(observed: &Observed, is_restore_requested: boo
     // Once another template is written, the roll-back or roll-forward is in progress.
     let is_left =
         (has_failed || observed.has_stable_template() && observed.world_refused().is_some()) && !is_restore_requested;
-    Plan::is_rollout_in_progress(observed) && !is_left
+    observed.is_rollout_in_progress() && !is_left
 }
 
 /// Whether a rollout is in progress, or its end has not been reported yet. A first start is no rollout.
 fn has_unfinished_rollout(observed: &Observed, before: &PaperMCServerStatus) -> bool {
-    observed.facts.settled.is_some() && (Plan::is_rollout_in_progress(observed) || status_is_outdated(observed, before))
+    observed.facts.settled.is_some() && (observed.is_rollout_in_progress() || status_is_outdated(observed, before))
 }
 
 /// Whether the status still shows another stable revision or an update in progress.
@@ -152,8 +154,7 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
     let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
     // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };
-    // A rollout in progress keeps its update slot.
-    let states = ConstraintStates { is_manual: true, ..ConstraintStates::new(approval, Drain::unknown(), shut) };
+    let states = ConstraintStates::new(approval, Drain::unknown(), shut);
     Some(Plan::new(pass, target, selection, states, OtherTasks::default(), shut, start_timeout))
 }
 

@@ -23,9 +23,11 @@ pub(crate) async fn next_step(
 ) -> Step {
     let step = update_slot::next_step_with_slot(ctx, server, observed, plan, now);
     let requires_empty = plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
-    if requires_empty && affects_players(step) {
-        if list_players(ctx, observed).await == Some(Players::Nobody) {
-            return step;
+    if requires_empty && warns_or_stops_for_update(step) {
+        match list_players(ctx, observed).await {
+            Some(Players::Nobody) => return step,
+            Some(listed) => plan.observation.players = listed,
+            None => {}
         }
         plan.gate = plan.constraints.opportunistic.normal_gate;
         plan.constraints.opportunistic.reason = None;
@@ -48,8 +50,8 @@ pub(crate) fn depends_on_player_count(step: Step, players: Players) -> bool {
     }
 }
 
-/// Whether the step warns or stops players.
-pub(crate) fn affects_players(step: Step) -> bool {
+/// Whether the step warns or stops players for an update.
+pub(crate) fn warns_or_stops_for_update(step: Step) -> bool {
     let announces = matches!(
         step,
         Step::Announce { disruption: Disruption::Update { .. }, .. }

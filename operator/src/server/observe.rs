@@ -16,7 +16,7 @@ use k8s_openapi::api::core::v1::{
 use kube::api::Api;
 use kube::{Client, ResourceExt};
 use scheduler::observation::{
-    self, AgentMemory, DataVersion, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
+    self, AgentMemory, DataVersion, Partition, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
 };
 use scheduler::protocol::signature::Key;
 use scheduler::protocol::termination_message::WorldRefused;
@@ -192,6 +192,19 @@ fn supports_requests(stable: &StableRecord) -> bool {
 }
 
 impl Observed {
+    /// Whether a revision is being rolled out or rolled back. That is finished whatever else is wrong.
+    pub(crate) fn is_rollout_in_progress(&self) -> bool {
+        let stable = self.facts.settled.map(|stable| stable.revision);
+        let open = self.stateful_set_view.is_some_and(|stateful_set| stateful_set.partition == Partition::Open);
+        stable.is_some() && (open || self.pod_revision.is_some_and(|revision| Some(revision) != stable))
+    }
+
+    /// Whether the revision in rollout differs from `revision`.
+    pub(crate) fn is_rolling_out_other(&self, revision: Revision) -> bool {
+        self.is_rollout_in_progress()
+            && self.stateful_set_view.is_none_or(|stateful_set| stateful_set.template != revision)
+    }
+
     /// The agent's report of this pass, or its last one while it is unreachable. Use it only for facts that stay true as long as the pod
     /// exists, such as that the server has opened the worlds.
     pub(crate) fn last_report(&self) -> Option<&AgentReport> {

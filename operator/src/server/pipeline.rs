@@ -48,7 +48,6 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::Outcome;
-use crate::telemetry::metrics::FetchLabels;
 
 /// Maximum age of an observation on which a step is decided. It is longer than the timeout for an agent that accepts a connection and never
 /// answers. Otherwise every observation of such a server would be too old, and the pass would repeat for ever.
@@ -301,9 +300,7 @@ async fn fetch_files(
     match (fetched, &runs.lock) {
         (Ok(record), _) => Ok((record, None)),
         (Err(error), Some(running)) => {
-            if let artifacts::FilesError::Fetch { file: _, source } = &error {
-                ctx.metrics.fetch_failures.get_or_create(&FetchLabels { category: source.category() }).inc();
-            }
+            error.record(&ctx.metrics);
             let why = ErrorChain(&error).to_string();
             warn!(error = why, "could not provide the newer version set; the running set stays");
             Ok((running.clone(), Some(why)))
@@ -328,7 +325,7 @@ async fn build_plan(
     let manual_gate = manual_gate.filter(|_| partial.can_open_gate());
     let manual_gate = manual_gate.or_else(|| checked.updates.windows.on_request(approval.apply_since?, true, now));
     let available = before.available_update.as_ref().filter(|update| update.digest == *digest);
-    let tries_another = Plan::is_rolling_out_other(observed, target.rendered.revision);
+    let tries_another = observed.is_rolling_out_other(target.rendered.revision);
     let urgent_gate = gate::urgent_gate(&checked.updates.windows, &partial, available, tries_another, now);
     let needs_no_leader = urgent_gate.is_some() && partial.urgent().is_some_and(UrgentUpdate::is_independent_of_leader);
     let is_requested = manual_gate.is_some() || approval.apply_since.is_some();
@@ -336,7 +333,13 @@ async fn build_plan(
     let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
 
     let states = ConstraintStates {
-        rejected_at: gate::refused_by_blackout(server, handled, &approval, &checked.updates.windows, now),
+        rejected_at: gate::refused_by_blackout(
+            server,
+            handled,
+            (&approval, pinned_set.as_ref()),
+            &checked.updates.windows,
+            now,
+        ),
         is_manual: manual_gate.is_some(),
         ..ConstraintStates::new(approval, drain, gate)
     };
@@ -348,7 +351,7 @@ async fn build_plan(
         restores,
     };
     let mut plan = Plan::new(pass, target, selection, states, tasks, gate, ctx.config.start_timeout());
-    let followed = followed.as_ref().filter(|_| is_automatic);
+    let followed = followed.as_ref();
     constraints::evaluate(&mut plan, &ConstraintInput { pass: *pass, followed, is_automatic });
     image_pull::pull_images(ctx, checked, observed, &mut plan, now).await?;
     plan.apply_opportunity(checked, now);
@@ -395,5 +398,5 @@ async fn act(
     }
     apply::apply_budget(ctx, checked, plan.constraints.drain.budget(step)).await?;
     let executor = StepExecutor::new(ctx, checked, observed, plan, pending, decided);
-    Ok(execute_step(&executor, plan, step).await?)
+    Ok(execute_step(&executor, step).await?)
 }

@@ -14,9 +14,7 @@ use resolver::model::lock::Lock;
 use resolver::model::request::{Request, Running};
 use resolver::model::version::Minecraft;
 use scheduler::maintenance::Gate;
-use scheduler::observation::{
-    EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, Partition, RestartDue, Revision, Verification,
-};
+use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, RestartDue, Verification};
 use scheduler::protocol;
 
 use super::approval::ApprovalState;
@@ -44,6 +42,7 @@ use super::verify::{VerificationResult, VerificationTarget, clock_offset, other_
 use crate::Config;
 use crate::caches::Rendered;
 use crate::update_slots::SlotUnavailable;
+use constraint::Constraint;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
 
@@ -54,7 +53,7 @@ mod opportunistic;
 pub(crate) mod staging;
 mod start_timeout;
 
-/// What a pass knows before it plans.
+/// The inputs of a pass before it plans.
 #[derive(Clone, Copy)]
 pub(crate) struct PassInput<'a> {
     pub(crate) server: &'a PaperMCServer,
@@ -62,7 +61,7 @@ pub(crate) struct PassInput<'a> {
     pub(crate) observed: &'a Observed,
     /// The last status.
     pub(crate) before: &'a PaperMCServerStatus,
-    /// When the server was observed.
+    /// The instant of the decision: the observation, or the opening of the window for which it waited.
     pub(crate) now: Timestamp,
 }
 
@@ -206,17 +205,15 @@ pub(crate) struct Selection {
     pub(crate) partial_until: Option<Timestamp>,
 }
 
-/// The state of each feature that can delay the update, or allow it outside of windows. `server/constraints.rs` evaluates most of them.
+/// The state of each feature that can delay the update, or allow it outside of windows.
 pub(crate) struct ConstraintStates {
     pub(crate) approval: ApprovalState,
-    /// The instant of an apply-now request that a blackout rejects.
+    /// The instant of a request to apply an update now that a blackout rejects.
     pub(crate) rejected_at: Option<Timestamp>,
     /// Set if the followed server has to run this lock first.
     pub(crate) follow_wait: Option<FollowWait>,
     /// Recent crashes of the stable revision, and whether the server is stopped because of them.
     pub(crate) crashes: Option<CrashStatus>,
-    /// Crashes prevent automatic changes. While the server is stopped, they prevent all changes.
-    pub(crate) held_by_crashes: bool,
     /// Set if the update waits for a free update slot.
     pub(crate) slot_unavailable: Option<SlotUnavailable>,
     /// Images that the server's node has to pull before the server is stopped.
@@ -227,8 +224,8 @@ pub(crate) struct ConstraintStates {
     pub(crate) opportunistic: OpportunisticState,
     /// Whether a user's request has opened the gate. Such an update needs no update slot.
     pub(crate) is_manual: bool,
-    /// Whether a constraint has shut the gate.
-    pub(crate) is_held: bool,
+    /// The constraints that delay the update.
+    pub(crate) delaying: Vec<&'static dyn Constraint>,
 }
 
 impl ConstraintStates {
@@ -239,18 +236,17 @@ impl ConstraintStates {
             rejected_at: None,
             follow_wait: None,
             crashes: None,
-            held_by_crashes: false,
             slot_unavailable: None,
             images: None,
             drain,
             opportunistic: OpportunisticState::none(gate),
             is_manual: false,
-            is_held: false,
+            delaying: Vec::new(),
         }
     }
 }
 
-/// What is done to the server besides the update.
+/// Changes of the server besides the update.
 #[derive(Default)]
 pub(crate) struct OtherTasks {
     pub(crate) restarts: Restarts,
@@ -319,19 +315,6 @@ impl Plan {
     pub(crate) fn is_impossible(&self) -> bool {
         is_impossible(&self.selection.explanation)
     }
-
-    /// Whether a revision is being rolled out or rolled back. That is finished whatever else is wrong.
-    pub(crate) fn is_rollout_in_progress(observed: &Observed) -> bool {
-        let stable = observed.facts.settled.map(|stable| stable.revision);
-        let open = observed.stateful_set_view.is_some_and(|stateful_set| stateful_set.partition == Partition::Open);
-        stable.is_some() && (open || observed.pod_revision.is_some_and(|revision| Some(revision) != stable))
-    }
-
-    /// Whether the revision in rollout differs from `revision`.
-    pub(crate) fn is_rolling_out_other(observed: &Observed, revision: Revision) -> bool {
-        Self::is_rollout_in_progress(observed)
-            && observed.stateful_set_view.is_none_or(|stateful_set| stateful_set.template != revision)
-    }
 }
 
 /// The goal of the rollout: the target, and how this server may be stopped for it.
@@ -348,7 +331,7 @@ fn build_goal(server: &CheckedServer, target: &Target, restart: Option<RestartDu
     }
 }
 
-/// What the rollout decides on.
+/// The input of the rollout.
 fn build_observation(
     observed: &Observed,
     target: &Target,

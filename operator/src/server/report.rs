@@ -17,7 +17,7 @@ use super::check::CheckedServer;
 use super::crash_loop::CRASH_LOOP;
 use super::follows::followed_server::requeue_followers;
 use super::observe::Observed;
-use super::plan::{self, Plan, RunningState};
+use super::plan::{self, RunningState};
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
@@ -193,7 +193,7 @@ pub(crate) async fn report_planning_error(
     status.notices = next_notifications(&before.notices, &ctx.notifier.channels_of(server), &input, now);
     status.basis = answer_basis(ctx, observed);
     let why = error.to_pass_blocked();
-    let is_rolling_out = Plan::is_rollout_in_progress(observed);
+    let is_rolling_out = observed.is_rollout_in_progress();
     status.conditions = conditions::build_blocked(server, &why, is_rolling_out, now, &before.conditions);
     publish_event(ctx, server, why, now).await;
     write(ctx, server, &before, status).await
@@ -237,7 +237,7 @@ fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &Pape
 fn stop_reason(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
     // A failed set that is replaced by a newer one was stopped as well. A stable set that refuses the worlds was not running.
     let runs_stable = report.observed.facts.settled.map(|stable| stable.revision) == report.observed.pod_revision;
-    let runs_candidate = Plan::is_rollout_in_progress(report.observed) && !runs_stable;
+    let runs_candidate = report.observed.is_rollout_in_progress() && !runs_stable;
     let rolls_forward = matches!(report.done, StepOutcome::Committed { .. }) && runs_candidate;
     if rolls_forward
         || matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update) | StepOutcome::RolledBack { .. })

@@ -9,6 +9,7 @@ use scheduler::observation::{Announced, Disruption};
 use scheduler::rollout::{Step, is_in_progress, next_step};
 
 use super::check::CheckedServer;
+use super::constraints::update_slot::UpdateSlot;
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::caches::Key;
@@ -23,14 +24,15 @@ pub(super) fn next_step_with_slot(
     now: Timestamp,
 ) -> Step {
     let step = next_step(&plan.goal, &plan.observation, plan.gate, now);
-    if !ctx.update_slots.has_limit() {
+    // The second choice of a step after players were counted keeps the place in the queue.
+    if !ctx.update_slots.has_limit() || plan.constraints.slot_unavailable.is_some() {
         return step;
     }
     let server = &(server.namespace.clone(), server.name.clone());
     let node = observed.pod.as_ref().and_then(|pod| pod.spec.as_ref()?.node_name.as_deref());
     // A server that waits for a user may wait for days and must not block others.
-    let needs_manual_recovery = matches!(step, Step::Wait(why) if why.needs_admin());
-    if !needs_manual_recovery && is_in_progress(&plan.goal, &plan.observation, plan.gate) {
+    let waits_for_admin = matches!(step, Step::Wait(why) if why.needs_admin());
+    if !waits_for_admin && is_in_progress(&plan.goal, &plan.observation, plan.gate) {
         ctx.update_slots.occupy(server, node);
         return step;
     }
@@ -41,6 +43,7 @@ pub(super) fn next_step_with_slot(
                 Ok(()) => step,
                 Err(unavailable) => {
                     plan.constraints.slot_unavailable = Some(unavailable);
+                    plan.constraints.delaying.push(&UpdateSlot);
                     // The update would include the restart, so both wait for the slot together. A requested restore does not wait. Outside
                     // of windows the restart is made alone, because the slot may become free only after the opportunity.
                     if plan.constraints.opportunistic.reason.is_none() {
@@ -81,7 +84,7 @@ pub(super) fn record_failure(ctx: &Context, server: &Key, attempts: u32) {
 /// Whether players await a stop, or a rollout is in progress. The server then keeps its slot despite a temporary failure.
 pub(super) fn is_needed(observed: &Observed, now: Timestamp) -> bool {
     let is_announced = observed.facts.announced.is_some_and(|announced| now - Announced::VALID_FOR < announced.ends);
-    is_announced || Plan::is_rollout_in_progress(observed)
+    is_announced || observed.is_rollout_in_progress()
 }
 
 /// Whether the step is the first one of an update that players or the cluster notice.

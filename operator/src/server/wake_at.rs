@@ -23,8 +23,8 @@ pub(super) fn scheduled_changes(plan: &Plan) -> impl Iterator<Item = Timestamp> 
 
 /// Sets the alarm. The requeue is the guarantee, and the alarm makes it punctual.
 pub(super) async fn set_alarm(ctx: &Context, server: &PaperMCServer, plan: &Plan, at: Timestamp) {
-    let next = plan.gate.opens().into_iter().chain(scheduled_changes(plan)).min();
-    let Some(rings) = next.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at) else { return };
+    let instants = plan.gate.opens().into_iter().chain(scheduled_changes(plan));
+    let Some(rings) = instants.map(|next| next - ALARM_BEFORE).filter(|rings| *rings > at).min() else { return };
     let wake = ctx.wake.clone();
     let object = ObjectRef::from_obj(server);
     let key = format!("{}/{}", server.namespace().unwrap_or_default(), server.name_any());

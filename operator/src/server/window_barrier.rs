@@ -10,7 +10,6 @@ use scheduler::rollout::Step;
 use super::check::CheckedServer;
 use super::last_status::status_before;
 use super::observe::Observed;
-use super::plan::Plan;
 use crate::clock::{Stopwatch, now, sleep};
 use crate::context::Context;
 use crate::controller::user_input_fingerprint;
@@ -77,9 +76,8 @@ pub(super) async fn wait_at_barrier(
 fn opening_to_wait_for(opens: Option<Timestamp>, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
     let has_players = matches!(observed.players(), Players::Some(_) | Players::Hidden);
     let is_near = |opens: &Timestamp| (SignedDuration::ZERO..=BARRIER_BEFORE).contains(&opens.duration_since(now));
-    let is_at_rest = !Plan::is_rollout_in_progress(observed)
-        && observed.facts.announced.is_none()
-        && observed.facts.draining.is_none();
+    let is_at_rest =
+        !observed.is_rollout_in_progress() && observed.facts.announced.is_none() && observed.facts.draining.is_none();
     opens.filter(is_near).filter(|_| has_players && is_at_rest)
 }
 

@@ -18,17 +18,14 @@ impl Constraint for Approval {
     }
 
     fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
-        let plan = report.plan;
-        plan.constraints.approval.needs_approval.then(|| Wait {
-            reason: APPROVAL_NEEDED,
-            message: format!("The version set {} is not approved. See ApprovalNeeded.", plan.target.record.files.lock),
-            short: Some("needs approval".to_owned()),
-        })
+        let lock = &report.plan.target.record.files.lock;
+        let message = format!("The version set {lock} is not approved. See {APPROVAL_NEEDED}.");
+        Some(Wait { reason: APPROVAL_NEEDED, message, short: Some("needs approval".to_owned()) })
     }
 
     fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
         let message = command_message(report)?;
-        Some(ConditionText { type_: APPROVAL_NEEDED, reason: "NotApproved", message: cut(&message, 1_024) })
+        Some(ConditionText { type_: APPROVAL_NEEDED, reason: "NotApproved", message })
     }
 
     fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {

@@ -13,14 +13,14 @@ use crate::server::check::CheckedServer;
 use crate::server::crash_loop::stopped::{
     active_stop, allows_stop, generation_of, is_up_since, stopped_message, unrestarted_crash, user_requests,
 };
-use crate::server::crash_loop::{CRASH_LOOP, format_exit, is_crash_loop, loop_message, next_crashes};
+use crate::server::crash_loop::{CRASH_LOOP, CRASH_WINDOW, format_exit, is_crash_loop, loop_message, next_crashes};
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 use crate::server::plan::constraint::{
     APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait,
 };
 
-pub(super) struct CrashLoop;
+pub(crate) struct CrashLoop;
 
 /// The reason while the kubelet restarts the process.
 const PROCESS_EXITS: &str = "ProcessEnds";
@@ -34,29 +34,31 @@ impl Constraint for CrashLoop {
         let (observed, before) = (input.pass.observed, input.pass.before);
         let stopped = active_stop(before, observed);
         let is_stopped = stopped.is_some();
-        let is_stable = observed.facts.settled.is_some() && !Plan::is_rollout_in_progress(observed);
+        let is_stable = observed.facts.settled.is_some() && !observed.is_rollout_in_progress();
         let stable_pod = observed.pod.as_ref().filter(|_| is_stable);
         let count = || stable_pod.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, input.pass.now));
         let crashes = stopped.or_else(count);
         plan.observation.crash_loop =
             crashes.as_ref().is_some_and(|crashes| is_crash_loop(crashes, &before.conditions));
         plan.constraints.crashes = crashes;
-        plan.constraints.held_by_crashes =
-            (input.is_automatic || is_stopped) && is_blocked_by_crash_loop(&plan.goal, &plan.observation, plan.gate);
-        plan.constraints.held_by_crashes
+        (input.is_automatic || is_stopped) && is_blocked_by_crash_loop(&plan.goal, &plan.observation, plan.gate)
     }
 
-    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
-        report.plan.constraints.held_by_crashes.then(|| Wait {
-            reason: "WaitingForServer",
-            message: format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}"),
-            short: Some("crash loop".to_owned()),
-        })
+    fn wait(&self, _report: &ConstraintReport<'_>) -> Option<Wait> {
+        let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}");
+        Some(Wait { reason: "WaitingForServer", message, short: Some("crash loop".to_owned()) })
+    }
+
+    /// The loop ends when its last crash is an hour old.
+    fn wake_at(&self, plan: &Plan) -> Option<Timestamp> {
+        let crashes =
+            plan.constraints.crashes.as_ref().filter(|_| plan.observation.crash_loop && !plan.is_stopped())?;
+        crashes.at.last().map(|last| *last + CRASH_WINDOW)
     }
 
     fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
         let (reason, message) = reason_and_message(report)?;
-        Some(ConditionText { type_: CRASH_LOOP, reason, message: cut(&message, 1_024) })
+        Some(ConditionText { type_: CRASH_LOOP, reason, message })
     }
 
     /// One Event for the loop, and one for the stop. The condition reports all later changes.

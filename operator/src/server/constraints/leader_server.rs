@@ -5,7 +5,6 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::{Goal, Observation};
 use scheduler::rollout::has_goal_begun;
 
-use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::follows::FollowWait;
 use crate::server::plan::Plan;
@@ -22,7 +21,7 @@ const WAITING_FOR_LEADER: &str = "WaitingForLeaderServer";
 impl Constraint for LeaderServer {
     /// A first start never waits.
     fn evaluate(&self, plan: &mut Plan, input: &ConstraintInput<'_>) -> bool {
-        let followed = input.followed.zip(input.pass.observed.stable_lock.as_ref());
+        let followed = input.followed.filter(|_| input.is_automatic).zip(input.pass.observed.stable_lock.as_ref());
         let waits = followed
             .and_then(|(follows, from)| follows.wait_for_update(&from.lock, &plan.target.record.lock, input.pass.now));
         plan.constraints.follow_wait =
@@ -33,7 +32,7 @@ impl Constraint for LeaderServer {
     fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
         blocking_wait(report.plan).map(|waits| Wait {
             reason: WAITING_FOR_LEADER,
-            message: cut(&format!("{} {APPLY_NOW_HINT}", message(waits, report)), 1_024),
+            message: format!("{} {APPLY_NOW_HINT}", message(waits, report)),
             short: Some(waits.short()),
         })
     }
@@ -44,7 +43,7 @@ impl Constraint for LeaderServer {
 
     fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
         let waits = report.plan.constraints.follow_wait.as_ref()?;
-        let message = cut(&message(waits, report), 1_024);
+        let message = message(waits, report);
         Some(ConditionText { type_: WAITING_FOR_LEADER, reason: waits.reason(), message })
     }
 

@@ -16,9 +16,9 @@ impl Constraint for ManualRecovery {
         needs_admin(&plan.observation) && (is_unread || plan.tasks.restores.is_open())
     }
 
-    /// The step of the rollout reports what the admin has to do.
     fn wait(&self, _report: &ConstraintReport<'_>) -> Option<Wait> {
-        None
+        let message = "It waits until the backups are listed, or until the requested restore has ended.".to_owned();
+        Some(Wait { reason: "WaitingForBackups", message, short: None })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Pure. Reports that an update waits for a free update slot (`maxConcurrentUpdates`). `server/update_slot.rs` acquires the slot when the
 //! update is about to begin, because that changes the slots of the whole process.
 
-use crate::error_chain::cut;
 use crate::server::check::CheckedServer;
 use crate::server::plan::Plan;
 use crate::server::plan::constraint::{Constraint, ConstraintInput, ConstraintReport, Wait};
@@ -10,20 +9,17 @@ use crate::update_slots::SlotUnavailable;
 /// Number of servers ahead of this one that are named.
 const MAX_NAMED: usize = 5;
 
-pub(super) struct UpdateSlot;
+pub(crate) struct UpdateSlot;
 
 impl Constraint for UpdateSlot {
+    /// `server/update_slot.rs` adds this constraint to the plan.
     fn evaluate(&self, _plan: &mut Plan, _input: &ConstraintInput<'_>) -> bool {
         false
     }
 
     fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
         let unavailable = report.plan.constraints.slot_unavailable.as_ref()?;
-        let open = match report.plan.constraints.opportunistic.reason {
-            Some(_) => "No window is needed.",
-            None => "The window is open.",
-        };
-        let message = cut(&format!("{open} {}", update_slot_message(unavailable, report.checked)), 1_024);
+        let message = update_slot_message(unavailable, report.checked);
         Some(Wait { reason: "WaitingForUpdateSlot", message, short: None })
     }
 }

@@ -1,4 +1,4 @@
-use crate::server::next_step::affects_players;
+use crate::server::next_step::warns_or_stops_for_update;
 use scheduler::observation::Disruption;
 use scheduler::rollout::Step;
 use serde_json::{Value, json};
@@ -77,9 +77,9 @@ fn window_text_mentions_opportunistic_update() {
 fn player_list_is_read_before_announcement_or_stop_only() {
     let (goal, pod, not_after) = (scheduler::observation::Revision(1), scheduler::observation::PodUid(7), at(1));
     let announce = |disruption| Step::Announce { disruption, pod, notice: SignedDuration::ZERO, not_after };
-    assert!(affects_players(announce(Disruption::Update { goal, window_opened_at: at(0) })));
-    assert!(affects_players(Step::Commit { agent_unreachable: false, not_after }));
-    assert!(!affects_players(announce(Disruption::Restart { due: at(0) })));
-    assert!(!affects_players(Step::WriteTemplate { revision: goal, not_after }), "it changes nothing yet");
-    assert!(!affects_players(Step::UpToDate));
+    assert!(warns_or_stops_for_update(announce(Disruption::Update { goal, window_opened_at: at(0) })));
+    assert!(warns_or_stops_for_update(Step::Commit { agent_unreachable: false, not_after }));
+    assert!(!warns_or_stops_for_update(announce(Disruption::Restart { due: at(0) })));
+    assert!(!warns_or_stops_for_update(Step::WriteTemplate { revision: goal, not_after }), "it changes nothing yet");
+    assert!(!warns_or_stops_for_update(Step::UpToDate));
 }

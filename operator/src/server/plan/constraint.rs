@@ -1,4 +1,4 @@
-//! Pure. Defines what a feature that can delay an update answers about itself.
+//! Pure. Defines the answers of a feature that can delay an update.
 
 use crds::PaperMCServerStatus;
 use jiff::Timestamp;
@@ -11,17 +11,17 @@ use crate::server::observe::Observed;
 
 /// A feature that can delay an update although a window is open. The list of all of them is in `server/constraints.rs`.
 ///
-/// An update that has begun is not delayed: a rollout in progress is finished or rolled back. A user's request to apply an update now may
-/// override a constraint ([`ConstraintInput::is_automatic`]).
+/// A rollout in progress is never delayed: it is finished or rolled back.
 pub(crate) trait Constraint: Sync {
-    /// Evaluates the feature, and keeps its state in the plan if it has any. Returns whether the update has to wait for it. The gate is then
-    /// shut.
+    /// Evaluates the feature, and keeps its state in the plan if it has any. Returns whether the update has to wait for it: the gate is then
+    /// shut. This runs in every pass that plans, also without an update and during a rollout. A constraint before this one in the list may
+    /// have shut the gate already.
     fn evaluate(&self, plan: &mut Plan, input: &ConstraintInput<'_>) -> bool;
 
-    /// Why the update waits, if it waits for this feature.
+    /// Why the update waits. Called only if `evaluate` returned `true`. `None` if the step of the rollout reports it.
     fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait>;
 
-    /// The next instant at which the answer changes without a change in the cluster. A pass runs then.
+    /// The next instant at which the answer changes without a change in the cluster, after now. A pass runs then.
     fn wake_at(&self, _plan: &Plan) -> Option<Timestamp> {
         None
     }
@@ -37,16 +37,16 @@ pub(crate) trait Constraint: Sync {
     }
 }
 
-/// What a constraint is evaluated on, besides the plan so far.
+/// The input of a constraint, besides the plan so far.
 pub(crate) struct ConstraintInput<'a> {
     pub(crate) pass: PassInput<'a>,
-    /// The server that this one follows, and what it has run. `None` if it follows none, or if a user's request overrides that.
+    /// The server that this one follows, with its history. `None` if it follows none.
     pub(crate) followed: Option<&'a FollowState>,
-    /// Whether the update would begin without a user's request.
+    /// Whether a leader server or a crash loop delays the update. They do not delay an update that a user has requested, or one that is urgent.
     pub(crate) is_automatic: bool,
 }
 
-/// What a constraint reports from, after the plan is complete.
+/// The input for the report of a constraint, after the plan is complete.
 pub(crate) struct ConstraintReport<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) checked: &'a CheckedServer,
@@ -61,7 +61,8 @@ pub(crate) struct ConstraintReport<'a> {
 pub(crate) struct Wait {
     /// Reason of the condition `Updating`, in CamelCase.
     pub(crate) reason: &'static str,
-    /// Message of that condition: what the update waits for and what a user can do, at most 1,024 bytes.
+    /// Message of that condition: what the update waits for and what a user can do. A text of over 1,024
+    /// bytes is cut.
     pub(crate) message: String,
     /// A few words for the column `NEXT WINDOW`. `None` if the update is still expected in the window.
     pub(crate) short: Option<String>,

@@ -11,7 +11,10 @@ impl Plan {
     /// Opens the gate at an opportunity. A constraint or a requested restore prevents that.
     pub(crate) fn apply_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.constraints.opportunistic = OpportunisticState::new(server, &self.target.changes, self.gate);
-        let Some(empty_for) = self.constraints.opportunistic.empty_for.filter(|_| !self.is_held()) else { return };
+        let Some(empty_for) = self.constraints.opportunistic.empty_for.filter(|_| !self.is_opportunity_prevented())
+        else {
+            return;
+        };
         if let Some(found) =
             opportunity(&self.goal, &self.observation, self.gate, &server.updates.windows, empty_for, now)
         {
@@ -23,11 +26,11 @@ impl Plan {
     /// Whether only the players on the server block an opportunistic update.
     pub(crate) fn waits_for_empty_server(&self, server: &CheckedServer) -> bool {
         let empty_for = OpportunisticState::new(server, &self.target.changes, self.gate).empty_for;
-        empty_for.is_some() && !self.is_held() && self.next_window.blackout.is_none()
+        empty_for.is_some() && !self.is_opportunity_prevented() && self.next_window.blackout.is_none()
     }
 
-    fn is_held(&self) -> bool {
-        self.constraints.is_held || self.tasks.restores.due.is_some()
+    fn is_opportunity_prevented(&self) -> bool {
+        !self.constraints.delaying.is_empty() || self.tasks.restores.due.is_some()
     }
 
     /// When a server whose update waits for an opportunity has been empty for long enough.

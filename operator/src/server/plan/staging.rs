@@ -40,10 +40,11 @@ pub(crate) fn requeue_for_staging_retry(
     problem: Option<&str>,
     now: Timestamp,
 ) -> Outcome {
+    let retry_at = now + RETRY_INTERVAL;
     match (problem, step) {
-        (Some(_), Step::Stage | Step::Wait(WaitingOn::Window { .. })) => {
-            Outcome::Waiting { until: Some(now + RETRY_INTERVAL) }
-        }
+        (Some(_), Step::Stage) => Outcome::Waiting { until: Some(retry_at) },
+        // The window may open earlier.
+        (Some(_), Step::Wait(WaitingOn::Window { .. })) => outcome.no_later_than(retry_at, now),
         _ => outcome,
     }
 }
@@ -55,11 +56,14 @@ mod tests {
     #[test]
     fn failed_staging_is_retried_after_half_a_minute() {
         let now = Timestamp::UNIX_EPOCH;
-        let retried = |step, problem| requeue_for_staging_retry(Outcome::Acted, step, problem, now);
         let later = Outcome::Waiting { until: Some(now + SignedDuration::from_secs(30)) };
-        assert_eq!(retried(Step::Stage, Some("full")), later);
-        assert_eq!(retried(Step::Wait(WaitingOn::Window { opens: None }), Some("full")), later);
-        assert_eq!(retried(Step::Stage, None), Outcome::Acted);
-        assert_eq!(retried(Step::EndRestart, Some("full")), Outcome::Acted);
+        let waits = Step::Wait(WaitingOn::Window { opens: None });
+        let retried = |outcome, step, problem| requeue_for_staging_retry(outcome, step, problem, now);
+        assert_eq!(retried(Outcome::Acted, Step::Stage, Some("full")), later);
+        assert_eq!(retried(Outcome::Acted, Step::Stage, None), Outcome::Acted);
+        assert_eq!(retried(Outcome::Acted, Step::EndRestart, Some("full")), Outcome::Acted);
+        assert_eq!(retried(Outcome::Waiting { until: None }, waits, Some("full")), later);
+        let opens_sooner = Outcome::Waiting { until: Some(now + SignedDuration::from_secs(5)) };
+        assert_eq!(retried(opens_sooner, waits, Some("full")), opens_sooner);
     }
 }

@@ -42,7 +42,7 @@ const ARTIFACTS_READY: &str = "ArtifactsReady";
 /// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
 
-/// What the conditions of a complete pass are built from.
+/// The input for the conditions of a complete pass.
 struct ConditionInput<'a> {
     server: &'a PaperMCServer,
     checked: &'a CheckedServer,
@@ -57,8 +57,8 @@ impl ConditionInput<'_> {
         condition(self.server, of, status, reason, message, self.report.now, &self.before.conditions)
     }
 
-    /// A condition that says yes. It is absent while the answer is no.
-    fn is_true(&self, of: &'static str, reason: &str, message: &str) -> Condition {
+    /// A condition that is absent unless it is true.
+    fn true_condition(&self, of: &'static str, reason: &str, message: &str) -> Condition {
         self.new_condition(of, Some(true), reason, cut(message, MAX_MESSAGE_LENGTH))
     }
 
@@ -106,7 +106,7 @@ fn selection_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     };
     let resolved = input.new_condition("Resolved", status, reason, message);
     let available = if plan.is_update() {
-        input.is_true("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
+        input.true_condition("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
     } else {
         let message = "The server is up to date.".to_owned();
         input.new_condition("UpdateAvailable", Some(false), "UpToDate", message)
@@ -155,12 +155,13 @@ fn file_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
 fn pod_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     let (report, before) = (input.report, &input.before.conditions);
     let agent = report.observed.reply.report.as_deref();
-    let drift = drift::reason_and_message(report).map(|(reason, message)| input.is_true("Drifted", reason, &message));
+    let drift =
+        drift::reason_and_message(report).map(|(reason, message)| input.true_condition("Drifted", reason, &message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
-        input.is_true("RconExposed", "ReachableOnPodIP", message)
+        input.true_condition("RconExposed", "ReachableOnPodIP", message)
     });
-    let rejects = agent_rejection(report).map(|(reason, message)| input.is_true(AGENT_REJECTS, reason, message));
+    let rejects = agent_rejection(report).map(|(reason, message)| input.true_condition(AGENT_REJECTS, reason, message));
     let damage = world_damage::condition(input.checked, report, before, |type_, reason, message| {
         input.new_condition(type_, Some(true), reason, message)
     });
@@ -171,7 +172,7 @@ fn pod_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
         None => input.previous(JARS_DISPLACED),
     };
     let duplicate = update_blocked::name_conflicts(&report.plan.selection.explanation)
-        .map(|message| input.is_true("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
+        .map(|message| input.true_condition("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
     drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(displaced).chain(duplicate).collect()
 }
 
@@ -180,7 +181,7 @@ fn request_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     let (plan, checked) = (input.report.plan, input.checked);
     let pinned = plan.selection.pinned_set.as_ref().map(|pinned_set| {
         let message = pinned_set.message(&checked.namespace, &checked.name, &input.before.history);
-        input.is_true("PinnedToSet", pinned_set.reason(), &message)
+        input.true_condition("PinnedToSet", pinned_set.reason(), &message)
     });
     let partial = plan.selection.partial.condition_parts().map(|(is_partial, reason, message)| {
         input.new_condition("Scoped", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
@@ -198,22 +199,22 @@ fn request_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     pinned.into_iter().chain(partial).chain(restore).chain(seed).collect()
 }
 
-/// What delays an update, or an eviction from a node.
+/// Features that delay an update, or an eviction from a node.
 fn constraint_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     let drain = drain::reason_and_message(input.checked, input.report)
-        .map(|(reason, message)| input.is_true(drain::DRAINING, reason, &message));
+        .map(|(reason, message)| input.true_condition(drain::DRAINING, reason, &message));
     constraints::conditions(&input.report.for_constraints(input.checked))
-        .map(|text| input.new_condition(text.type_, Some(true), text.reason, text.message))
+        .map(|text| input.true_condition(text.type_, text.reason, &text.message))
         .chain(drain)
         .collect()
 }
 
 fn window_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
     let next_window = &input.report.plan.next_window;
-    let suspended = next_window.is_suspended.then(|| input.is_true("Suspended", "SpecSuspend", SUSPENDED));
+    let suspended = next_window.is_suspended.then(|| input.true_condition("Suspended", "SpecSuspend", SUSPENDED));
     let unusable = next_window
         .has_no_usable_window
-        .then(|| input.is_true("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
+        .then(|| input.true_condition("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
     suspended.into_iter().chain(unusable).collect()
 }
 
@@ -329,7 +330,10 @@ fn waiting_condition(
     let at_rest = |reason, message: &str| (false, reason, cut(message, MAX_MESSAGE_LENGTH));
     let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
-        WaitingOn::Window { opens } => waiting_for_window(opens, checked, report),
+        WaitingOn::Window { opens } => {
+            let (reason, message) = waiting_for_window(opens, checked, report);
+            at_rest(reason, &message)
+        }
         WaitingOn::Countdown { ends } if only_empty => changing(
             COUNTDOWN_WHILE_EMPTY,
             &format!("No players are online. The server stops at {ends} unless a player joins."),

@@ -144,9 +144,10 @@ fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<Ev
         .any(|condition| condition.type_ == "Updating" && condition.reason == COUNTDOWN_WHILE_EMPTY);
     let plan = report.plan;
     let is_cancelled = was_counting && plan.is_update() && !plan.gate.is_open();
-    let why = if is_cancelled {
+    let is_delayed = !plan.constraints.delaying.is_empty() || plan.next_window.blackout.is_some();
+    let why = if is_cancelled && !is_delayed {
         "a player joined, or the players could not be counted"
-    } else if *report.done == StepOutcome::AnnouncementCancelled {
+    } else if is_cancelled || *report.done == StepOutcome::AnnouncementCancelled {
         "the announced stop does not take place now"
     } else {
         return None;

@@ -90,7 +90,7 @@ fn roll_forward_hint(checked: &CheckedServer, report: &PassReport<'_>, change: &
     if !can_roll_forward(&plan.goal, &plan.observation) {
         return format!("To roll forward, {change}. The update is then applied in a window or with {APPLY_NOW}.");
     }
-    let (_, _, when) = waiting_for_window(plan.gate.opens(), checked, report);
+    let (_, when) = waiting_for_window(plan.gate.opens(), checked, report);
     format!("The planned update is applied instead: {}. {when}", changes::format_changes(&plan.target.changes))
 }
 

@@ -18,12 +18,13 @@ use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
 use crate::server::check::check;
 use crate::server::check::tests::server;
+use crate::server::constraints::crash_loop::CrashLoop;
 use crate::server::drain::Drain;
 use crate::server::model::image_pull::state::{Pull, PullError};
 use crate::server::model::records::LockRecord;
 use crate::server::online_backup::tests::observed as observed_with;
 use crate::server::partial::PartialSelection;
-use crate::server::plan::{ConstraintStates, OtherTasks, PassInput, Selection, Target};
+use crate::server::plan::{ConstraintStates, OtherTasks, PassInput, Plan, Selection, Target};
 use crate::server::scheduled_restart::Restarts;
 use crate::server::verify::VerificationResult;
 
@@ -348,14 +349,14 @@ fn blocked_update_gets_no_window_in_status() {
     };
     let opens = Some(at(5));
     assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, None), "there is nothing to come");
-    pass.plan.constraints.held_by_crashes = true;
+    pass.plan.constraints.delaying = vec![&CrashLoop];
     assert_eq!(condition_of(&pass).0, opens, "nothing is kept back");
 
     pass.plan.goal.revision = Revision(3);
     assert_eq!(condition_of(&pass), (None, None, "crash loop".to_owned()));
     let planned = pass.event_texts("UpdatePlanned").pop().unwrap();
     assert!(planned.starts_with("crash loop: "), "{planned}");
-    pass.plan.constraints.held_by_crashes = false;
+    pass.plan.constraints.delaying.clear();
     assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, opens));
 
     pass.plan.observation.images = ImagesOnNode::Failed;
@@ -423,7 +424,7 @@ fn opportunistic_update_applies_unless_otherwise_blocked() {
         pass.plan.waits_for_empty_server(&pass.checked)
     };
     assert!(planned_for(&|_| {}));
-    assert!(!planned_for(&|plan| plan.constraints.is_held = true));
+    assert!(!planned_for(&|plan| plan.constraints.delaying.push(&CrashLoop)));
     assert!(!planned_for(&|plan| plan.next_window.blackout = Some(("event".to_owned(), at(9)))));
     let windows_only = Pass::new();
     assert!(!windows_only.plan.waits_for_empty_server(&windows_only.checked));

@@ -1,4 +1,4 @@
-//! Pure. Renders why a pending update waits: a window, a blackout, an approval, the followed server, a crash loop, an update slot or players.
+//! Pure. Renders why a pending update waits for a window, a blackout or players. A constraint that delays it is reported first.
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -46,15 +46,16 @@ pub(super) fn scaled_to_zero_message(report: &PassReport<'_>) -> &'static str {
 /// The reason of `Updating` while a countdown is in progress that a joining player cancels.
 pub(crate) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
+/// Why no update begins now: reason and message.
 pub(crate) fn waiting_for_window(
     opens: Option<Timestamp>,
     checked: &CheckedServer,
     report: &PassReport<'_>,
-) -> (bool, &'static str, String) {
+) -> (&'static str, String) {
     let plan = report.plan;
     let next_window = &plan.next_window;
     if let Some(Wait { reason, message, .. }) = constraints::wait(&report.for_constraints(checked)) {
-        return (false, reason, message);
+        return (reason, message);
     }
     let next = match opens {
         Some(opens) => match plan.selection.partial.urgent().and_then(UrgentUpdate::own_window) {
@@ -69,19 +70,17 @@ pub(crate) fn waiting_for_window(
         None => "No window opens automatically.".to_owned(),
     };
     if let Some((name, until)) = &next_window.blackout {
-        return (false, "Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
+        return ("Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
     }
     let next = format!("{next}{}", plan.constraints.opportunistic.window_suffix());
     match plan.gate {
         Gate::NoNewStarts { .. } => {
             let message = format!("No update starts in this last part of the window (`latestStart`). {next}");
-            (false, "WaitingForWindow", message)
+            ("WaitingForWindow", message)
         }
-        Gate::Shut { opens: None } if next_window.is_suspended => {
-            (false, "Suspended", format!("{next} {APPLY_NOW_HINT}"))
-        }
-        Gate::Shut { opens: None } => (false, "WaitingForWindow", format!("{next} {APPLY_NOW_HINT}")),
-        Gate::Open { .. } | Gate::Shut { opens: Some(_) } => (false, "WaitingForWindow", next),
+        Gate::Shut { opens: None } if next_window.is_suspended => ("Suspended", format!("{next} {APPLY_NOW_HINT}")),
+        Gate::Shut { opens: None } => ("WaitingForWindow", format!("{next} {APPLY_NOW_HINT}")),
+        Gate::Open { .. } | Gate::Shut { opens: Some(_) } => ("WaitingForWindow", next),
     }
 }
 

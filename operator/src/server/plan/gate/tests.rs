@@ -33,7 +33,7 @@ fn refused_by_blackout(
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    super::refused_by_blackout(server, handled(server), approval, windows, now)
+    super::refused_by_blackout(server, handled(server), (approval, None), windows, now)
 }
 
 fn windows() -> Windows {
