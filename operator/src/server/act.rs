@@ -223,8 +223,8 @@ impl StepExecutor<'_> {
             let requests = InitRequests { rollback: None, on_request: Some(restore.request.clone()) };
             write_init_requests(self.ctx, self.server, &requests).await?;
         }
-        // The record is written before the pod is deleted. This write is rejected if the StatefulSet differs from the observation, in which case the pod would
-        // be recreated with another template.
+        // The record is written before the pod is deleted. This write is rejected if the StatefulSet differs from the observation, in which
+        // case the pod would be recreated with another template.
         let facts =
             RecordedFacts { restarted: Some(RestartStarted { due, pod }), ..self.facts_with_restore_estimate(due) };
         self.write("record the restart on", &facts, Vec::new()).await?;

@@ -4,8 +4,8 @@
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
 
-use super::plan::Plan;
-use super::plan::constraint::{ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait};
+use super::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
+use super::plan::{PassInput, Plan};
 use crate::k8s::events::EventText;
 use approval::Approval;
 use crash_loop::CrashLoop;
@@ -37,8 +37,8 @@ fn evaluate_all(constraints: &[&'static dyn Constraint], plan: &mut Plan, input:
 }
 
 /// Why the update waits, if it waits for a constraint.
-pub(crate) fn wait(report: &ConstraintReport<'_>) -> Option<Wait> {
-    report.plan.constraints.delaying.iter().find_map(|constraint| constraint.wait(report))
+pub(crate) fn wait(plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
+    plan.constraints.delaying.iter().find_map(|constraint| constraint.wait(plan, pass))
 }
 
 /// The instants at which a constraint may change its answer by itself.
@@ -47,13 +47,13 @@ pub(crate) fn wake_ups(plan: &Plan) -> impl Iterator<Item = Timestamp> {
 }
 
 /// The conditions of the constraints.
-pub(crate) fn conditions(report: &ConstraintReport<'_>) -> impl Iterator<Item = ConditionText> {
-    CONSTRAINTS.iter().filter_map(|constraint| constraint.condition(report))
+pub(crate) fn conditions(plan: &Plan, pass: &PassInput<'_>) -> impl Iterator<Item = ConditionText> {
+    CONSTRAINTS.iter().filter_map(|constraint| constraint.condition(plan, pass))
 }
 
 /// The Events of the constraints.
-pub(crate) fn events(report: &ConstraintReport<'_>) -> impl Iterator<Item = EventText> {
-    CONSTRAINTS.iter().filter_map(|constraint| constraint.event(report))
+pub(crate) fn events(plan: &Plan, pass: &PassInput<'_>) -> impl Iterator<Item = EventText> {
+    CONSTRAINTS.iter().filter_map(|constraint| constraint.event(plan, pass))
 }
 
 #[cfg(test)]

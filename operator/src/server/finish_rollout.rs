@@ -64,8 +64,8 @@ pub(super) async fn continue_rollout(
     let step = update_slot::next_step_with_slot(ctx, &checked, observed, &mut plan, at);
     let executor = StepExecutor::new(ctx, &checked, observed, &plan, pending, since_observation);
     let done = execute_step(&executor, step).await?;
-    let report = PassReport { observed, plan: &plan, step, done: &done, before: &before, now: at };
-    report::report_rollout(ctx, server, &checked, &report, why).await.map_err(PassError::Report)?;
+    let report = PassReport { pass, plan: &plan, step, done: &done };
+    report::report_rollout(ctx, &report, why).await.map_err(PassError::Report)?;
     Ok(Some(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), at)))
 }
 

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use crds::{PaperMCServer, Plugin};
 use jiff::SignedDuration;
 use kube::ResourceExt;
-use resolver::explanation::Explanation;
 use resolver::model::lock::Lock;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{DECISION_VALID_FOR, Step};
@@ -100,34 +99,38 @@ pub(super) async fn reconcile_server(
     let pass = PassInput { server, checked: &checked, observed, before: &before, now: start.decided.started_at() };
 
     let from = PinnedInputs::select(ctx, &checked, observed, pass.now);
-    let selected = select(ctx, &pass, &from).await?;
-    let (target, bundle) = build_target(ctx, &pass, &selected, start).await?;
-    let mut plan = build_plan(ctx, &pass, selected, target, drain).await?;
+    let inputs = select(ctx, &pass, &from).await?;
+    let (target, bundle) = build_target(ctx, &pass, &inputs, start).await?;
+    let mut plan = build_plan(ctx, &pass, inputs, target, drain).await?;
     set_alarm(ctx, server, &plan, pass.now).await;
     let step = next_step::next_step(ctx, &checked, observed, &mut plan, pass.now).await;
-    ensure_step_is_current(ctx, &pass, &plan, (&from, start), step).await?;
+    // A pass that waited at the window barrier may hold an observation that is too old for the step. The plan may use a catalog that was
+    // pinned for another goal.
+    if !start.allows(step) || !from.update_pin(ctx, &checked, &plan, step) {
+        ctx.requeue(&checked.namespace, &checked.name);
+        return Err(PassEnd::AGAIN);
+    }
+    stop_for_crashes(ctx, &pass, &plan, step).await?;
 
-    let done = act(ctx, &pass, &plan, (step, &bundle), pending, start.decided).await?;
+    let done = act(ctx, &pass, &plan, step, &bundle, pending, start.decided).await?;
     request::request_backup(ctx, observed, &mut plan, step).await;
-    let results = PassReport { observed, plan: &plan, step, done: &done, before: &before, now: pass.now };
-    report::report(ctx, server, &checked, &results).await.map_err(PassError::Report)?;
+    let report = PassReport { pass, plan: &plan, step, done: &done };
+    report::report(ctx, &report).await.map_err(PassError::Report)?;
     // Objects are cleaned up only when no rollout is in progress. During an update the next step may refer to an object that nothing refers
     // to now.
     if step == Step::UpToDate {
+        // The report has written the history.
         let history = &status_before(ctx, server).history;
         apply::clean_up(ctx, &checked, observed, &bundle, plan.goal.revision, history).await?;
     }
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
 }
 
-/// The version set that the server shall run, and the user requests that count.
-struct Selected {
+/// The selected version set, and the user requests that count.
+struct PlanInputs {
     runs: RunningState,
     lock: Lock,
-    explanation: Explanation,
-    solved: bool,
-    pinned_set: Option<PinnedSet>,
-    partial: PartialSelection,
+    selection: Selection,
     restores: RestoreRequests,
     followed: Option<FollowState>,
     /// The gate that an apply-now request opens.
@@ -155,7 +158,7 @@ async fn check_spec_and_node(
 }
 
 /// Selects the version set, after new user requests were recorded.
-async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Result<Selected, PassEnd> {
+async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Result<PlanInputs, PassEnd> {
     let PassInput { server, checked, observed, before, now } = *pass;
     let plugins = namespace_plugins(ctx, server);
     let runs = RunningState::from_observed(observed);
@@ -185,13 +188,11 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     let (resolved, pinned_set, partial) =
         choose_lock(ctx, pass, &plugins, &input, pinned_set, manual_gate.is_some()).await?;
     let ResolvedLock { lock, explanation, solved } = resolved;
-    match lock {
-        Some(lock) => {
-            Ok(Selected { runs, lock, explanation, solved, pinned_set, partial, restores, followed, manual_gate })
-        }
-        // No lock runs, and the solver found none to start with.
-        None => Err(PassEnd::no_plan(PlanningError::no_lock(explanation))),
-    }
+    // No lock runs, and the solver found none to start with.
+    let Some(lock) = lock else { return Err(PassEnd::no_plan(PlanningError::no_lock(explanation))) };
+    let partial_until = manual_gate.and_then(Gate::until).or_else(|| checked.updates.windows.next_opening(now));
+    let selection = Selection { explanation, solved, pinned_set, partial, partial_until };
+    Ok(PlanInputs { runs, lock, selection, restores, followed, manual_gate })
 }
 
 /// Records a new user request in the status before the operator acts on it. Returns `true` if it wrote the status.
@@ -255,11 +256,11 @@ fn stable_digest(observed: &Observed) -> Option<&str> {
 async fn build_target(
     ctx: &Context,
     pass: &PassInput<'_>,
-    selected: &Selected,
+    inputs: &PlanInputs,
     start: ObservedSince,
 ) -> Result<(Target, Bundle), PassEnd> {
     let PassInput { checked, observed, .. } = *pass;
-    let (record, files_problem) = fetch_files(ctx, checked, &selected.lock, &selected.runs, observed).await?;
+    let (record, files_problem) = fetch_files(ctx, checked, &inputs.lock, &inputs.runs, observed).await?;
     if start.is_too_old(OBSERVATION_MAX_AGE) {
         // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
         return Err(PassEnd::AGAIN);
@@ -313,37 +314,33 @@ async fn fetch_files(
 async fn build_plan(
     ctx: &Context,
     pass: &PassInput<'_>,
-    selected: Selected,
+    inputs: PlanInputs,
     target: Target,
     drain: Drain,
 ) -> Result<Plan, PassEnd> {
     let PassInput { server, checked, observed, before, now } = *pass;
-    let Selected { explanation, solved, pinned_set, partial, restores, followed, manual_gate, .. } = selected;
+    let PlanInputs { selection, restores, followed, manual_gate, .. } = inputs;
+    let (windows, partial, pinned_set) = (&checked.updates.windows, &selection.partial, selection.pinned_set.as_ref());
     let (digest, handled) = (&target.record.files.lock, before.last_handled.as_ref());
-    let approval = ApprovalState::new(server, handled, digest, stable_digest(observed), pinned_set.as_ref(), now);
-    let partial_until = manual_gate.and_then(Gate::until).or_else(|| checked.updates.windows.next_opening(now));
+    let approval = ApprovalState::new(server, handled, digest, stable_digest(observed), pinned_set, now);
     let manual_gate = manual_gate.filter(|_| partial.can_open_gate());
-    let manual_gate = manual_gate.or_else(|| checked.updates.windows.on_request(approval.apply_since?, true, now));
+    let manual_gate = manual_gate.or_else(|| windows.on_request(approval.apply_since?, true, now));
     let available = before.available_update.as_ref().filter(|update| update.digest == *digest);
     let tries_another = observed.is_rolling_out_other(target.rendered.revision);
-    let urgent_gate = gate::urgent_gate(&checked.updates.windows, &partial, available, tries_another, now);
+    let urgent_gate = gate::urgent_gate(windows, partial, available, tries_another, now);
     let needs_no_leader = urgent_gate.is_some() && partial.urgent().is_some_and(UrgentUpdate::is_independent_of_leader);
     let is_requested = manual_gate.is_some() || approval.apply_since.is_some();
     let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
     let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
 
+    // A requested roll-back is not refused: it waits for the end of the blackout.
+    let is_rollback = matches!(pinned_set, Some(PinnedSet::RollbackTo { .. }));
+    let set_requested_at = approval.apply_since.filter(|_| !is_rollback);
     let states = ConstraintStates {
-        rejected_at: gate::refused_by_blackout(
-            server,
-            handled,
-            (&approval, pinned_set.as_ref()),
-            &checked.updates.windows,
-            now,
-        ),
+        rejected_at: gate::refused_by_blackout(server, handled, set_requested_at, windows, now),
         is_manual: manual_gate.is_some(),
         ..ConstraintStates::new(approval, drain, gate)
     };
-    let selection = Selection { explanation, solved, pinned_set, partial, partial_until };
     let agent_is_too_old = request::is_too_old(ctx, observed);
     let tasks = OtherTasks {
         restarts: Restarts::new(checked, observed.pod.as_ref(), now),
@@ -358,27 +355,13 @@ async fn build_plan(
     Ok(plan)
 }
 
-/// Ends the pass if its step was decided from an old observation or catalog, or if the server is to be stopped for crashes first.
-async fn ensure_step_is_current(
-    ctx: &Context,
-    pass: &PassInput<'_>,
-    plan: &Plan,
-    (from, start): (&PinnedInputs, ObservedSince),
-    step: Step,
-) -> Result<(), PassEnd> {
+/// Ends the pass if the server is to be stopped for crashes, after it recorded that. The next pass deletes the pod, based on its own
+/// observation.
+async fn stop_for_crashes(ctx: &Context, pass: &PassInput<'_>, plan: &Plan, step: Step) -> Result<(), PassEnd> {
     let PassInput { server, checked, observed, before, now } = *pass;
-    // A pass that waited at the window barrier may hold an observation that is too old for the step. Its plan may also use a catalog that
-    // was pinned for another goal.
-    if !start.allows(step) || !from.update_pin(ctx, checked, plan, step) {
-        ctx.requeue(&checked.namespace, &checked.name);
-        return Err(PassEnd::AGAIN);
-    }
-    if let Some(stopped) = plan.stop_for_crashes(server, checked, observed, step, now) {
-        // The next pass deletes the pod, based on its own observation.
-        report::record_crashes(ctx, server, before, Some(stopped)).await.map_err(PassError::Report)?;
-        return Err(PassEnd::AGAIN);
-    }
-    Ok(())
+    let Some(stopped) = plan.stop_for_crashes(server, checked, observed, step, now) else { return Ok(()) };
+    report::record_crashes(ctx, server, before, Some(stopped)).await.map_err(PassError::Report)?;
+    Err(PassEnd::AGAIN)
 }
 
 /// Carries out the step, and applies the objects that depend on it.
@@ -386,7 +369,8 @@ async fn act(
     ctx: &Context,
     pass: &PassInput<'_>,
     plan: &Plan,
-    (step, bundle): (Step, &Bundle),
+    step: Step,
+    bundle: &Bundle,
     pending: &PendingPass<'_>,
     decided: Stopwatch,
 ) -> Result<StepOutcome, PassEnd> {

@@ -13,11 +13,10 @@ use resolver::explanation::Explanation;
 use serde_json::{Value, json};
 
 use super::act::outcome::{MarkedStable, StepOutcome};
-use super::check::CheckedServer;
 use super::crash_loop::CRASH_LOOP;
 use super::follows::followed_server::requeue_followers;
 use super::observe::Observed;
-use super::plan::{self, RunningState};
+use super::plan::{self, PassInput, RunningState};
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
@@ -150,31 +149,27 @@ impl PassBlocked {
 }
 
 /// Reports a complete pass.
-pub(crate) async fn report(
-    ctx: &Context,
-    server: &PaperMCServer,
-    checked: &CheckedServer,
-    report: &PassReport<'_>,
-) -> Result<(), kube::Error> {
-    let before = status_before(ctx, server);
-    let mut status = status::build_status(server, checked, report, &before);
-    status.basis = answer_basis(ctx, report.observed);
-    status.conditions = conditions::build_conditions(server, checked, report, &before);
-    let input = NotificationInput::new(checked, report, &before, &status);
+pub(crate) async fn report(ctx: &Context, report: &PassReport<'_>) -> Result<(), kube::Error> {
+    let PassInput { server, checked, before, .. } = report.pass;
+    let mut status = status::build_status(server, checked, report, before);
+    status.basis = answer_basis(ctx, report.pass.observed);
+    status.conditions = conditions::build_conditions(report);
+    let input = NotificationInput::new(checked, report, before, &status);
     let channels = ctx.notifier.channels_of(server);
-    status.notices = next_notifications(&before.notices, &channels, &input, report.now);
-    let channel_errors = ctx.notifier.check_channels(&key_of(server), &channels, report.now).await;
-    if let Some((reason, message)) = delivery_errors(&channel_errors, &status.notices, report.now) {
+    status.notices = next_notifications(&before.notices, &channels, &input, report.pass.now);
+    let channel_errors = ctx.notifier.check_channels(&key_of(server), &channels, report.pass.now).await;
+    if let Some((reason, message)) = delivery_errors(&channel_errors, &status.notices, report.pass.now) {
         let event = EventText { reason: "NotifyFailed", warning: true, text: message.clone() };
-        ctx.events.publish(server, &event, report.now).await;
-        let failed = condition(server, "NotifyFailed", Some(true), reason, message, report.now, &before.conditions);
+        ctx.events.publish(server, &event, report.pass.now).await;
+        let failed =
+            condition(server, "NotifyFailed", Some(true), reason, message, report.pass.now, &before.conditions);
         status.conditions.push(failed);
     }
-    record_stop_metrics(&ctx.metrics, report, &before);
-    for event in events::build_events(checked, report, &before) {
-        ctx.events.publish(server, &event, report.now).await;
+    record_stop_metrics(&ctx.metrics, report, before);
+    for event in events::build_events(checked, report, before) {
+        ctx.events.publish(server, &event, report.pass.now).await;
     }
-    write(ctx, server, &before, status).await
+    write(ctx, server, before, status).await
 }
 
 /// Reports why no plan was possible.
@@ -202,28 +197,26 @@ pub(crate) async fn report_planning_error(
 /// Reports a pass without a plan that took a step of the rollout in progress. The last reported plan remains in the status.
 pub(crate) async fn report_rollout(
     ctx: &Context,
-    server: &PaperMCServer,
-    checked: &CheckedServer,
     report: &PassReport<'_>,
     why: PassBlocked,
 ) -> Result<(), kube::Error> {
-    let before = status_before(ctx, server);
-    let mut status = status::build_rollout(server, checked, report, &before);
-    status.basis = answer_basis(ctx, report.observed);
-    status.conditions = conditions::build_rollout(server, checked, report, &why, &before);
-    let input = NotificationInput::from_rollout(report, &before);
-    status.notices = next_notifications(&before.notices, &ctx.notifier.channels_of(server), &input, report.now);
-    record_stop_metrics(&ctx.metrics, report, &before);
-    for event in events::server_events(checked, report, &before) {
-        ctx.events.publish(server, &event, report.now).await;
+    let PassInput { server, checked, before, .. } = report.pass;
+    let mut status = status::build_rollout(server, checked, report, before);
+    status.basis = answer_basis(ctx, report.pass.observed);
+    status.conditions = conditions::build_rollout(report, &why);
+    let input = NotificationInput::from_rollout(report, before);
+    status.notices = next_notifications(&before.notices, &ctx.notifier.channels_of(server), &input, report.pass.now);
+    record_stop_metrics(&ctx.metrics, report, before);
+    for event in events::server_events(checked, report, before) {
+        ctx.events.publish(server, &event, report.pass.now).await;
     }
-    publish_event(ctx, server, why, report.now).await;
-    write(ctx, server, &before, status).await
+    publish_event(ctx, server, why, report.pass.now).await;
+    write(ctx, server, before, status).await
 }
 
 /// Counts the disconnected players and the downtime of a stop, once the server is up again or the failed revision is rolled back.
 fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &PaperMCServerStatus) {
-    let agent = report.observed.reply.report.as_deref();
+    let agent = report.pass.observed.reply.report.as_deref();
     if let Some(stop) = stop_reason(report, before) {
         let players = stop_times::disconnected_players(agent).unwrap_or(0);
         metrics.players_disconnected.get_or_create(&StopLabels { stop }).inc_by(players.into());
@@ -236,15 +229,16 @@ fn record_stop_metrics(metrics: &Metrics, report: &PassReport<'_>, before: &Pape
 /// The reason of the last stop, reported once per stop. The roll-back of a set that never came up is not another stop.
 fn stop_reason(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<&'static str> {
     // A failed set that is replaced by a newer one was stopped as well. A stable set that refuses the worlds was not running.
-    let runs_stable = report.observed.facts.settled.map(|stable| stable.revision) == report.observed.pod_revision;
-    let runs_candidate = report.observed.is_rollout_in_progress() && !runs_stable;
+    let runs_stable =
+        report.pass.observed.facts.settled.map(|stable| stable.revision) == report.pass.observed.pod_revision;
+    let runs_candidate = report.pass.observed.is_rollout_in_progress() && !runs_stable;
     let rolls_forward = matches!(report.done, StepOutcome::Committed { .. }) && runs_candidate;
     if rolls_forward
         || matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update) | StepOutcome::RolledBack { .. })
     {
         return Some("update");
     }
-    let agent = report.observed.reply.report.as_deref();
+    let agent = report.pass.observed.reply.report.as_deref();
     let was_stopped = |last: &LastUpdate| last.going_back && status::was_stopped_again(last, agent);
     if *report.done == StepOutcome::MarkedStable(MarkedStable::Previous)
         && before.last_update.as_ref().is_some_and(was_stopped)

@@ -4,8 +4,8 @@ use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::changes::format_changes;
 use crate::server::check::CheckedServer;
-use crate::server::plan::Plan;
-use crate::server::plan::constraint::{ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait};
+use crate::server::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
+use crate::server::plan::{PassInput, Plan};
 
 pub(super) struct Approval;
 
@@ -17,25 +17,25 @@ impl Constraint for Approval {
         plan.constraints.approval.needs_approval
     }
 
-    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
-        let lock = &report.plan.target.record.files.lock;
+    fn wait(&self, plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
+        let lock = &plan.target.record.files.lock;
         let message = format!("The version set {lock} is not approved. See {APPROVAL_NEEDED}.");
         Some(Wait { reason: APPROVAL_NEEDED, message, short: Some("needs approval".to_owned()) })
     }
 
-    fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
-        let message = command_message(report)?;
+    fn condition(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<ConditionText> {
+        let message = command_message(plan, pass)?;
         Some(ConditionText { type_: APPROVAL_NEEDED, reason: "NotApproved", message })
     }
 
-    fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {
-        command_message(report).map(|text| EventText { reason: APPROVAL_NEEDED, warning: false, text })
+    fn event(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<EventText> {
+        command_message(plan, pass).map(|text| EventText { reason: APPROVAL_NEEDED, warning: false, text })
     }
 }
 
 /// The changes that need approval, with the command.
-fn command_message(report: &ConstraintReport<'_>) -> Option<String> {
-    let (plan, CheckedServer { name, namespace, .. }) = (report.plan, report.checked);
+fn command_message(plan: &Plan, pass: &PassInput<'_>) -> Option<String> {
+    let CheckedServer { name, namespace, .. } = pass.checked;
     plan.constraints.approval.needs_approval.then(|| {
         format!(
             "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",

@@ -15,10 +15,8 @@ use crate::server::crash_loop::stopped::{
 };
 use crate::server::crash_loop::{CRASH_LOOP, CRASH_WINDOW, format_exit, is_crash_loop, loop_message, next_crashes};
 use crate::server::observe::Observed;
-use crate::server::plan::Plan;
-use crate::server::plan::constraint::{
-    APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait,
-};
+use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
+use crate::server::plan::{PassInput, Plan};
 
 pub(crate) struct CrashLoop;
 
@@ -44,7 +42,7 @@ impl Constraint for CrashLoop {
         (input.is_automatic || is_stopped) && is_blocked_by_crash_loop(&plan.goal, &plan.observation, plan.gate)
     }
 
-    fn wait(&self, _report: &ConstraintReport<'_>) -> Option<Wait> {
+    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
         let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}");
         Some(Wait { reason: "WaitingForServer", message, short: Some("crash loop".to_owned()) })
     }
@@ -56,29 +54,29 @@ impl Constraint for CrashLoop {
         crashes.at.last().map(|last| *last + CRASH_WINDOW)
     }
 
-    fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
-        let (reason, message) = reason_and_message(report)?;
+    fn condition(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<ConditionText> {
+        let (reason, message) = reason_and_message(plan, pass)?;
         Some(ConditionText { type_: CRASH_LOOP, reason, message })
     }
 
     /// One Event for the loop, and one for the stop. The condition reports all later changes.
-    fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {
-        let (reason, text) = reason_and_message(report)?;
+    fn event(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<EventText> {
+        let (reason, text) = reason_and_message(plan, pass)?;
         let is_reported = |condition: &Condition| {
             condition.type_ == CRASH_LOOP && (reason == PROCESS_EXITS || condition.reason == reason)
         };
-        let is_new = !report.before.conditions.iter().any(is_reported);
+        let is_new = !pass.before.conditions.iter().any(is_reported);
         is_new.then_some(EventText { reason: CRASH_LOOP, warning: true, text })
     }
 }
 
 /// The crash loop of the server: reason and message.
-fn reason_and_message(report: &ConstraintReport<'_>) -> Option<(&'static str, String)> {
-    let crashes = report.plan.constraints.crashes.as_ref();
-    if let Some(message) = crashes.and_then(|crashes| stopped_message(report.checked, crashes)) {
+fn reason_and_message(plan: &Plan, pass: &PassInput<'_>) -> Option<(&'static str, String)> {
+    let crashes = plan.constraints.crashes.as_ref();
+    if let Some(message) = crashes.and_then(|crashes| stopped_message(pass.checked, crashes)) {
         return Some((STOPPED, message));
     }
-    let message = loop_message(crashes, &report.before.conditions, report.observed.pod.as_ref())?;
+    let message = loop_message(crashes, &pass.before.conditions, pass.observed.pod.as_ref())?;
     Some((PROCESS_EXITS, message))
 }
 

@@ -7,10 +7,8 @@ use scheduler::rollout::has_goal_begun;
 
 use crate::k8s::events::EventText;
 use crate::server::follows::FollowWait;
-use crate::server::plan::Plan;
-use crate::server::plan::constraint::{
-    APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, ConstraintReport, Wait,
-};
+use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
+use crate::server::plan::{PassInput, Plan};
 use crate::server::report::format::format_time;
 
 pub(super) struct LeaderServer;
@@ -29,10 +27,10 @@ impl Constraint for LeaderServer {
         blocking_wait(plan).is_some()
     }
 
-    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
-        blocking_wait(report.plan).map(|waits| Wait {
+    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
+        blocking_wait(plan).map(|waits| Wait {
             reason: WAITING_FOR_LEADER,
-            message: format!("{} {APPLY_NOW_HINT}", message(waits, report)),
+            message: format!("{} {APPLY_NOW_HINT}", message(waits, pass)),
             short: Some(waits.short()),
         })
     }
@@ -41,15 +39,15 @@ impl Constraint for LeaderServer {
         plan.constraints.follow_wait.as_ref().and_then(FollowWait::until)
     }
 
-    fn condition(&self, report: &ConstraintReport<'_>) -> Option<ConditionText> {
-        let waits = report.plan.constraints.follow_wait.as_ref()?;
-        let message = message(waits, report);
+    fn condition(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<ConditionText> {
+        let waits = plan.constraints.follow_wait.as_ref()?;
+        let message = message(waits, pass);
         Some(ConditionText { type_: WAITING_FOR_LEADER, reason: waits.reason(), message })
     }
 
-    fn event(&self, report: &ConstraintReport<'_>) -> Option<EventText> {
-        let waits = report.plan.constraints.follow_wait.as_ref()?;
-        let text = message(waits, report);
+    fn event(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<EventText> {
+        let waits = plan.constraints.follow_wait.as_ref()?;
+        let text = message(waits, pass);
         Some(EventText { reason: WAITING_FOR_LEADER, warning: waits.is_spec_error(), text })
     }
 }
@@ -60,8 +58,8 @@ fn blocking_wait(plan: &Plan) -> Option<&FollowWait> {
 }
 
 /// The followed server and the missing condition.
-fn message(waits: &FollowWait, report: &ConstraintReport<'_>) -> String {
-    waits.message(|at| format_time(at, &report.checked.updates.zone, report.now))
+fn message(waits: &FollowWait, pass: &PassInput<'_>) -> String {
+    waits.message(|at| format_time(at, &pass.checked.updates.zone, pass.now))
 }
 
 /// The remaining wait for this plan. An announced update and one that has begun otherwise continue.

@@ -2,7 +2,6 @@
 
 use super::*;
 use crate::server::follows::{FollowBlocker, FollowWait};
-use crate::server::plan::PassInput;
 use crate::server::report::tests::Pass;
 use crate::update_slots::SlotUnavailable;
 
@@ -21,7 +20,7 @@ fn evaluate(constraints: &[&'static dyn Constraint], pass: &mut Pass) -> Gate {
 }
 
 fn reported_reason(pass: &Pass) -> Option<&'static str> {
-    wait(&pass.report().for_constraints(&pass.checked)).map(|wait| wait.reason)
+    wait(&pass.plan, &pass.report().pass).map(|wait| wait.reason)
 }
 
 #[test]
@@ -69,7 +68,7 @@ impl Constraint for WorldDamage {
         input.is_automatic && input.pass.observed.reply.report.as_deref().is_some_and(|agent| agent.damage.is_some())
     }
 
-    fn wait(&self, _report: &ConstraintReport<'_>) -> Option<Wait> {
+    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
         let message = "The worlds are damaged. Restore a backup, or annotate nightshift.dev/apply-now.".to_owned();
         Some(Wait { reason: "WorldDamaged", message, short: Some("world damage".to_owned()) })
     }

@@ -2,8 +2,8 @@
 //! update is about to begin, because that changes the slots of the whole process.
 
 use crate::server::check::CheckedServer;
-use crate::server::plan::Plan;
-use crate::server::plan::constraint::{Constraint, ConstraintInput, ConstraintReport, Wait};
+use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
+use crate::server::plan::{PassInput, Plan};
 use crate::update_slots::SlotUnavailable;
 
 /// Number of servers ahead of this one that are named.
@@ -17,9 +17,9 @@ impl Constraint for UpdateSlot {
         false
     }
 
-    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait> {
-        let unavailable = report.plan.constraints.slot_unavailable.as_ref()?;
-        let message = update_slot_message(unavailable, report.checked);
+    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
+        let unavailable = plan.constraints.slot_unavailable.as_ref()?;
+        let message = update_slot_message(unavailable, pass.checked);
         Some(Wait { reason: "WaitingForUpdateSlot", message, short: None })
     }
 }

@@ -1,13 +1,10 @@
 //! Pure. Defines the answers of a feature that can delay an update.
 
-use crds::PaperMCServerStatus;
 use jiff::Timestamp;
 
 use super::{PassInput, Plan};
 use crate::k8s::events::EventText;
-use crate::server::check::CheckedServer;
 use crate::server::follows::FollowState;
-use crate::server::observe::Observed;
 
 /// A feature that can delay an update although a window is open. The list of all of them is in `server/constraints.rs`.
 ///
@@ -18,8 +15,8 @@ pub(crate) trait Constraint: Sync {
     /// have shut the gate already.
     fn evaluate(&self, plan: &mut Plan, input: &ConstraintInput<'_>) -> bool;
 
-    /// Why the update waits. Called only if `evaluate` returned `true`. `None` if the step of the rollout reports it.
-    fn wait(&self, report: &ConstraintReport<'_>) -> Option<Wait>;
+    /// Why the update waits. Called only for a constraint that delays it, after the plan is complete.
+    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait>;
 
     /// The next instant at which the answer changes without a change in the cluster, after now. A pass runs then.
     fn wake_at(&self, _plan: &Plan) -> Option<Timestamp> {
@@ -27,12 +24,12 @@ pub(crate) trait Constraint: Sync {
     }
 
     /// The feature's own condition. It is absent if `None`.
-    fn condition(&self, _report: &ConstraintReport<'_>) -> Option<ConditionText> {
+    fn condition(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<ConditionText> {
         None
     }
 
     /// The Event of this pass. An Event with the same text as the last one is not published again.
-    fn event(&self, _report: &ConstraintReport<'_>) -> Option<EventText> {
+    fn event(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<EventText> {
         None
     }
 }
@@ -46,23 +43,12 @@ pub(crate) struct ConstraintInput<'a> {
     pub(crate) is_automatic: bool,
 }
 
-/// The input for the report of a constraint, after the plan is complete.
-pub(crate) struct ConstraintReport<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) checked: &'a CheckedServer,
-    pub(crate) observed: &'a Observed,
-    /// The last status.
-    pub(crate) before: &'a PaperMCServerStatus,
-    pub(crate) now: Timestamp,
-}
-
 /// Why an update waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Wait {
     /// Reason of the condition `Updating`, in CamelCase.
     pub(crate) reason: &'static str,
-    /// Message of that condition: what the update waits for and what a user can do. A text of over 1,024
-    /// bytes is cut.
+    /// Message of that condition: what the update waits for and what a user can do. It is cut at 1,024 bytes.
     pub(crate) message: String,
     /// A few words for the column `NEXT WINDOW`. `None` if the update is still expected in the window.
     pub(crate) short: Option<String>,

@@ -8,10 +8,8 @@ use scheduler::maintenance::{Gate, Windows};
 
 use crate::clock::truncate_to_second;
 use crate::k8s::labels;
-use crate::server::approval::ApprovalState;
 use crate::server::check::CheckedServer;
 use crate::server::partial::PartialSelection;
-use crate::server::pinned_set::PinnedSet;
 
 /// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
 ///
@@ -27,17 +25,16 @@ pub(crate) fn manual_gate(
     windows.on_request(requested_at, accepted, now)
 }
 
-/// The instant of a request to apply an update now that would be valid without a blackout that is active now or has been since. A requested
-/// roll-back waits for the end of the blackout.
+/// The instant of a request to apply an update now that would be valid without a blackout that is active now or has been since.
+/// `set_requested_at` is the instant of a request for exactly the planned set.
 pub(crate) fn refused_by_blackout(
     server: &PaperMCServer,
     handled: Option<&HandledRequests>,
-    (approval, pinned_set): (&ApprovalState, Option<&PinnedSet>),
+    set_requested_at: Option<Timestamp>,
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    let is_rollback = matches!(pinned_set, Some(PinnedSet::RollbackTo { .. }));
-    let set_request = approval.apply_since.filter(|_| !is_rollback).map(|since| (since, true));
+    let set_request = set_requested_at.map(|since| (since, true));
     let mut requests = manual_request(server, handled).into_iter().chain(set_request);
     let is_refused = |&(requested_at, accepted): &(Timestamp, bool)| {
         let counts = Gate::on_request(requested_at, accepted, now).is_some();

@@ -13,7 +13,7 @@ pub(crate) const REJECTION_TOLERANCE: SignedDuration = SignedDuration::from_secs
 
 /// Why a reachable agent rejects all requests, if this has lasted longer than its own start explains.
 pub(crate) fn agent_rejection<'a>(report: &PassReport<'a>) -> Option<(&'static str, &'a str)> {
-    let is_news = report.now < report.observed.reply.silent_since + REJECTION_TOLERANCE;
-    let refusal = report.observed.reply.refusal.as_ref().filter(|_| !is_news)?;
+    let is_news = report.pass.now < report.pass.observed.reply.silent_since + REJECTION_TOLERANCE;
+    let refusal = report.pass.observed.reply.refusal.as_ref().filter(|_| !is_news)?;
     Some((refusal.0, &refusal.1))
 }

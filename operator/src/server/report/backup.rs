@@ -90,7 +90,7 @@ pub(super) fn condition_parts(
     if let Some(why) = start_refusal(report) {
         return Some((Some(false), "BackupFailed", why));
     }
-    let Some(agent) = report.observed.reply.report.as_deref() else {
+    let Some(agent) = report.pass.observed.reply.report.as_deref() else {
         return Some((None, "AgentUnreachable", "The agent is unreachable, so the backups are unknown.".to_owned()));
     };
     let (status, reason, message) = reported_condition(agent.backups.as_ref(), &report.plan.tasks.backups);
@@ -161,13 +161,13 @@ pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
 
 /// Why the planned set had no backup, if it failed for that reason.
 pub(super) fn missing_backup_reason(report: &PassReport<'_>) -> Option<String> {
-    let failed = current_backups(report.observed)?.failed.as_ref()?;
+    let failed = current_backups(report.pass.observed)?.failed.as_ref()?;
     (failed.before == report.plan.target.record.files.lock).then(|| cut(&failed.why, 512))
 }
 
 /// Events for a new backup and for a missing one, once each.
 pub(super) fn events(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
-    let backups = current_backups(report.observed);
+    let backups = current_backups(report.pass.observed);
     let mut events = Vec::new();
     let last_known =
         before.backup.as_ref().and_then(|backup| backup.last_backup.as_ref()).map(|last| last.name.as_str());
@@ -211,7 +211,7 @@ fn restored_message(restored: &Restored) -> String {
 
 /// The effect of the roll-back on the worlds, as text.
 pub(super) fn restore_effect(report: &PassReport<'_>) -> String {
-    let backup = match offline_backup(report.observed) {
+    let backup = match offline_backup(report.pass.observed) {
         Some(backup) => format!("the backup {}", backup.id),
         None => "the backup from before the update".to_owned(),
     };
@@ -223,7 +223,7 @@ pub(super) fn restore_effect(report: &PassReport<'_>) -> String {
 
 /// Why the backups are unknown although the agent answers.
 pub(super) fn unreadable<'a>(report: &PassReport<'a>) -> Option<&'a str> {
-    current_backups(report.observed)?.problem.as_deref()
+    current_backups(report.pass.observed)?.problem.as_deref()
 }
 
 /// How a set that is too old for the worlds could run nevertheless.

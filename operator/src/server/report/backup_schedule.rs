@@ -61,6 +61,7 @@ mod tests {
     use crate::server::check::check;
     use crate::server::check::tests::server;
     use crate::server::online_backup::OnlineBackups;
+    use crate::server::plan::PassInput;
     use crate::server::report::tests::Pass;
     use crate::server::report::{PlanningError, conditions};
 
@@ -164,10 +165,11 @@ mod tests {
         let (expected, report) = (condition_of(&pass, BACKUP_CRON_VALID), pass.report());
         let of = |all: Vec<Condition>| all.into_iter().find(|condition| condition.type_ == BACKUP_CRON_VALID);
         let before = pass.before.conditions.as_slice();
-        let condition = of(conditions::build_blocked(&pass.server, &why, false, report.now, before)).unwrap();
+        let condition = of(conditions::build_blocked(&pass.server, &why, false, report.pass.now, before)).unwrap();
         assert_eq!(Some([condition.status, condition.reason, condition.message]), expected);
         let without = check(&server(json!({}))).unwrap();
-        let condition = of(conditions::build_rollout(&pass.server, &without, &report, &why, &pass.before)).unwrap();
+        let report = PassReport { pass: PassInput { checked: &without, ..report.pass }, ..report };
+        let condition = of(conditions::build_rollout(&report, &why)).unwrap();
         assert_eq!(Some([condition.status, condition.reason, condition.message]), expected);
     }
 }

@@ -1,7 +1,6 @@
 //! Pure. Builds the conditions of a server.
 
 use crds::paper_mc_server::LastUpdate;
-use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::render::text;
@@ -42,19 +41,10 @@ const ARTIFACTS_READY: &str = "ArtifactsReady";
 /// The reason if the agent could not stage them on the volume.
 const NOT_STAGED: &str = "NotStaged";
 
-/// The input for the conditions of a complete pass.
-struct ConditionInput<'a> {
-    server: &'a PaperMCServer,
-    checked: &'a CheckedServer,
-    report: &'a PassReport<'a>,
-    /// The last status.
-    before: &'a PaperMCServerStatus,
-}
-
-impl ConditionInput<'_> {
+impl PassReport<'_> {
     /// A condition of this pass.
     fn new_condition(&self, of: &'static str, status: Option<bool>, reason: &str, message: String) -> Condition {
-        condition(self.server, of, status, reason, message, self.report.now, &self.before.conditions)
+        condition(self.pass.server, of, status, reason, message, self.pass.now, &self.pass.before.conditions)
     }
 
     /// A condition that is absent unless it is true.
@@ -63,13 +53,13 @@ impl ConditionInput<'_> {
     }
 
     /// The same condition as before this pass.
-    fn previous(&self, of: &str) -> Option<Condition> {
-        self.before.conditions.iter().find(|old| old.type_ == of).cloned()
+    fn previous_condition(&self, of: &str) -> Option<Condition> {
+        self.pass.before.conditions.iter().find(|old| old.type_ == of).cloned()
     }
 }
 
 /// The parts of the status that report conditions. `kubectl describe` shows the conditions in this order.
-const PARTS: [fn(&ConditionInput<'_>) -> Vec<Condition>; 8] = [
+const PARTS: [fn(&PassReport<'_>) -> Vec<Condition>; 8] = [
     selection_conditions,
     backup_conditions,
     file_conditions,
@@ -81,146 +71,140 @@ const PARTS: [fn(&ConditionInput<'_>) -> Vec<Condition>; 8] = [
 ];
 
 /// The conditions of a complete pass.
-pub(super) fn build_conditions(
-    server: &PaperMCServer,
-    checked: &CheckedServer,
-    report: &PassReport<'_>,
-    before: &PaperMCServerStatus,
-) -> Vec<Condition> {
-    let input = ConditionInput { server, checked, report, before };
-    PARTS.iter().flat_map(|conditions| conditions(&input)).collect()
+pub(super) fn build_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    PARTS.iter().flat_map(|conditions| conditions(report)).collect()
 }
 
 /// Whether the server runs, and which version set is selected.
-fn selection_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let plan = input.report.plan;
-    let (is_up, reason, message) = ready(input.checked, input.report);
-    let ready = input.new_condition("Ready", Some(is_up), reason, message);
+fn selection_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let plan = report.plan;
+    let (is_up, reason, message) = ready(report.pass.checked, report);
+    let ready = report.new_condition("Ready", Some(is_up), reason, message);
     let explanation = &plan.selection.explanation;
     let (status, reason, message) = if plan.selection.solved {
-        (Some(true), "Solved", first_line(&text::render(explanation, input.report.now)))
+        (Some(true), "Solved", first_line(&text::render(explanation, report.pass.now)))
     } else if plan.is_impossible() {
         (Some(false), "NoSolution", explanation_message(explanation))
     } else {
         (None, "MetadataMissing", explanation_message(explanation))
     };
-    let resolved = input.new_condition("Resolved", status, reason, message);
+    let resolved = report.new_condition("Resolved", status, reason, message);
     let available = if plan.is_update() {
-        input.true_condition("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
+        report.true_condition("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
     } else {
         let message = "The server is up to date.".to_owned();
-        input.new_condition("UpdateAvailable", Some(false), "UpToDate", message)
+        report.new_condition("UpdateAvailable", Some(false), "UpToDate", message)
     };
-    let (blocked, reason, message) = update_blocked::condition_parts(plan, &input.before.conditions);
-    let blocked = input.new_condition(update_blocked::UPDATE_BLOCKED, blocked, &reason, message);
+    let (blocked, reason, message) = update_blocked::condition_parts(plan, &report.pass.before.conditions);
+    let blocked = report.new_condition(update_blocked::UPDATE_BLOCKED, blocked, &reason, message);
     vec![ready, resolved, available, blocked]
 }
 
-fn backup_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let backup = backup::condition_parts(input.checked, input.report).map(|(status, reason, message)| {
+fn backup_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let backup = backup::condition_parts(report.pass.checked, report).map(|(status, reason, message)| {
         // While the agent is unreachable, the last condition remains.
         let is_silent = status.is_none() && reason == "AgentUnreachable";
-        let remains =
-            |old: &Condition| is_silent || (status == Some(true) && backup::failure_remains(old, input.report));
-        let previous = input.previous(BACKUP_READY).filter(remains);
-        previous.unwrap_or_else(|| input.new_condition(BACKUP_READY, status, reason, message))
+        let remains = |old: &Condition| is_silent || (status == Some(true) && backup::failure_remains(old, report));
+        let previous = report.previous_condition(BACKUP_READY).filter(remains);
+        previous.unwrap_or_else(|| report.new_condition(BACKUP_READY, status, reason, message))
     });
-    let cron = backup_schedule::condition_parts(input.server, input.checked, input.report);
-    let cron =
-        cron.map(|(is_valid, reason, message)| input.new_condition(BACKUP_CRON_VALID, Some(is_valid), reason, message));
+    let cron = backup_schedule::condition_parts(report.pass.server, report.pass.checked, report);
+    let cron = cron
+        .map(|(is_valid, reason, message)| report.new_condition(BACKUP_CRON_VALID, Some(is_valid), reason, message));
     backup.into_iter().chain(cron).collect()
 }
 
 /// The files and the images of the next version set.
-fn file_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let (plan, observed) = (input.report.plan, input.report.observed);
+fn file_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let (plan, observed) = (report.plan, report.pass.observed);
     let missing =
-        |reason, why: &str| input.new_condition(ARTIFACTS_READY, Some(false), reason, cut(why, MAX_MESSAGE_LENGTH));
+        |reason, why: &str| report.new_condition(ARTIFACTS_READY, Some(false), reason, cut(why, MAX_MESSAGE_LENGTH));
     let files = if let Some(why) = &plan.target.files_problem {
         Some(missing("FilesMissing", why))
     } else if let Some(why) = plan.staging_problem(observed) {
         Some(missing(NOT_STAGED, &not_staged_message(why)))
     } else if plan.is_staging(observed) {
         // During a retry, the last condition remains.
-        input.previous(ARTIFACTS_READY).filter(|old| old.reason == NOT_STAGED)
+        report.previous_condition(ARTIFACTS_READY).filter(|old| old.reason == NOT_STAGED)
     } else {
         None
     };
-    let images = image_pull::condition_parts(input.report)
-        .map(|(type_, status, reason, message)| input.new_condition(type_, status, reason, message));
+    let images = image_pull::condition_parts(report)
+        .map(|(type_, status, reason, message)| report.new_condition(type_, status, reason, message));
     files.into_iter().chain(images).collect()
 }
 
 /// Problems of the pod and its volume that a user should fix. Each condition is absent while there is no problem.
-fn pod_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let (report, before) = (input.report, &input.before.conditions);
-    let agent = report.observed.reply.report.as_deref();
+fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let before = &report.pass.before.conditions;
+    let agent = report.pass.observed.reply.report.as_deref();
     let drift =
-        drift::reason_and_message(report).map(|(reason, message)| input.true_condition("Drifted", reason, &message));
+        drift::reason_and_message(report).map(|(reason, message)| report.true_condition("Drifted", reason, &message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
-        input.true_condition("RconExposed", "ReachableOnPodIP", message)
+        report.true_condition("RconExposed", "ReachableOnPodIP", message)
     });
-    let rejects = agent_rejection(report).map(|(reason, message)| input.true_condition(AGENT_REJECTS, reason, message));
-    let damage = world_damage::condition(input.checked, report, before, |type_, reason, message| {
-        input.new_condition(type_, Some(true), reason, message)
+    let rejects =
+        agent_rejection(report).map(|(reason, message)| report.true_condition(AGENT_REJECTS, reason, message));
+    let damage = world_damage::condition(report.pass.checked, report, before, |type_, reason, message| {
+        report.new_condition(type_, Some(true), reason, message)
     });
     let displaced = match agent {
         Some(agent) => displaced_jars::message(agent)
-            .map(|message| input.new_condition(JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)),
+            .map(|message| report.new_condition(JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)),
         // While the agent is unreachable, the last condition remains.
-        None => input.previous(JARS_DISPLACED),
+        None => report.previous_condition(JARS_DISPLACED),
     };
     let duplicate = update_blocked::name_conflicts(&report.plan.selection.explanation)
-        .map(|message| input.true_condition("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
+        .map(|message| report.true_condition("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
     drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(displaced).chain(duplicate).collect()
 }
 
 /// Pinned sets, partial updates and restores.
-fn request_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let (plan, checked) = (input.report.plan, input.checked);
+fn request_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let (plan, checked) = (report.plan, report.pass.checked);
     let pinned = plan.selection.pinned_set.as_ref().map(|pinned_set| {
-        let message = pinned_set.message(&checked.namespace, &checked.name, &input.before.history);
-        input.true_condition("PinnedToSet", pinned_set.reason(), &message)
+        let message = pinned_set.message(&checked.namespace, &checked.name, &report.pass.before.history);
+        report.true_condition("PinnedToSet", pinned_set.reason(), &message)
     });
     let partial = plan.selection.partial.condition_parts().map(|(is_partial, reason, message)| {
-        input.new_condition("Scoped", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
+        report.new_condition("Scoped", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
     });
     let restore = plan.tasks.restores.condition_parts();
     let restore =
-        restore.map(|(waits, reason, message)| input.new_condition("RestoreRequested", Some(waits), reason, message));
+        restore.map(|(waits, reason, message)| report.new_condition("RestoreRequested", Some(waits), reason, message));
     let seed = checked.data.restore_from.as_ref().and_then(|_| {
-        let result = seed_volume::condition_parts(checked, input.report);
+        let result = seed_volume::condition_parts(checked, report);
         let result =
-            result.map(|(done, reason, message)| input.new_condition(RESTORED_FROM, Some(done), reason, message));
+            result.map(|(done, reason, message)| report.new_condition(RESTORED_FROM, Some(done), reason, message));
         // While the agent is unreachable, the last condition remains.
-        result.or_else(|| input.previous(RESTORED_FROM))
+        result.or_else(|| report.previous_condition(RESTORED_FROM))
     });
     pinned.into_iter().chain(partial).chain(restore).chain(seed).collect()
 }
 
 /// Features that delay an update, or an eviction from a node.
-fn constraint_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let drain = drain::reason_and_message(input.checked, input.report)
-        .map(|(reason, message)| input.true_condition(drain::DRAINING, reason, &message));
-    constraints::conditions(&input.report.for_constraints(input.checked))
-        .map(|text| input.true_condition(text.type_, text.reason, &text.message))
+fn constraint_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let drain = drain::reason_and_message(report.pass.checked, report)
+        .map(|(reason, message)| report.true_condition(drain::DRAINING, reason, &message));
+    constraints::conditions(report.plan, &report.pass)
+        .map(|text| report.true_condition(text.type_, text.reason, &text.message))
         .chain(drain)
         .collect()
 }
 
-fn window_conditions(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let next_window = &input.report.plan.next_window;
-    let suspended = next_window.is_suspended.then(|| input.true_condition("Suspended", "SpecSuspend", SUSPENDED));
+fn window_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    let next_window = &report.plan.next_window;
+    let suspended = next_window.is_suspended.then(|| report.true_condition("Suspended", "SpecSuspend", SUSPENDED));
     let unusable = next_window
         .has_no_usable_window
-        .then(|| input.true_condition("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
+        .then(|| report.true_condition("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
     suspended.into_iter().chain(unusable).collect()
 }
 
-fn progress_condition(input: &ConditionInput<'_>) -> Vec<Condition> {
-    let (is_updating, reason, message) = updating(input.checked, input.report, input.before.last_update.as_ref());
-    vec![input.new_condition("Updating", Some(is_updating), reason, message)]
+fn progress_condition(report: &PassReport<'_>) -> Vec<Condition> {
+    let (is_updating, reason, message) = updating(report.pass.checked, report, report.pass.before.last_update.as_ref());
+    vec![report.new_condition("Updating", Some(is_updating), reason, message)]
 }
 
 fn not_staged_message(why: &str) -> String {
@@ -247,7 +231,7 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static st
             "Starting",
             cut(&format!("The server is starting.{}", init_container::error_suffix(report)), MAX_MESSAGE_LENGTH),
         ),
-        Some(PodPhase::Down) if report.observed.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
+        Some(PodPhase::Down) if report.pass.observed.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
             let message = "The server was stopped in the game (`/stop`) and is started again.";
             (false, "StoppedInGame", message.to_owned())
         }
@@ -272,15 +256,13 @@ fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'st
     }
     let silent = || "The agent refused to open the world: see the log of container `prepare`".to_owned();
     let why = init_message(report).unwrap_or_else(silent);
-    let backups = report.observed.world_refused().and_then(|refusal| refusal.backups);
+    let backups = report.pass.observed.world_refused().and_then(|refusal| refusal.backups);
     let replace_hint = backups.as_ref().map(|backups| match backups.first() {
         Some(backup) => replace_worlds_hint(checked, backup),
         None => "There is no good backup that it could open".to_owned(),
     });
-    let ways: Vec<String> = [Some(cut(&why, 512)), replace_hint, roll_forward_past_refusal(checked, report)]
-        .into_iter()
-        .flatten()
-        .collect();
+    let ways: Vec<String> =
+        [Some(cut(&why, 512)), replace_hint, roll_forward_past_refusal(report)].into_iter().flatten().collect();
     (false, "WorldRefused", cut(&ways.join(". "), MAX_MESSAGE_LENGTH))
 }
 
@@ -331,7 +313,7 @@ fn waiting_condition(
     let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
         WaitingOn::Window { opens } => {
-            let (reason, message) = waiting_for_window(opens, checked, report);
+            let (reason, message) = waiting_for_window(opens, report);
             at_rest(reason, &message)
         }
         WaitingOn::Countdown { ends } if only_empty => changing(
@@ -399,7 +381,7 @@ fn failed_before(failed: Revision, report: &PassReport<'_>, last: Option<&LastUp
 }
 
 fn below_floor(floor: DataVersion, report: &PassReport<'_>) -> String {
-    let hint = backup::downgrade_hint(current_backups(report.observed), &report.plan.target.record.files);
+    let hint = backup::downgrade_hint(current_backups(report.pass.observed), &report.plan.target.record.files);
     format!("A newer Minecraft opened the world (format {floor}). This version set cannot open it. {hint}")
 }
 
@@ -409,7 +391,7 @@ fn first_start_failed(report: &PassReport<'_>) -> String {
 }
 
 fn agent_unreachable(until: Timestamp, report: &PassReport<'_>) -> String {
-    let why = report.observed.reply.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
+    let why = report.pass.observed.reply.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
     let since = match report.plan.observation.players {
         Players::Unknown { since } => format!(" since {since}"),
         Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
@@ -418,7 +400,7 @@ fn agent_unreachable(until: Timestamp, report: &PassReport<'_>) -> String {
 }
 
 fn node_lost(report: &PassReport<'_>) -> String {
-    let pod = report.observed.pod.as_ref();
+    let pod = report.pass.observed.pod.as_ref();
     let node = pod.and_then(|pod| pod.spec.as_ref()).and_then(|spec| spec.node_name.clone()).unwrap_or_default();
     let deleted_at = pod.and_then(|pod| pod.metadata.deletion_timestamp.as_ref());
     let since = deleted_at.map_or_else(String::new, |at| format!(", and its pod should have exited by {}", at.0));

@@ -1,6 +1,6 @@
 //! Pure. Defines the results of a pass that all reports read, and how a condition is built.
 
-use crds::{PaperMCServer, PaperMCServerStatus};
+use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explanation::Explanation;
@@ -8,31 +8,17 @@ use scheduler::rollout::Step;
 
 use crate::error_chain::cut;
 use crate::server::act::outcome::StepOutcome;
-use crate::server::check::CheckedServer;
-use crate::server::observe::Observed;
-use crate::server::plan::Plan;
-use crate::server::plan::constraint::ConstraintReport;
+use crate::server::plan::{PassInput, Plan};
 
 /// Maximum length of a condition's message.
 pub(crate) const MAX_MESSAGE_LENGTH: usize = 1_024;
 
 /// The results of a whole pass.
 pub(crate) struct PassReport<'a> {
-    pub(crate) observed: &'a Observed,
+    pub(crate) pass: PassInput<'a>,
     pub(crate) plan: &'a Plan,
     pub(crate) step: Step,
     pub(crate) done: &'a StepOutcome,
-    /// The last status.
-    pub(crate) before: &'a PaperMCServerStatus,
-    pub(crate) now: Timestamp,
-}
-
-impl<'a> PassReport<'a> {
-    /// What constraints report from.
-    pub(crate) fn for_constraints(&self, checked: &'a CheckedServer) -> ConstraintReport<'a> {
-        let Self { plan, observed, before, now, .. } = *self;
-        ConstraintReport { plan, checked, observed, before, now }
-    }
 }
 
 /// The explanation on one line, with a reference to the full text. Conditions, Events and messages use the same text.

@@ -79,13 +79,13 @@ impl DowntimeEstimate {
         let down = before.history.iter().find_map(|past| past.down_seconds);
         let one_way = is_one_way(report.plan);
         let when = server.data.backup.as_ref().map(|backup| backup.before_update);
-        let change = upcoming_change(report.plan, report.observed);
+        let change = upcoming_change(report.plan, report.pass.observed);
         let contents = backup_contents(when, one_way, change);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
             backup: contents.map(|contents| PreUpdateBackup {
                 contents,
-                size: current_backups(report.observed).and_then(|backups| transfer_size(backups, contents)),
+                size: current_backups(report.pass.observed).and_then(|backups| transfer_size(backups, contents)),
             }),
             is_irreversible: is_irreversible(when, one_way, change),
         }

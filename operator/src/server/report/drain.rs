@@ -109,7 +109,7 @@ pub(super) fn events(server: &CheckedServer, report: &PassReport<'_>, before: &P
     let was = |reason: &str| {
         before.conditions.iter().any(|condition| condition.type_ == DRAINING && condition.reason == reason)
     };
-    let now = report.now;
+    let now = report.pass.now;
     let mut events = Vec::new();
     if *report.done == StepOutcome::DrainEnded {
         let text = format!("At {now}: the server stays. Evictions are refused again.");

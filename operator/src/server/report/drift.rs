@@ -6,8 +6,8 @@ use crate::server::verify::other_image;
 
 /// The reason and the message of the condition. `None` if there is no difference. The check of the image needs no agent.
 pub(super) fn reason_and_message(report: &PassReport<'_>) -> Option<(&'static str, String)> {
-    let image = other_image(report.observed).map(|message| ("ImageDiffers", message));
-    let agent = report.observed.reply.report.as_deref().filter(|agent| !agent.drift.is_empty());
+    let image = other_image(report.pass.observed).map(|message| ("ImageDiffers", message));
+    let agent = report.pass.observed.reply.report.as_deref().filter(|agent| !agent.drift.is_empty());
     let files =
         agent.map(|agent| ("FilesDiffer", format!("These files differ from the lock: {}", agent.drift.join(", "))));
     let both = image.into_iter().chain(files);

@@ -67,7 +67,7 @@ pub(super) fn server_events(
     events.extend(backup::events(server, report, before));
     events.extend(world_damage::event(server, report, before));
     events.extend(plugin_data::events(report, before));
-    events.extend(displaced_jars::event(report.observed.reply.report.as_deref(), &before.conditions));
+    events.extend(displaced_jars::event(report.pass.observed.reply.report.as_deref(), &before.conditions));
     events.extend(last_stop::event(report, before));
     events.extend(verified_later(report, before));
     events.extend(step_event(server, report, before));
@@ -82,7 +82,7 @@ fn schedule_events(
 ) -> impl Iterator<Item = EventText> + use<> {
     let next_window = &report.plan.next_window;
     let refused = report.plan.constraints.rejected_at.map(|rejected_at| {
-        let format_time = |at| format_time(at, &server.updates.zone, report.now);
+        let format_time = |at| format_time(at, &server.updates.zone, report.pass.now);
         let requested_at = format_time(rejected_at);
         let text = match &next_window.blackout {
             Some((name, until)) => format!(
@@ -103,7 +103,7 @@ fn schedule_events(
         let text = format!("`nightshift.dev/apply` names the version set {digest}, but {planned} is planned.");
         warning("RequestRefused", text)
     });
-    let waits: Vec<EventText> = constraints::events(&report.for_constraints(server)).collect();
+    let waits: Vec<EventText> = constraints::events(report.plan, &report.pass).collect();
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, next_window.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
@@ -154,7 +154,7 @@ fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<Ev
     };
     let is_restart = matches!(report.step, Step::CancelAnnouncement { disruption: Disruption::Restart { .. }, .. });
     let reason = if is_restart { "RestartCancelled" } else { "UpdateCancelled" };
-    let at = report.now;
+    let at = report.pass.now;
     Some(normal(reason, format!("Cancelled in its countdown at {at}: {why}. No change was made.")))
 }
 
@@ -185,10 +185,11 @@ fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &Pap
     {
         return format!("Requested: {changes}");
     }
-    if let Some(wait_reason) = short_reason::wait_reason(server, report) {
+    if let Some(wait_reason) = short_reason::wait_reason(report) {
         return format!("{wait_reason}: {changes}");
     }
-    let opens = report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.updates.zone, report.now));
+    let opens =
+        report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.updates.zone, report.pass.now));
     match report.plan.constraints.opportunistic.format_when(opens) {
         _ if report.plan.gate.is_open() => format!("Now: {changes}"),
         Some(when) => format!("{when}: {changes}"),
@@ -276,7 +277,7 @@ fn restart_message(server: &CheckedServer, report: &PassReport<'_>, due: Timesta
     let restore = report.plan.tasks.restores.due.as_ref().filter(|restore| restore.restart.due == due);
     let purpose = match restore {
         Some(restore) => restore_purpose(restore),
-        None => format!("scheduled for {}, without changes", format_time(due, &server.updates.zone, report.now)),
+        None => format!("scheduled for {}, without changes", format_time(due, &server.updates.zone, report.pass.now)),
     };
     format!("Restart: {purpose}{agent_note}.")
 }
@@ -335,9 +336,9 @@ fn restore_purpose(restore: &PendingRestore) -> String {
 
 /// For example `Running 1.21.11-132 with 6 plugins enabled. Downtime: 21 s, 7 players were online.`.
 fn running_message(report: &PassReport<'_>, first: bool) -> String {
-    let agent = report.observed.reply.report.as_deref();
+    let agent = report.pass.observed.reply.report.as_deref();
     let version =
-        report.observed.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
+        report.pass.observed.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
     let count = count_enabled(agent);
     let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
     let text = format!("Running {} with {plugins} enabled.", version.unwrap_or_default());

@@ -19,13 +19,13 @@ pub(super) fn failure_reason(report: &PassReport<'_>) -> String {
         .or_else(|| missing_backup_reason(report))
         .or_else(verification_problem);
     let phase = report.plan.observation.pod.map(|pod| pod.phase);
-    reported.unwrap_or_else(|| reason_without_message(phase, report.observed.pod.as_ref()))
+    reported.unwrap_or_else(|| reason_without_message(phase, report.pass.observed.pod.as_ref()))
 }
 
 /// The reason that `prepare` reported. If it did not refuse but is retrying, its last error may be solved, and another problem may have
 /// caused the failure.
 fn init_failure_reason(report: &PassReport<'_>, why: String) -> String {
-    if report.observed.pod.as_ref().and_then(init_status).is_some_and(has_refused) {
+    if report.pass.observed.pod.as_ref().and_then(init_status).is_some_and(has_refused) {
         return why;
     }
     format!("the server did not start by its deadline. The last error of `prepare`: {why}")

@@ -36,11 +36,11 @@ pub(super) fn build_status(
 
 /// An Event for a stop without a confirmed save, once. In a crash loop only the loop is reported.
 pub(super) fn event(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let last = report.observed.reply.report.as_deref()?.last_stop.as_ref()?;
+    let last = report.pass.observed.reply.report.as_deref()?.last_stop.as_ref()?;
     let is_known = before.last_stop.as_ref().is_some_and(|reported| is_same(reported, last));
     let is_reported = is_known || report.plan.observation.crash_loop;
     let needs_event =
-        !is_reported && is_recent(last, before, report.now) && is_unsaved(last, report.observed.pod.as_ref());
+        !is_reported && is_recent(last, before, report.pass.now) && is_unsaved(last, report.pass.observed.pod.as_ref());
     needs_event.then(|| EventText { reason: "StoppedUnsaved", warning: true, text: message(last) })
 }
 

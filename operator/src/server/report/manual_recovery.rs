@@ -20,7 +20,7 @@ const CHANGE_FAILED: &str = "correct in the spec what failed";
 const CHANGE_MINECRAFT: &str = "choose a Minecraft in the spec that can open the worlds";
 
 pub(super) fn no_backup_message(checked: &CheckedServer, report: &PassReport<'_>) -> String {
-    let missing_space = insufficient_space(report.observed);
+    let missing_space = insufficient_space(report.pass.observed);
     let problem = match (backup::unreadable(report), &missing_space) {
         (Some(why), _) => format!(
             "Whether there is a backup from right before it is unknown, because the backups cannot be read ({}). They \
@@ -35,28 +35,28 @@ pub(super) fn no_backup_message(checked: &CheckedServer, report: &PassReport<'_>
         }
         (None, None) => "There is no backup from right before it.".to_owned(),
     };
-    let restore_hint = requested_restore::newest_backup(report.observed).map_or_else(String::new, |backup| {
+    let restore_hint = requested_restore::newest_backup(report.pass.observed).map_or_else(String::new, |backup| {
         let first = if missing_space.is_some() { "With enough space: " } else { "" };
         format!("{first}{}. ", replace_worlds_hint(checked, &backup))
     });
     let text = format!(
         "The new version has rewritten the world. {problem} Action required (docs/guides/troubleshooting.md). {} \
         {restore_hint}{}",
-        roll_forward_hint(checked, report, CHANGE_FAILED),
+        roll_forward_hint(report, CHANGE_FAILED),
         report.plan.verification.problem
     );
     cut(&text, MAX_MESSAGE_LENGTH)
 }
 
 pub(super) fn rollback_would_lose_message(checked: &CheckedServer, report: &PassReport<'_>) -> String {
-    let backup = offline_backup(report.observed).map(|backup| backup.id.as_str()).unwrap_or_default();
-    let room = insufficient_space(report.observed)
+    let backup = offline_backup(report.pass.observed).map(|backup| backup.id.as_str()).unwrap_or_default();
+    let room = insufficient_space(report.pass.observed)
         .map_or_else(String::new, |missing_space| format!("First free space. {}. ", space_message(&missing_space)));
     let text = format!(
         "The new version has rewritten the worlds, and players may have joined since. Action required. {room}{}. The \
         server is then rolled back to the previous version set. {} {}",
         replace_worlds_hint(checked, backup),
-        roll_forward_hint(checked, report, CHANGE_FAILED),
+        roll_forward_hint(report, CHANGE_FAILED),
         report.plan.verification.problem
     );
     cut(&text, MAX_MESSAGE_LENGTH)
@@ -77,12 +77,12 @@ fn space_message(missing_space: &InsufficientSpace<'_>) -> String {
 }
 
 /// The roll-forward from worlds that the stable set cannot open, if that prevents its start.
-pub(super) fn roll_forward_past_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
-    needs_admin(&report.plan.observation).then(|| roll_forward_hint(checked, report, CHANGE_MINECRAFT))
+pub(super) fn roll_forward_past_refusal(report: &PassReport<'_>) -> Option<String> {
+    needs_admin(&report.plan.observation).then(|| roll_forward_hint(report, CHANGE_MINECRAFT))
 }
 
 /// The update that starts automatically, or the `change` that leads to one.
-fn roll_forward_hint(checked: &CheckedServer, report: &PassReport<'_>, change: &str) -> String {
+fn roll_forward_hint(report: &PassReport<'_>, change: &str) -> String {
     let plan = report.plan;
     if let Some(pinned_set) = &plan.selection.pinned_set {
         return format!("Another version set could be applied, but {}.", pinned_set.refusal());
@@ -90,7 +90,7 @@ fn roll_forward_hint(checked: &CheckedServer, report: &PassReport<'_>, change: &
     if !can_roll_forward(&plan.goal, &plan.observation) {
         return format!("To roll forward, {change}. The update is then applied in a window or with {APPLY_NOW}.");
     }
-    let (_, when) = waiting_for_window(plan.gate.opens(), checked, report);
+    let (_, when) = waiting_for_window(plan.gate.opens(), report);
     format!("The planned update is applied instead: {}. {when}", changes::format_changes(&plan.target.changes))
 }
 

@@ -104,7 +104,7 @@ impl NotificationInput {
             changes: with_downtime(changes, &downtime_suffix(downtime)),
             when: status.next_window.clone().unwrap_or_else(|| "no window opens automatically".to_owned()),
             opens,
-            opens_at: opens.map(|at| format_time(at, &server.updates.zone, report.now)).unwrap_or_default(),
+            opens_at: opens.map(|at| format_time(at, &server.updates.zone, report.pass.now)).unwrap_or_default(),
         });
         let condition = |name: &str, wanted: &str| {
             status.conditions.iter().find(|condition| condition.type_ == name && condition.status == wanted)
@@ -129,7 +129,7 @@ impl NotificationInput {
 
     /// The input from a pass without a plan that took a step of the rollout in progress.
     pub(super) fn from_rollout(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
-        let end = Self::from_rollout_end(report.observed, before);
+        let end = Self::from_rollout_end(report.pass.observed, before);
         Self {
             problem: end.newly_failed().map(|_| failure_reason(report)),
             // This also holds while a newer set replaces the failed one, because there is no roll-back.

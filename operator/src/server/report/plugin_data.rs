@@ -59,7 +59,7 @@ fn saved_settings(Settings { files, of, place }: &Settings) -> SettingsSaved {
 
 /// Events about changes, once each.
 pub(super) fn events(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
-    let data = report.observed.reply.report.as_ref().and_then(|agent| agent.plugin_data.as_ref());
+    let data = report.pass.observed.reply.report.as_ref().and_then(|agent| agent.plugin_data.as_ref());
     data.map(|data| change_events(data, before.plugin_data.as_ref())).unwrap_or_default()
 }
 

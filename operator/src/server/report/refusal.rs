@@ -7,6 +7,6 @@ use crate::error_chain::cut;
 
 /// The message that the init container wrote when it refused the start.
 pub(crate) fn init_message(report: &PassReport<'_>) -> Option<String> {
-    let message = report.observed.termination_message()?;
+    let message = report.pass.observed.termination_message()?;
     Some(cut(&WorldRefused::parse(message).map_or_else(|| message.to_owned(), |refusal| refusal.why), 1_024))
 }

@@ -23,7 +23,7 @@ pub(super) fn condition_parts(server: &CheckedServer, report: &PassReport<'_>) -
     if let Some(why) = start_refusal(report) {
         return Some((false, NOT_RESTORED_YET, why));
     }
-    report.observed.reply.report.as_deref().map(|agent| reported_result(server, request, agent))
+    report.pass.observed.reply.report.as_deref().map(|agent| reported_result(server, request, agent))
 }
 
 /// Why the init container refuses to start a server on a volume without a world.

@@ -3,19 +3,18 @@
 use scheduler::observation::ImagesOnNode;
 
 use super::context::PassReport;
-use crate::server::check::CheckedServer;
 use crate::server::constraints;
 
 /// Why the update is not applied in the next window. `None` if it is not blocked.
-pub(super) fn wait_reason(checked: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
+pub(super) fn wait_reason(report: &PassReport<'_>) -> Option<String> {
     if !report.plan.is_update() {
         return None;
     }
-    if let Some(short) = constraints::wait(&report.for_constraints(checked)).and_then(|wait| wait.short) {
+    if let Some(short) = constraints::wait(report.plan, &report.pass).and_then(|wait| wait.short) {
         return Some(short);
     }
     if report.plan.observation.images == ImagesOnNode::Failed {
         return Some("waits for an image".to_owned());
     }
-    report.plan.staging_problem(report.observed).map(|_| "waits for files".to_owned())
+    report.plan.staging_problem(report.pass.observed).map(|_| "waits for files".to_owned())
 }

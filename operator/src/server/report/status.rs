@@ -42,11 +42,11 @@ pub(super) fn build_status(
 ) -> PaperMCServerStatus {
     let plan = report.plan;
     let lock = &plan.target.record.lock;
-    let agent = report.observed.reply.report.as_deref();
+    let agent = report.pass.observed.reply.report.as_deref();
     let running = running_version(agent);
-    let stable = report.observed.stable_lock.as_ref().map(|record| &record.lock);
+    let stable = report.pass.observed.stable_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
-    let wait_reason = short_reason::wait_reason(checked, report);
+    let wait_reason = short_reason::wait_reason(report);
     // A window is not announced for an update that is held back.
     let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
     let next_restart = plan.tasks.restarts.next_restart(
@@ -55,7 +55,7 @@ pub(super) fn build_status(
         opens.filter(|_| update && !plan.gate.is_open()),
     );
     let next_restart_text = |at: Timestamp| {
-        if at <= report.now { "now".to_owned() } else { format_time(at, &checked.updates.zone, report.now) }
+        if at <= report.pass.now { "now".to_owned() } else { format_time(at, &checked.updates.zone, report.pass.now) }
     };
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
@@ -85,10 +85,10 @@ pub(super) fn build_status(
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
         notices: Vec::new(), // derived from the whole status, and therefore added last
-        rollout: rollout_facts(&report.observed.facts).or_else(|| before.rollout.clone()),
+        rollout: rollout_facts(&report.pass.observed.facts).or_else(|| before.rollout.clone()),
         basis: None, // the same for each result of a pass, and therefore added there
         players: agent.and_then(|agent| agent.players.count()),
-        replicas: Some(i32::from(report.observed.pod.is_some())),
+        replicas: Some(i32::from(report.pass.observed.pod.is_some())),
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
     }
@@ -118,7 +118,7 @@ fn next_window_text(
         None if plan.selection.pinned_set.is_some() && !is_update => Some("held".to_owned()),
         None if plan.next_window.is_suspended => Some("suspended".to_owned()),
         None => {
-            let opens = opens.map(|at| format_time(at, &checked.updates.zone, report.now));
+            let opens = opens.map(|at| format_time(at, &checked.updates.zone, report.pass.now));
             plan.constraints.opportunistic.format_when(opens)
         }
     }
@@ -138,7 +138,7 @@ fn build_available_update(
         build: target.record.lock.build,
         one_way: target.changes.iter().any(|change| change.one_way),
         summary: cut(&format_changes(&target.changes), 1_024),
-        found_at: previous.map_or(Some(report.now), |previous| previous.found_at),
+        found_at: previous.map_or(Some(report.pass.now), |previous| previous.found_at),
         plugins: planned_plugins(&target.changes),
         cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),
         staged: report.plan.observation.staged,
@@ -147,14 +147,14 @@ fn build_available_update(
 }
 
 fn build_history(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<HistoryEntry> {
-    let agent = report.observed.reply.report.as_deref();
+    let agent = report.pass.observed.reply.report.as_deref();
     let origin = SetOrigin {
         down_seconds: downtime_without_backup(agent),
         players: disconnected_players(agent),
-        unverified: report.observed.stable.as_ref().is_some_and(|record| record.unverified.is_some()),
+        unverified: report.pass.observed.stable.as_ref().is_some_and(|record| record.unverified.is_some()),
     };
-    let stable_lock = report.observed.stable_lock.as_deref();
-    next_history(&before.history, stable_lock, origin, passes_verification(report), report.now)
+    let stable_lock = report.pass.observed.stable_lock.as_deref();
+    next_history(&before.history, stable_lock, origin, passes_verification(report), report.pass.now)
 }
 
 /// The status after a pass without a plan that took a step of the rollout in progress. The last plan remains, unless it has been applied.
@@ -204,7 +204,7 @@ fn mark_handled(handled: HandledRequests) -> HandledRequests {
 
 /// Whether the planned update has become stable.
 pub(super) fn is_update_done(report: &PassReport<'_>, before: &PaperMCServerStatus) -> bool {
-    let stable_digest = report.observed.stable_lock.as_ref().map(|record| &record.files.lock);
+    let stable_digest = report.pass.observed.stable_lock.as_ref().map(|record| &record.files.lock);
     before.available_update.as_ref().is_some_and(|planned| Some(&planned.digest) == stable_digest)
 }
 
@@ -296,7 +296,7 @@ fn is_running(running: Option<&Lock>, name: &str) -> bool {
 
 /// Whether the running stable set passes its verification now. It may have been kept without.
 pub(super) fn passes_verification(report: &PassReport<'_>) -> bool {
-    report.plan.verification.result == Verification::Passed && report.observed.runs_stable_files()
+    report.plan.verification.result == Verification::Passed && report.pass.observed.runs_stable_files()
 }
 
 /// The state of the requests. A request that was made in time is accepted, and counts as handled when no update is left.
@@ -305,7 +305,7 @@ fn last_handled(
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> Option<HandledRequests> {
-    let (apply, apply_seen_at) = recorded_request(server, before.last_handled.as_ref(), report.now).unzip();
+    let (apply, apply_seen_at) = recorded_request(server, before.last_handled.as_ref(), report.pass.now).unzip();
     let mut handled = HandledRequests { apply, apply_seen_at, ..before.last_handled.clone().unwrap_or_default() };
     handled = retained_record(server, handled);
     let backups = &report.plan.tasks.backups;
@@ -336,7 +336,7 @@ fn last_handled(
 /// Whether the planned set has just been marked stable.
 fn is_verified(report: &PassReport<'_>) -> bool {
     let goal = &report.plan.target.record.files.lock;
-    let is_goal = report.observed.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
+    let is_goal = report.pass.observed.pod_lock.as_ref().is_some_and(|record| record.files.lock == *goal);
     matches!(report.done, StepOutcome::MarkedStable(MarkedStable::Update)) && is_goal
 }
 

@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use super::*;
 use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
-use crate::server::check::check;
 use crate::server::check::tests::server;
+use crate::server::check::{CheckedServer, check};
 use crate::server::constraints::crash_loop::CrashLoop;
 use crate::server::drain::Drain;
 use crate::server::model::image_pull::state::{Pull, PullError};
@@ -108,20 +108,15 @@ impl Pass {
     }
 
     pub(crate) fn report(&self) -> PassReport<'_> {
-        PassReport {
-            observed: &self.observed,
-            plan: &self.plan,
-            step: self.step,
-            done: &self.done,
-            before: &self.before,
-            now: at(0),
-        }
+        let Self { server, checked, observed, before, .. } = self;
+        let pass = PassInput { server, checked, observed, before, now: at(0) };
+        PassReport { pass, plan: &self.plan, step: self.step, done: &self.done }
     }
 
     pub(crate) fn status(&self) -> PaperMCServerStatus {
         let report = self.report();
         let mut status = status::build_status(&self.server, &self.checked, &report, &self.before);
-        status.conditions = conditions::build_conditions(&self.server, &self.checked, &report, &self.before);
+        status.conditions = conditions::build_conditions(&report);
         status
     }
 
@@ -455,7 +450,7 @@ fn unplanned(pass: &Pass) -> PaperMCServerStatus {
     let why = PlanningError::Spec("`spec.jvm.heap` is wrong".to_owned()).to_pass_blocked();
     let report = pass.report();
     let mut status = status::build_rollout(&pass.server, &pass.checked, &report, &pass.before);
-    status.conditions = conditions::build_rollout(&pass.server, &pass.checked, &report, &why, &pass.before);
+    status.conditions = conditions::build_rollout(&report, &why);
     status
 }
 

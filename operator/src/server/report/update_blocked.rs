@@ -384,6 +384,6 @@ mod tests {
             assert_eq!(since(&pass.status()), earlier);
         }
         pass.plan.selection.explanation = nothing_newer();
-        assert_eq!(since(&pass.status()), pass.report().now);
+        assert_eq!(since(&pass.status()), pass.report().pass.now);
     }
 }

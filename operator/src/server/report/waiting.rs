@@ -6,7 +6,6 @@ use scheduler::observation::Partition;
 use scheduler::rollout::LATEST_START;
 
 use super::context::PassReport;
-use crate::server::check::CheckedServer;
 use crate::server::constraints;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::partial::urgent::UrgentUpdate;
@@ -47,14 +46,10 @@ pub(super) fn scaled_to_zero_message(report: &PassReport<'_>) -> &'static str {
 pub(crate) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 
 /// Why no update begins now: reason and message.
-pub(crate) fn waiting_for_window(
-    opens: Option<Timestamp>,
-    checked: &CheckedServer,
-    report: &PassReport<'_>,
-) -> (&'static str, String) {
+pub(crate) fn waiting_for_window(opens: Option<Timestamp>, report: &PassReport<'_>) -> (&'static str, String) {
     let plan = report.plan;
     let next_window = &plan.next_window;
-    if let Some(Wait { reason, message, .. }) = constraints::wait(&report.for_constraints(checked)) {
+    if let Some(Wait { reason, message, .. }) = constraints::wait(report.plan, &report.pass) {
         return (reason, message);
     }
     let next = match opens {

@@ -27,7 +27,7 @@ pub(super) fn condition(
     before: &[Condition],
     of: impl Fn(&'static str, &str, String) -> Condition,
 ) -> Option<Condition> {
-    match report.observed.reply.report {
+    match report.pass.observed.reply.report {
         Some(_) => message(server, report).map(|message| of(WORLD_DAMAGED, REPORTED_BY_LOG, message)),
         None => before.iter().find(|old| old.type_ == WORLD_DAMAGED).cloned(),
     }
@@ -47,9 +47,10 @@ pub(super) fn event(
 /// The reported damage, since when, and the possible action. The number of lines is left out, because each further line would change the
 /// message.
 fn message(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
-    let DamageReport { since, last: _, lines: _, first } = report.observed.reply.report.as_deref()?.damage.as_ref()?;
-    let format_time = |at| format_time(at, &server.updates.zone, report.now);
-    let backup = current_backups(report.observed).and_then(|backups| backups.last_before_damage.as_ref());
+    let DamageReport { since, last: _, lines: _, first } =
+        report.pass.observed.reply.report.as_deref()?.damage.as_ref()?;
+    let format_time = |at| format_time(at, &server.updates.zone, report.pass.now);
+    let backup = current_backups(report.pass.observed).and_then(|backups| backups.last_before_damage.as_ref());
     let hint = match backup {
         Some(backup) => {
             let of = format_time(backup.started_at);

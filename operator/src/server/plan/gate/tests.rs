@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::k8s::labels;
+use crate::server::approval::ApprovalState;
 use crate::server::partial::urgent::UrgentUpdate;
 
 const REQUESTED: &str = "1767225600";
@@ -33,7 +34,7 @@ fn refused_by_blackout(
     windows: &Windows,
     now: Timestamp,
 ) -> Option<Timestamp> {
-    super::refused_by_blackout(server, handled(server), (approval, None), windows, now)
+    super::refused_by_blackout(server, handled(server), approval.apply_since, windows, now)
 }
 
 fn windows() -> Windows {

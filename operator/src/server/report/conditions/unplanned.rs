@@ -1,13 +1,13 @@
 //! Pure. Builds the conditions of a server after a pass without a plan.
 
-use crds::{PaperMCServer, PaperMCServerStatus};
+use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::build_conditions;
 use crate::error_chain::cut;
-use crate::server::check::CheckedServer;
 use crate::server::crash_loop::CRASH_LOOP;
+use crate::server::plan::PassInput;
 use crate::server::report::PassBlocked;
 use crate::server::report::agent_rejection::AGENT_REJECTS;
 use crate::server::report::context::{MAX_MESSAGE_LENGTH, PassReport, condition};
@@ -46,13 +46,8 @@ const SERVER_CONDITIONS: [&str; 8] =
 
 /// The conditions if no plan was possible and a rollout continues. Conditions of the running server are updated, and those of the plan
 /// remain.
-pub(in super::super) fn build_rollout(
-    server: &PaperMCServer,
-    checked: &CheckedServer,
-    report: &PassReport<'_>,
-    why: &PassBlocked,
-    before: &PaperMCServerStatus,
-) -> Vec<Condition> {
+pub(in super::super) fn build_rollout(report: &PassReport<'_>, why: &PassBlocked) -> Vec<Condition> {
+    let PassInput { server, before, now, .. } = report.pass;
     let is_of_the_server = |condition: &Condition| SERVER_CONDITIONS.contains(&condition.type_.as_str());
     let is_done = is_update_done(report, before);
     // Whether there are more updates is unknown now.
@@ -62,8 +57,8 @@ pub(in super::super) fn build_rollout(
             && !(is_done && condition.type_ == "UpdateAvailable")
     };
     let mut conditions: Vec<Condition> = before.conditions.iter().filter(kept_conditions).cloned().collect();
-    conditions.extend(build_conditions(server, checked, report, before).into_iter().filter(is_of_the_server));
-    conditions.push(why.condition(server, report.now, &before.conditions));
+    conditions.extend(build_conditions(report).into_iter().filter(is_of_the_server));
+    conditions.push(why.condition(server, now, &before.conditions));
     conditions
 }
 

@@ -37,7 +37,7 @@ fn held_server_pod_settings_wait_for_window() {
     let planned = pass.event_texts("UpdatePlanned").pop().unwrap();
     assert!(!planned.starts_with("Requested") && planned.contains("settings of the pod"), "{planned}");
     assert_ne!(pass.status().next_window.as_deref(), Some("held"), "they come all the same");
-    let pinned_set = PinnedSet::RollbackTo { digest: record(130).files.lock.clone(), since: pass.report().now };
+    let pinned_set = PinnedSet::RollbackTo { digest: record(130).files.lock.clone(), since: pass.report().pass.now };
     pass.plan.selection.pinned_set = Some(pinned_set);
     assert!(pass.event_texts("UpdatePlanned").pop().unwrap().starts_with("Requested: "));
 }

@@ -232,7 +232,7 @@ fn server_down_is_blamed_on_update_only_during_rollback() {
     assert_eq!(left(&pass), None, "nothing was updated");
     pass.done = StepOutcome::RolledBack { agent_unreachable: false };
     let mut pass = pass.next();
-    let since = pass.report().now;
+    let since = pass.report().pass.now;
     for (step, why) in [(down, "does not start"), (Step::Wait(WaitingOn::WorldRefused), "does not open the worlds")] {
         pass.step = step;
         let (at, reason) = left(&pass).unwrap();

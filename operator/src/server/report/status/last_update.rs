@@ -15,9 +15,9 @@ use crate::server::report::stop_times::{disconnected_players, downtime, last_exi
 
 /// The last update after this pass.
 pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<LastUpdate> {
-    let agent = report.observed.reply.report.as_deref();
-    let stable = report.observed.stable_lock.as_deref().map(version);
-    let candidate = report.observed.pod_lock.as_deref().map(version);
+    let agent = report.pass.observed.reply.report.as_deref();
+    let stable = report.pass.observed.stable_lock.as_deref().map(version);
+    let candidate = report.pass.observed.pod_lock.as_deref().map(version);
     match report.done {
         // The failure and its reason remain readable.
         StepOutcome::MarkedStable(MarkedStable::First | MarkedStable::Previous) => before.last_update.clone().map(|last| {
@@ -25,7 +25,7 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
             LastUpdate { down_seconds, going_back: false, ..last }
         }),
         StepOutcome::MarkedStable(MarkedStable::Update) => Some(LastUpdate {
-            applied_at: report.now,
+            applied_at: report.pass.now,
             previous_version: stable,
             version: candidate.unwrap_or_default(),
             successful: true,
@@ -43,7 +43,7 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
         }
         StepOutcome::RolledBack { .. } => {
             let versions = (candidate, stable.unwrap_or_default());
-            Some(failed_update(report, versions, downtime_so_far(agent, report.now), true))
+            Some(failed_update(report, versions, downtime_so_far(agent, report.pass.now), true))
         }
         StepOutcome::Created
         | StepOutcome::StagingRequested
@@ -74,7 +74,7 @@ fn failed_update(
     going_back: bool,
 ) -> LastUpdate {
     LastUpdate {
-        applied_at: report.now,
+        applied_at: report.pass.now,
         previous_version,
         version,
         successful: false,
@@ -82,7 +82,7 @@ fn failed_update(
         going_back,
         message: cut(&failure_reason(report), 1_024),
         down_seconds,
-        players: disconnected_players(report.observed.reply.report.as_deref()),
+        players: disconnected_players(report.pass.observed.reply.report.as_deref()),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         let last = pass.status().last_update.unwrap();
         assert_eq!((last.version.as_str(), last.previous_version.as_deref()), ("1.21.10-130", Some("1.21.10-129")));
         assert_eq!((last.successful, last.unproven, last.going_back), (false, false, false));
-        assert_eq!((last.message.as_str(), last.applied_at), (WHY, pass.report().now));
+        assert_eq!((last.message.as_str(), last.applied_at), (WHY, pass.report().pass.now));
         let mut pass = pass.next();
         pass.step = Step::Wait(WaitingOn::NoBackup);
         assert_eq!(pass.status().last_update, Some(last));
