@@ -35,18 +35,18 @@ lint: ## Formatting, clippy, licences, no crate in two versions without a reason
 
 generate: ## Write the CRD manifests, the JSON Schemas, the page of reasons and the picture
 	cargo run -p crds --bin crdgen
-	mkdir -p target; for of in lock explanation difference plan outdated ready verify; do cargo run -q -p resolver --features cluster -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
+	mkdir -p target; for of in lock explanation difference plan outdated ready verify; do cargo run -q -p cli -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --test scenarios -- page_of_reasons
-	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --features cluster --test cli -- documented_diagram_matches_command_output
+	NIGHTSHIFT_GENERATE=1 cargo test -q -p cli --test cli -- documented_diagram_matches_command_output
 
-cluster: ## Start Kubernetes on this machine (the first time about 5 minutes)
+cluster: ## Start Kubernetes on this machine (the first time 5 to 20 minutes)
 	dev/cluster up
 
 cluster-down: ## Stop it and remove all that it made
 	dev/cluster down
 
 install: ## Install `resolver`, also as `kubectl nightshift`, in PREFIX/bin (~/.local/bin)
-	cargo install --quiet --locked --path resolver --features cluster --root $(PREFIX)
+	cargo install --quiet --locked --path resolver/cli --root $(PREFIX)
 	ln -sf resolver $(PREFIX)/bin/kubectl-nightshift
 	ln -sf resolver $(PREFIX)/bin/kubectl_complete-nightshift
 

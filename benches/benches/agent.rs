@@ -12,12 +12,13 @@ use std::process::{Child, Command, ExitCode};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use agent::config;
+use agent::sidecar::Sidecar;
 use benches::budgets::Bounds;
 use benches::measure::{self, print_line};
 use clap::Parser as _;
 use fixtures::fake_paper::{self, Config};
 use fixtures::jar::{self, Minecraft};
-use scheduler::agent::{config, sidecar::Sidecar};
 
 /// The role of this process. Its other parameters are in the environment variables below.
 const PART: &str = "NIGHTSHIFT_BENCH_PART";
@@ -45,20 +46,20 @@ struct Line {
 }
 
 fn main() -> ExitCode {
-    let runtime = || tokio::runtime::Runtime::new().expect("a process may have threads");
+    let runtime = || tokio::runtime::Runtime::new().expect("the runtime can start");
     match env::var(PART).as_deref() {
         Ok("agent") => {
             runtime().block_on(async {
                 let Line { sidecar } =
-                    Line::parse_from(["agent", "--listen", &env::var(LISTEN).expect("the parent sets it")]);
+                    Line::parse_from(["agent", "--listen", &env::var(LISTEN).expect("set by the parent")]);
                 let sidecar = Sidecar::bind(sidecar).await.expect("ports and directories are free");
                 sidecar.run(std::future::pending()).await;
             });
             ExitCode::SUCCESS
         }
         Ok(_) => {
-            let data = env::var(DATA).expect("the parent sets it");
-            let port = |name| env::var(name).expect("the parent sets it");
+            let data = env::var(DATA).expect("set by the parent");
+            let port = |name| env::var(name).expect("set by the parent");
             let config =
                 Config::for_tests(Path::new(&data), &Path::new(&data).join(SERVER_JAR), MINECRAFT.id, PASSWORD)
                     .with("SERVER_PORT", &port(SERVER_PORT))
@@ -72,14 +73,14 @@ fn main() -> ExitCode {
 }
 
 fn measure_both() -> ExitCode {
-    let (data, shared) = (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("a directory"));
+    let (data, shared) = (tempfile::tempdir().expect("temp directory"), tempfile::tempdir().expect("temp directory"));
     fs::write(data.path().join(SERVER_JAR), jar::paper(&MINECRAFT, 129, "http://127.0.0.1:1/server.jar"))
-        .expect("the directory is ours");
-    fs::create_dir_all(data.path().join("cache")).expect("the directory is ours");
-    fs::write(data.path().join("cache/mojang_1.21.10.jar"), jar::mojang(&MINECRAFT)).expect("the directory is ours");
+        .expect("a writable directory");
+    fs::create_dir_all(data.path().join("cache")).expect("a writable directory");
+    fs::write(data.path().join("cache/mojang_1.21.10.jar"), jar::mojang(&MINECRAFT)).expect("a writable directory");
     let (game, rcon, listen) = (free_address(), free_address(), free_address());
     let start = |part: &str| {
-        let program = env::current_exe().expect("this program");
+        let program = env::current_exe().expect("this program has a path");
         let mut command = Command::new(program);
         command.current_dir(data.path()).env(PART, part).env(DATA, data.path()).env("NIGHTSHIFT_SHARED", shared.path());
         command.env(SERVER_PORT, game.port().to_string()).env(RCON_PORT, rcon.port().to_string());
@@ -98,7 +99,7 @@ fn measure_both() -> ExitCode {
     // A kubelet probes every five seconds.
     while measured_since.elapsed() < MEASURED_FOR {
         sleep(Duration::from_secs(5));
-        assert!(is_started(listen), "the agent has lost the server");
+        assert!(is_started(listen), "the agent no longer sees the server");
     }
     let seconds = measured_since.elapsed().as_secs_f64();
     print_line(&format!("idle for {seconds:.0} s, 20 players on"));
@@ -138,7 +139,7 @@ struct Part(Child);
 impl Part {
     /// The CPU time of all its threads, in the kernel's nanoseconds. Clock ticks are too coarse for a load of a thousandth of a core.
     fn cpu(&self) -> Duration {
-        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("it runs");
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0.id())).expect("the process is running");
         let spent = threads.flatten().filter_map(|thread| {
             let schedstat = fs::read_to_string(thread.path().join("schedstat")).ok()?;
             schedstat.split_whitespace().next()?.parse::<u64>().ok()
@@ -147,7 +148,7 @@ impl Part {
     }
 
     /// A memory figure of the process, in MiB.
-    #[expect(clippy::cast_precision_loss, reason = "a few thousand")]
+    #[expect(clippy::cast_precision_loss, reason = "the value is a few thousand at most")]
     fn memory(&self, field: &str) -> f64 {
         measure::status(&self.0.id().to_string(), field) as f64 / 1024.0
     }

@@ -52,7 +52,7 @@ struct Limits {
 }
 
 fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bounds: &mut Bounds) {
-    let prepared = PreparedTables::new(catalog, request, now()).expect("all that it takes");
+    let prepared = PreparedTables::new(catalog, request, now()).expect("the catalog is complete");
     print_line(&format!("{name}:"));
     let measure_resolve = || median(RUNS, || resolve_paper(catalog, request));
     let (best, all) = measure_resolve();
@@ -60,7 +60,7 @@ fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bo
     print_line(&format!("  resolve, with explanation: {all}: {}", paper_text(&best)));
     let measure_solve = || median(RUNS, || prepared.paper().expect("an answer within the budget").cloned());
     let (found, solve) = measure_solve();
-    assert_eq!(found, best, "the solve alone finds the same");
+    assert_eq!(found, best, "the solve alone finds the same Paper");
     print_line(&format!("  solve only: {:.3} ms", solve.took.as_secs_f64() * 1000.0));
     let times = |other: &Cost| {
         format!("{other} ({:.1} times resolve, {:.0} times solve only)", other.ratio_to(&all), other.ratio_to(&solve))
@@ -73,7 +73,7 @@ fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bo
     };
     let plain = Plain::new(&question);
     let (found, other) = median(RUNS, || plain.solve(OTHERS_TIME_LIMIT));
-    assert_eq!(found_text(found), paper_text(&best), "the plain encoding finds the same");
+    assert_eq!(found_text(found), paper_text(&best), "the plain encoding finds the same Paper");
     print_line(&format!("  plain encoding in pubgrub, solve only: {}", times(&other)));
     if let Some(least) = limits.plain {
         bounds.check_min(&format!("{name}: plain encoding, solve only"), other.ratio_to(&solve), least, "times");

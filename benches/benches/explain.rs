@@ -28,7 +28,7 @@ const TIME_LIMIT: Duration = Duration::from_millis(30);
 
 /// The manifests of a server and the six plugins.
 fn manifests() -> String {
-    let (server, _) = include_str!("lobby.yaml").split_once("---").expect("the server comes first");
+    let (server, _) = include_str!("lobby.yaml").split_once("---").expect("the server is the first document");
     let plugin = |project: &&str| {
         let site = if *project == ON_HANGAR { "hangar" } else { "modrinth" };
         let name = project.to_lowercase();
@@ -61,7 +61,7 @@ fn measure_runs(mut command: Command) -> [Duration; 3] {
         let output = command.output().expect("this program can be run");
         let took = start.elapsed();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        assert_eq!(first_output.get_or_insert_with(|| output.stdout.clone()), &output.stdout, "not the same bytes");
+        assert_eq!(first_output.get_or_insert_with(|| output.stdout.clone()), &output.stdout, "the outputs differ");
         took
     };
     let mut took: Vec<Duration> = (0..RUNS).map(run).collect();
@@ -72,11 +72,11 @@ fn measure_runs(mut command: Command) -> [Duration; 3] {
 fn main() -> ExitCode {
     if let Ok(arguments) = env::var(RESOLVER) {
         let arguments = std::iter::once("resolver").chain(arguments.split(' ')).map(Into::into);
-        return resolver::cli::run(arguments.collect::<Vec<_>>(), generators::now());
+        return cli::run(arguments.collect::<Vec<_>>(), generators::now());
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    fs::write(dir.path().join("lobby.yaml"), manifests()).expect("a directory of ours");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    fs::write(dir.path().join("lobby.yaml"), manifests()).expect("a writable directory");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be created");
     let (state, serving) =
         runtime.block_on(fixtures::upstream::spawn(generators::now())).expect("a free port on loopback");
     let command = |arguments, now| resolver_command(arguments, dir.path(), state.public_url(), now);

@@ -43,7 +43,7 @@ fn solve_ten_thousand() -> ExitCode {
     let measured = || {
         let (fleet, read) = measure(|| Fleet::read(&catalog, &requests, now()));
         let (decided, decide) = measure(|| fleet.decide(Budget::default()));
-        assert_eq!(decided.solved_together().len(), requests.len(), "the yes must be a yes for all");
+        assert_eq!(decided.solved_together().len(), requests.len(), "every server must get a solution");
         print_line(&format!("10,000 servers that share 20 plugins: read {read}; decide {decide}"));
         Cost { peak: read.peak + decide.peak, took: read.took + decide.took }
     };
@@ -68,9 +68,9 @@ fn measure_one_change(catalog: &Catalog) {
     let decide =
         |group: &Vec<Request>| Fleet::read(catalog, group, now()).decide(Budget::default()).solved_together().len();
     let (decided, again) = measure(|| changed.iter().copied().map(decide).sum::<usize>());
-    assert_eq!((touched, decided), (20, 20), "only the group of the server that changed");
+    assert_eq!((touched, decided), (20, 20), "only the group of the changed server is solved");
     let (all, anew) = measure(|| groups.iter().map(decide).sum::<usize>());
-    assert_eq!(all, requests.len(), "the yes must be a yes for all");
+    assert_eq!(all, requests.len(), "every server must get a solution");
     print_line(&format!(
         "one of 10,000 servers changes: {} of {} groups, {touched} servers are solved again: {again} (grouping all: {grouping}; solving all: {anew}, {:.0} times)",
         changed.len(),
@@ -167,7 +167,7 @@ fn solve_fleet() -> ExitCode {
     let (catalog, requests) = (fleet_catalog(), fleet(SERVERS));
     let read = Fleet::read(&catalog, &requests, now());
     let (decided, first) = measure(|| read.decide(UNLIMITED));
-    assert_eq!(decided.solved_together().len(), SERVERS, "the yes must be a yes for all");
+    assert_eq!(decided.solved_together().len(), SERVERS, "every server must get a solution");
     print_line(&format!("{FLEET}, alone: {first}"));
     let mut bounds = Bounds::new("fleet");
     check_cost(&mut bounds, FLEET, &first, FLEET_TIME_LIMIT, FLEET_MEMORY_LIMIT_MIB, || {
@@ -253,11 +253,11 @@ fn measure_fleets(criterion: &mut Criterion, bounds: &mut Bounds) {
     let (read, cost_of_reading) = measure(|| Fleet::read(&catalog, &requests, now()));
     print_line(&format!("read the tables: {cost_of_reading}"));
     let (decided, cost_of_deciding) = measure(|| read.decide(UNLIMITED));
-    assert_eq!(decided.solved_together().len(), SERVERS, "the yes must be a yes for all");
+    assert_eq!(decided.solved_together().len(), SERVERS, "every server must get a solution");
     print_line(&format!("decide: {cost_of_deciding}"));
     let other = Fleet::read(&catalog, &conflicting, now());
     let (decided_otherwise, cost_of_one_excluded) = measure(|| other.decide(UNLIMITED));
-    assert_eq!(decided_otherwise.solved_together().len(), SERVERS - 1, "exactly one cannot go with the others");
+    assert_eq!(decided_otherwise.solved_together().len(), SERVERS - 1, "exactly one server is excluded");
     print_line(&format!("decide, one set aside: {cost_of_one_excluded}"));
     let best = |server: usize| Some(decided.resolution(&requests[server].server)?.ok()?.lock.minecraft);
     compare_with_others(&catalog, &requests, &cost_of_deciding, OTHERS_TIME_LIMIT, Some(&best));

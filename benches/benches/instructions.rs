@@ -44,8 +44,8 @@ const CASES: [(&str, Case); 5] = [
 const MANIFESTS: &str = include_str!("lobby.yaml");
 
 fn six_plugins(dir: &Path, work: bool) {
-    let json = fs::read(dir.join("catalog.json")).expect("the first process wrote it");
-    let catalog: Catalog = serde_json::from_slice(&json).expect("as written");
+    let json = fs::read(dir.join("catalog.json")).expect("the first process wrote the file");
+    let catalog: Catalog = serde_json::from_slice(&json).expect("the file is a catalog");
     if work {
         resolve_and_explain(
             &catalog,
@@ -92,14 +92,14 @@ fn explain(dir: &Path, work: bool) {
     let manifests = dir.join("lobby.yaml");
     if work {
         let arguments = ["resolver".as_ref(), "explain".as_ref(), "-f".as_ref(), manifests.as_os_str()];
-        resolver::cli::run(arguments.map(Into::into), recorded::now());
+        cli::run(arguments.map(Into::into), recorded::now());
     }
 }
 
 /// The process that is counted.
 fn counted_process(case: &str) {
-    let (_, case) = CASES.into_iter().find(|(name, _)| *name == case).expect("a name from the list");
-    let dir = PathBuf::from(env::var_os(DIR).expect("set beside the case"));
+    let (_, case) = CASES.into_iter().find(|(name, _)| *name == case).expect("the name is in the list");
+    let dir = PathBuf::from(env::var_os(DIR).expect("set together with the case"));
     case(&dir, env::var_os(WORK).is_some());
 }
 
@@ -162,23 +162,23 @@ fn main() -> ExitCode {
         print_line("valgrind is not here, so no instructions are counted; everything else is measured.");
         return ExitCode::SUCCESS;
     }
-    let dir = tempfile::tempdir().expect("a directory");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be created");
     let at = recorded::now();
     let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(at)).expect("a free port on loopback");
     let catalog = recorded::read(&generators::SIX_PLUGINS);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
-    fs::write(dir.path().join("catalog.json"), json).expect("a directory of ours");
-    fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a directory of ours");
+    fs::write(dir.path().join("catalog.json"), json).expect("a writable directory");
+    fs::write(dir.path().join("lobby.yaml"), MANIFESTS).expect("a writable directory");
 
-    let new = count_all(dir.path(), state.public_url()).expect("each case runs");
+    let new = count_all(dir.path(), state.public_url()).expect("each case can be counted");
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.txt");
     let old = fs::read_to_string(&file).map_or_else(|_| Ok(Counts::new()), |text| instruction_counts::parse(&text));
-    let old = old.expect("the file is as it was written");
+    let old = old.expect("the file has the expected format");
     print_line(instruction_counts::compare(&old, &new).trim_end());
     let mut bounds = Bounds::new("instructions");
     if env::var_os("NIGHTSHIFT_RECORD").is_some() {
-        fs::write(&file, instruction_counts::render(&new)).expect("the checkout can be written");
+        fs::write(&file, instruction_counts::render(&new)).expect("the checkout is writable");
     } else {
         for (name, then) in &old {
             let (now, most) = (new.get(name).copied().unwrap_or_default(), instruction_counts::max_instructions(*then));

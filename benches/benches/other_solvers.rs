@@ -169,7 +169,7 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
         let mut others =
             Self { question, prepared: HashMap::new(), sets: RefCell::new(Sets::default()), deadline: Cell::new(None) };
         for package in 0..question.packages() {
-            assert!(question.newest(package) < MAX_VERSIONS, "a solvable has a number of its own");
+            assert!(question.newest(package) < MAX_VERSIONS, "each solvable has its own number");
         }
         if question.servers() == 1 {
             for package in 0..question.packages() {
@@ -246,7 +246,7 @@ impl resolvo::Interner for Others<'_, '_, '_> {
     }
 
     fn resolve_condition(&self, _: resolvo::ConditionId) -> resolvo::Condition {
-        unreachable!("there are no conditions")
+        unreachable!("the question has no conditions")
     }
 }
 
@@ -310,9 +310,9 @@ impl resolvo::DependencyProvider for Others<'_, '_, '_> {
 }
 
 fn to_u32(index: usize) -> u32 {
-    u32::try_from(index).expect("some thousands")
+    u32::try_from(index).expect("an index is a few thousand at most")
 }
 
 fn to_index(number: u32) -> usize {
-    usize::try_from(number).expect("an index")
+    usize::try_from(number).expect("usize has at least 32 bits")
 }

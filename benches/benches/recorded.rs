@@ -4,7 +4,7 @@ use benches::generators::{self, ON_HANGAR};
 use jiff::Timestamp;
 use resolver::model::catalog::{Catalog, ProjectKey, Source};
 use resolver::model::request::{PaperRequest, Request, VersionRequest};
-use resolver::upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
+use upstream::{CatalogQuery, Fetcher, Settings, Upstreams};
 
 /// The time of every question.
 pub(crate) fn now() -> Timestamp {
@@ -25,14 +25,14 @@ pub(crate) fn request(plugins: &[&str], paper: PaperRequest) -> Request {
 
 /// The catalog for these projects, from a replaying upstream of its own.
 pub(crate) fn read(plugins: &[&str]) -> Catalog {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be created");
     let (state, _serving) = runtime.block_on(fixtures::upstream::spawn(now())).expect("a free port on loopback");
     runtime.block_on(catalog(plugins, state.public_url()))
 }
 
 /// The upstream URLs of a replaying upstream at this address.
 pub(crate) fn upstreams(base: &str) -> Upstreams {
-    let url = |path: &str| format!("{base}/{path}").parse().expect("a URL");
+    let url = |path: &str| format!("{base}/{path}").parse().expect("a valid URL");
     Upstreams {
         fill: url("fill/v3"),
         purpur: url("purpur/v2"),
@@ -44,9 +44,9 @@ pub(crate) fn upstreams(base: &str) -> Upstreams {
 
 /// The catalog for these projects, read over a real socket from the replaying upstream at this address.
 async fn catalog(plugins: &[&str], base: &str) -> Catalog {
-    let store = tempfile::tempdir().expect("a directory");
+    let store = tempfile::tempdir().expect("a temporary directory");
     let settings = Settings { upstreams: upstreams(base), ..Settings::new(store.path()) };
-    let fetcher = Fetcher::new(settings).expect("a fetcher");
+    let fetcher = Fetcher::new(settings).expect("a fetcher can be created");
     let request = request(plugins, PaperRequest::Auto);
     let projects: Vec<ProjectKey> = request.plugins.iter().map(|plugin| plugin.key.clone()).collect();
     let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };

@@ -40,23 +40,23 @@ fn measure_three(criterion: &mut Criterion) {
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let yes = request(PaperRequest::Auto);
     let no = request(PaperRequest::Pin { version: "1.21.11".parse().expect("a literal") });
-    assert!(resolver::resolve(&catalog, &yes, now()).is_ok(), "the yes must be a yes");
-    assert!(resolver::resolve(&catalog, &no, now()).is_err(), "the no must be a no");
+    assert!(resolver::resolve(&catalog, &yes, now()).is_ok(), "the request must have a solution");
+    assert!(resolver::resolve(&catalog, &no, now()).is_err(), "the pin must have no solution");
 
     let mut group = criterion.benchmark_group("three plugins");
     group.sample_size(20);
     group.bench_function("reference: read the catalog", |bencher| {
-        bencher.iter(|| serde_json::from_slice::<Catalog>(black_box(&json)).expect("as written"));
+        bencher.iter(|| serde_json::from_slice::<Catalog>(black_box(&json)).expect("the JSON is a catalog"));
     });
     group.bench_function("yes, with explanation and text", |bencher| {
         bencher.iter(|| {
-            let resolution = resolver::resolve(black_box(&catalog), &yes, now()).expect("a yes");
+            let resolution = resolver::resolve(black_box(&catalog), &yes, now()).expect("a solution");
             text::render(&resolution.explanation, now())
         });
     });
     group.bench_function("no, with explanation and text", |bencher| {
         bencher.iter(|| {
-            let no = resolver::resolve(black_box(&catalog), &no, now()).expect_err("a no");
+            let no = resolver::resolve(black_box(&catalog), &no, now()).expect_err("a conflict");
             text::render(&no.explanation(), now())
         });
     });
@@ -71,17 +71,17 @@ fn measure_six(criterion: &mut Criterion, bounds: &mut Bounds) {
     let catalog = recorded::read(&generators::SIX_PLUGINS);
     let json = serde_json::to_vec(&catalog).expect("a catalog has string keys only");
     let request = recorded::request(&generators::SIX_PLUGINS, PaperRequest::Auto);
-    let prepared = PreparedTables::new(&catalog, &request, now()).expect("all that it takes");
+    let prepared = PreparedTables::new(&catalog, &request, now()).expect("the catalog is complete");
     let newest: Minecraft = "1.21.11".parse().expect("a literal");
-    let resolution = resolver::resolve(&catalog, &request, now()).expect("a yes: a no would be said sooner");
-    assert_eq!(resolution.lock.plugins.len(), generators::SIX_PLUGINS.len(), "all six are chosen");
+    let resolution = resolver::resolve(&catalog, &request, now()).expect("the request has a solution");
+    assert_eq!(resolution.lock.plugins.len(), generators::SIX_PLUGINS.len(), "all six plugins are chosen");
     assert_eq!(prepared.paper().expect("an answer within the budget"), Some(&resolution.lock.minecraft));
     assert!(
         resolution.lock.minecraft < newest && !resolution.explanation.blocked_by().is_empty(),
-        "there is a why-not"
+        "a newer Minecraft must be blocked"
     );
     let resolve_and_explain = || {
-        let resolution = resolver::resolve(&catalog, &request, now()).expect("a yes");
+        let resolution = resolver::resolve(&catalog, &request, now()).expect("a solution");
         let why_not = resolver::why_not(&catalog, &request, &newest, now()).expect("an answer within the budget");
         text::render(&resolution.explanation, now()) + &text::render(&Explanation::WhyNot(why_not), now())
     };
@@ -89,7 +89,7 @@ fn measure_six(criterion: &mut Criterion, bounds: &mut Bounds) {
     let mut group = criterion.benchmark_group("six plugins");
     group.sample_size(20);
     group.bench_function("reference: read the catalog", |bencher| {
-        bencher.iter(|| serde_json::from_slice::<Catalog>(black_box(&json)).expect("as written"));
+        bencher.iter(|| serde_json::from_slice::<Catalog>(black_box(&json)).expect("the JSON is a catalog"));
     });
     group.bench_function("solve only", |bencher| bencher.iter(|| black_box(&prepared).paper()));
     group.bench_function("the whole answer, with explanation, why-not, proven hints and text", |bencher| {

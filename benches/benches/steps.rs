@@ -114,11 +114,11 @@ fn measure_steps(criterion: &mut Criterion, bounds: &mut Bounds) {
         };
         servers.iter().map(step).collect()
     };
-    // Checks that each state is what its name says: no two states have the same next step.
+    // Checks that the states differ: no two states have the same next step.
     let steps = all_steps();
     let mut different: Vec<&Step> = Vec::new();
     for step in &steps[..states.len()] {
-        assert!(!different.contains(&step), "{step:?} twice: a moment is not what it is called");
+        assert!(!different.contains(&step), "{step:?} is the next step of two states");
         different.push(step);
     }
 

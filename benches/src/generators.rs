@@ -41,7 +41,7 @@ pub const ON_HANGAR: &str = "BlueMap";
 pub fn minecraft(index: usize) -> Minecraft {
     // Parsed once: a catalog of a fleet has millions of them.
     static ALL: LazyLock<Vec<Minecraft>> = LazyLock::new(|| {
-        (0..PAPERS).map(|index| format!("1.{}", index + 30).parse().expect("numbers and a dot")).collect()
+        (0..PAPERS).map(|index| format!("1.{}", index + 30).parse().expect("a valid version")).collect()
     });
     ALL[index].clone()
 }
@@ -82,7 +82,7 @@ fn project(name: &str, releases: Vec<Release>) -> Project {
 }
 
 fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
-    let hours = i64::try_from(number).expect("small");
+    let hours = i64::try_from(number).expect("the number is small");
     Release {
         id: format!("{project}-{number}"),
         version: format!("{number}.0"),

@@ -39,7 +39,7 @@ pub fn schema(generator: &mut SchemaGenerator) -> Schema {
         required.retain(|name| name != "containers");
     }
     visit("podTemplate", &mut schema);
-    schema.try_into().expect("an object is a schema")
+    schema.try_into().expect("a JSON object is a valid schema")
 }
 
 fn visit(name: &str, schema: &mut Value) {

@@ -1,7 +1,7 @@
 //! Edge (reads). Checks the manifests of `examples` without an API server. A test in a cluster (`operator/tests`) checks that the API server
 //! accepts the valid ones, and rejects the others with the field's name.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends where it fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test panics on failure")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -49,7 +49,7 @@ fn assert_contains(large: &Value, small: &Value, at: &str) {
     match (large, small) {
         (Value::Object(large), Value::Object(small)) => {
             for (key, value) in small {
-                let found = large.get(key).unwrap_or_else(|| panic!("{at}.{key} is lost"));
+                let found = large.get(key).unwrap_or_else(|| panic!("{at}.{key} is missing"));
                 assert_contains(found, value, &format!("{at}.{key}"));
             }
         }
@@ -71,7 +71,7 @@ fn refused_examples_state_api_server_answer_in_first_line() {
     for must in
         ["cron-minute-61", "unknown-strategy", "plugin-unknown-strategy", "plugin-http-url", "pin-without-version"]
     {
-        assert!(refused.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| stem == must)), "{must}");
+        assert!(refused.iter().any(|(path, _)| path.file_stem().is_some_and(|stem| stem == must)), "{must} is missing");
     }
     for (path, text) in refused {
         let first = text.lines().next().unwrap();
@@ -81,11 +81,6 @@ fn refused_examples_state_api_server_answer_in_first_line() {
             "{}: no field in `{reason}`",
             path.display()
         );
-        assert_eq!(
-            objects(&text).len(),
-            1,
-            "{}: one object each, so that it is known which is refused",
-            path.display()
-        );
+        assert_eq!(objects(&text).len(), 1, "{}: each file must have one object", path.display());
     }
 }

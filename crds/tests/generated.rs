@@ -13,5 +13,5 @@ fn generated_files_match_types() {
     };
     let other: Vec<String> =
         generated_files().into_iter().filter(|(file, text)| differs(file, text)).map(|(file, _)| file).collect();
-    assert!(other.is_empty(), "not what crds/src says: {}. Run `make generate`", other.join(", "));
+    assert!(other.is_empty(), "outdated files: {}. Run `make generate`", other.join(", "));
 }

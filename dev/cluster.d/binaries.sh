@@ -13,7 +13,7 @@ build_kubernetes() {
     local version short flags='' package fresh=${bin%/bin}.$$
     version=$(required_version "$here" k8s.io/kubernetes)
     short=${version#v}
-    say "Building Kubernetes $version, etcd and CoreDNS: about 5 minutes on two cores and 4 GB of Go cache. Once per machine."
+    say "Building Kubernetes $version, etcd and CoreDNS: 5 to 20 minutes on two cores and 4 GB of Go cache. Once per machine."
     # Without these flags the programs would report v0.0.0-master.
     for package in k8s.io/component-base/version k8s.io/client-go/pkg/version; do
         flags+=" -X $package.gitVersion=$version -X $package.gitMajor=$(cut -d. -f1 <<<"$short") -X $package.gitMinor=$(cut -d. -f2 <<<"$short")"

@@ -3,7 +3,7 @@
 # compiled twice.
 
 # One set of features for everything. Another set would compile most crates again.
-features=resolver/cluster,scheduler/agent,operator/cluster-tests,operator/wrong-clock
+features=operator/cluster-tests,operator/wrong-clock
 # `make test-all` has another profile: its tests compute longer, so a longer build with optimisation pays off.
 profile=${profile:-dev}
 

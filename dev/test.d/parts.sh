@@ -82,10 +82,13 @@ check_dependencies() {
     dev/check-purity
 }
 
+# Lists the folders of all crates. An inner crate is after the outer one.
+members() { sed -n 's/^members = \[\(.*\)\]/\1/p' Cargo.toml | tr -d '",' | tr ' ' '\n'; }
+
 run_clippy() { cargo clippy --workspace --all-features --all-targets -- -D warnings; }
 
 # Builds and lists the test binaries: NAME, folder of the package and path, separated by tabs. The unit tests of a library have the name of its
-# package. Another test is `package/test`. Programs have no unit tests.
+# package, which is the name of its folder. Another test is `package/test`. Programs have no unit tests.
 list_tests_of() { # COMMAND-OF-BUILD.SH…
     local answer
     answer=$(mktemp -p "$results" cargo.XXXX)
@@ -167,7 +170,7 @@ tests_in_a_cluster() { # FILTER…
 other_tests() {
     local agent
     measured "build of the other tests" with_low_priority list_tests_of build --tests
-    measured "tests of the agent" run_binary scheduler/agent --test-threads=8 &
+    measured "tests of the agent" run_binary agent/agent --test-threads=8 &
     agent=$!
     measured "other tests" with_low_priority run_binaries 2 "$(by_length)"
     wait "$agent"
@@ -175,9 +178,9 @@ other_tests() {
 
 # Lists the binaries of `other_tests`. The slowest are first, so that none of them runs alone at the end.
 by_length() {
-    local long=(resolver/brute_force operator scheduler/rollout_model resolver/lock_checker resolver scheduler resolver/cli)
+    local long=(resolver/brute_force operator scheduler/rollout_model resolver/lock_checker resolver cli/cli agent scheduler)
     printf '%s\n' "${long[@]}"
-    all_but operator/cluster scheduler/agent "${long[@]}"
+    all_but operator/cluster agent/agent "${long[@]}"
 }
 
 # Called by `trap`: stops running commands, prints the tables, and fails the run if a test has failed or a part took too long.

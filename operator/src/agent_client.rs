@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use scheduler::protocol::signature::{Key, Parts, SKEW_SECONDS, sign};
-use scheduler::protocol::{
+use agent_api::signature::{Key, Parts, SKEW_SECONDS, sign};
+use agent_api::{
     AgentReport, Announce, CancelAnnouncement, FileSet, OnlineBackupRequest, PORT, PlayerCount, ProtectBackup,
     RequestRefusal, Save, Saved, in_the_chat,
 };
@@ -100,7 +100,7 @@ impl Agent<'_> {
     /// know. The operator then sends the announcement again in English, and then in the chat only, so that the update
     /// still happens.
     pub(crate) async fn announce(&self, announce: &Announce) -> Result<(), AgentError> {
-        let english = announce.clone().into_english();
+        let english = scheduler::announcement::into_english(announce.clone());
         let in_the_chat = Announce { short: None, show: in_the_chat(), ..english.clone() };
         let mut sent = announce;
         let mut result = self.post("the announcement", "/v1/announce", sent).await;
@@ -237,7 +237,7 @@ mod tests {
         assert!(matches!(error_for(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotReady { .. }));
         assert!(
             matches!(error_for(r#"{"error": "no such place"}"#), AgentError::Refused { .. }),
-            "as agents from before say it"
+            "older agents send no `not_now`"
         );
         assert!(matches!(error_for(r#"{"error": "another", "fence": 8}"#), AgentError::Deposed { fence: 8, .. }));
     }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use agent_api::{AgentReport, signature};
 use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::Revision;
-use scheduler::protocol::{AgentReport, signature};
 
 use crate::server::model::image_pull::state::Pull;
 use crate::server::model::pinned_catalog::PinnedCatalog;

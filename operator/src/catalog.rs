@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use resolver::model::catalog::{Catalog, ProjectKey};
 use resolver::model::request::Request;
 use resolver::model::unmanaged_jar::UnmanagedJar;
-use resolver::upstream::{CatalogQuery, Fetcher};
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
+use upstream::{CatalogQuery, Fetcher};
 
 use crate::clock::now;
 use crate::solve_groups::Requests;
@@ -42,7 +42,7 @@ impl Snapshot {
 /// Why a source could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CatalogSourceError {
-    /// A word of a closed set: [`resolver::upstream::FetchError::category`].
+    /// A word of a closed set: [`upstream::FetchError::category`].
     pub(crate) category: &'static str,
     pub(crate) message: String,
 }

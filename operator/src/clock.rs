@@ -16,7 +16,7 @@ pub(crate) fn truncate_to_second(at: Timestamp) -> Timestamp {
 pub(crate) mod simulated;
 
 /// The current time, for decisions. From here on it is passed down as an argument.
-#[expect(clippy::disallowed_methods, reason = "this is the one file that may")]
+#[expect(clippy::disallowed_methods, reason = "only this file may read the clock")]
 pub(crate) fn now() -> Timestamp {
     #[cfg(test)]
     if let Some(at) = simulated::wall() {

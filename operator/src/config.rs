@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use artifacts::download;
 use clap::{Args, Parser, ValueEnum};
 use jiff::SignedDuration;
 use reqwest::Url;
-use resolver::download;
-use resolver::upstream::{Settings, Ttl, Upstreams};
+use upstream::{Settings, Ttl, Upstreams};
 
 use crate::server::plan::StartTimeout;
 use crate::store;
@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn notify_origins_accept_only_scheme_host_port() {
         let parse_origins = |text: &str| Config::parse_from(["operator", "--notify-origins", text]).notify_origins();
-        assert_eq!(parse_origins("").unwrap(), Vec::<Url>::new(), "as the chart writes none");
+        assert_eq!(parse_origins("").unwrap(), Vec::<Url>::new(), "the chart passes an empty value");
         assert_eq!(parse_origins("http://a.chat.svc:8065, https://b.chat.svc").unwrap().len(), 2);
         for wrong in ["mattermost.chat.svc", "http://a.chat.svc/hooks/x", "ftp://a", "http://a?x"] {
             assert!(parse_origins(wrong).unwrap_err().to_string().contains("--notify-origins: `"), "{wrong}");

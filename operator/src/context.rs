@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
+use crate::timer::Timer;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
 use resolver::model::compatibility_facts::CompatibilityFacts;
-use scheduler::timer::Timer;
 use tokio::sync::mpsc;
 
 use crate::Config;

@@ -108,7 +108,7 @@ async fn spawn_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Act
 }
 
 /// The error policy, which is never called: passes turn their own failures into outcomes.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature is kube's")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "kube defines the signature")]
 fn error_policy<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
 }
@@ -183,13 +183,13 @@ mod tests {
     #[test]
     fn reconcile_ignores_own_status_writes() {
         let before = user_input_fingerprint(&plugin(Some(1), &[], &[], "1"));
-        assert_eq!(user_input_fingerprint(&plugin(Some(1), &[], &[], "2")), before, "a status");
+        assert_eq!(user_input_fingerprint(&plugin(Some(1), &[], &[], "2")), before, "a status write is ignored");
         let changed = [
             plugin(Some(2), &[], &[], "1"),
             plugin(Some(1), &[("mode", "survival")], &[], "1"),
             plugin(Some(1), &[], &[("nightshift.dev/hold", "true")], "1"),
         ];
         assert!(changed.iter().all(|plugin| user_input_fingerprint(plugin) != before));
-        assert_eq!(user_input_fingerprint(&plugin(None, &[], &[], "1")), None, "one that is gone");
+        assert_eq!(user_input_fingerprint(&plugin(None, &[], &[], "1")), None, "a deleted object has no fingerprint");
     }
 }

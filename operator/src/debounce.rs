@@ -45,6 +45,6 @@ mod tests {
         first.sort_unstable();
         assert_eq!((first, began.elapsed()), (["a", "b"], DEBOUNCE));
         request.send("a").unwrap();
-        assert_eq!((woken.recv().await, began.elapsed()), (Some("a"), 2 * DEBOUNCE), "and again");
+        assert_eq!((woken.recv().await, began.elapsed()), (Some("a"), 2 * DEBOUNCE), "the next request wakes again");
     }
 }

@@ -125,8 +125,8 @@ mod tests {
             holder.is_held_by(&lease, renewed + SignedDuration::from_secs(seconds))
         };
         assert!(is_held("operator-b", 7, 0) && is_held("operator-b", 7, 10));
-        assert!(!is_held("operator-a", 7, 0), "another holds it");
-        assert!(!is_held("operator-b", 6, 0), "it was lost in between");
-        assert!(!is_held("operator-b", 7, 11), "it may be another's before a message has gone");
+        assert!(!is_held("operator-a", 7, 0), "another replica holds the Lease");
+        assert!(!is_held("operator-b", 6, 0), "the Lease was lost in between");
+        assert!(!is_held("operator-b", 7, 11), "the Lease may expire before a message is sent");
     }
 }

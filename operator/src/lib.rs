@@ -6,17 +6,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::timer::Timer;
 use anyhow::Context as _;
+use artifacts::http_client::ClientError;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
 use kube::runtime::reflector::ObjectRef;
 use resolver::model::compatibility_facts::CompatibilityFacts;
-use resolver::upstream::{Fetcher, StartError};
-use scheduler::timer::Timer;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tracing::{error, info};
+use upstream::Fetcher;
 
 use crate::node_watch::watcher;
 
@@ -30,8 +31,8 @@ mod controller;
 mod debounce;
 mod error_chain;
 mod k8s;
+mod kubernetes_version;
 mod leader_election;
-mod memory_quantity;
 mod node_watch;
 mod notify;
 mod plugin;
@@ -46,6 +47,7 @@ mod solver;
 mod store;
 mod telemetry;
 mod template_revision;
+mod timer;
 mod update_slots;
 
 use catalog::CatalogKeeper;
@@ -70,7 +72,7 @@ const CRD_PAUSE: Duration = Duration::from_secs(2);
 /// Runs until a signal or until the Lease is lost.
 ///
 /// # Errors
-/// When a port is taken, the cluster cannot be reached at all, or the Lease was lost.
+/// When a port is taken, the cluster cannot be reached at all, its Kubernetes is too old, or the Lease was lost.
 pub async fn run(config: Config) -> anyhow::Result<()> {
     telemetry::logs::start(&config)?;
     let facts = read_facts(config.facts.as_deref())?;
@@ -90,6 +92,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     tokio::spawn(serve(files, store.clone().serve()));
 
     wait_for_crds(&client, &config).await;
+    kubernetes_version::check(&client).await?;
     readiness.open(ReadyGate::Crds);
     let lease = leader_election::lead(client.clone(), &config.namespace, &config.identity).await?;
     readiness.open(ReadyGate::Leader);
@@ -159,7 +162,7 @@ fn build_notifier(
 /// the file stops it.
 fn read_facts(file: Option<&Path>) -> anyhow::Result<CompatibilityFacts> {
     let Some(file) = file else { return Ok(CompatibilityFacts::default()) };
-    let facts = CompatibilityFacts::parse(&read(file, "--facts")?);
+    let facts = from_api::parse_facts(&read(file, "--facts")?);
     facts.with_context(|| format!("{} (--facts, `facts` of the chart)", file.display()))
 }
 
@@ -190,8 +193,8 @@ async fn wait_for_crds(client: &Client, config: &Config) {
 }
 
 /// The client for agents, which the operator reaches by pod address: without a proxy, and without redirects.
-fn agent_http() -> Result<reqwest::Client, StartError> {
-    resolver::upstream::client(None, |builder| {
+fn agent_http() -> Result<reqwest::Client, ClientError> {
+    artifacts::http_client::client(None, |builder| {
         builder.no_proxy().redirect(reqwest::redirect::Policy::none()).connect_timeout(Duration::from_secs(3))
     })
 }

@@ -21,9 +21,9 @@ use crate::context::Context;
 use crate::error_chain::{ErrorChain, cut};
 use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::{Outcome, RetryBlame, requeue_action};
-use crate::server::check::windows::check_plugin_windows;
 use crate::telemetry::metrics::PassLabels;
 use crate::template_revision::digest;
+use validate::windows::check_plugin_windows;
 
 /// Number of releases in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
 const MAX_RELEASES: usize = 10;
@@ -77,7 +77,7 @@ async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kub
 }
 
 fn matches(plugin: &Plugin, server: &PaperMCServer) -> bool {
-    resolver::from_api::matches(&plugin.spec.instance_selector, server.labels())
+    from_api::matches(&plugin.spec.instance_selector, server.labels())
 }
 
 /// The status of a Plugin. Pure.
@@ -91,7 +91,7 @@ fn build_status(
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
     matched.truncate(MAX_SERVERS);
-    let key = resolver::from_api::project_key(&plugin.spec.source);
+    let key = from_api::project_key(&plugin.spec.source);
     let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find_project(&snapshot.catalog, key));
     let error = source_error(plugin, key.as_ref(), snapshot);
     let channel = least_stable_channel(plugin.spec.channel);
@@ -233,7 +233,7 @@ fn find_project<'a>(catalog: &'a Catalog, key: &ProjectKey) -> Option<&'a Projec
 fn source_error(plugin: &Plugin, key: Option<&ProjectKey>, snapshot: Option<&Snapshot>) -> Option<CatalogSourceError> {
     let Some(key) = key else {
         // The API server refuses these specs, but an object may be older than its schema.
-        let violations = resolver::from_api::check_plugin(plugin).into_iter();
+        let violations = from_api::check_plugin(plugin).into_iter();
         let messages: Vec<String> = violations
             .map(|violation| format!("`{}` {}; {}", violation.path, violation.problem, violation.fix))
             .collect();

@@ -93,7 +93,7 @@ mod tests {
         tokio::join!(first.yield_to_first_steps(), others);
         assert_eq!(began.elapsed(), MAX_WAIT / 2);
         first.yield_to_first_steps().await;
-        assert_eq!(began.elapsed(), MAX_WAIT / 2, "nobody is left");
+        assert_eq!(began.elapsed(), MAX_WAIT / 2, "no pass is left to wait for");
     }
 
     #[test]

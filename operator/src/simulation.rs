@@ -121,7 +121,7 @@ fn next_address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     let [_, high, low, _] = (NEXT.fetch_add(1, Ordering::Relaxed) << 8).to_be_bytes();
     // Another test process on this machine has other addresses.
-    let process = 64 + u8::try_from(std::process::id() % 64).expect("below 64");
+    let process = 64 + u8::try_from(std::process::id() % 64).expect("a number below 64");
     Ipv4Addr::new(127, process, high, low)
 }
 
@@ -202,7 +202,7 @@ fn simulation_of_real_passes_on_volumes_keeps_invariants() {
         !is_all
             || !is_thorough()
             || (faults > 200 && checked > 20 && restored > 5 && rolled_forward > 0 && migrated > 3),
-        "{faults} faults, {checked} judged, {restored} restored, {rolled_forward} gone forward, {migrated} moves of worlds"
+        "{faults} faults, {checked} checked, {restored} restored, {rolled_forward} rolled forward, {migrated} migrations"
     );
 }
 
@@ -210,7 +210,7 @@ fn simulation_of_real_passes_on_volumes_keeps_invariants() {
 fn replaced_operator_makes_no_write() {
     let (passes, writes) = run_on_this_thread(run_replaced_operator(next_address()));
     assert!(passes > 10, "{passes}");
-    assert_eq!(writes, 0, "in {passes} passes, beside a window and a newer release");
+    assert_eq!(writes, 0, "{passes} passes, with a window and a newer release");
 }
 
 #[test]
@@ -348,7 +348,7 @@ fn server_is_not_stopped_on_stale_observation() {
     for request in (0..).step_by(if is_thorough() { 1 } else { 6 }) {
         let (sleeps, result) = run_on_this_thread(run_with_delay_before(request, next_address()));
         let RunResult { violations, trace, .. } = result;
-        assert!(violations.is_empty(), "asleep before request {request}: {violations:?}\n{}", trace.join("\n"));
+        assert!(violations.is_empty(), "delay before request {request}: {violations:?}\n{}", trace.join("\n"));
         slept += u32::from(sleeps.has_slept);
         if sleeps.requests_before > 0 {
             break;
@@ -358,7 +358,7 @@ fn server_is_not_stopped_on_stale_observation() {
 }
 
 #[test]
-#[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored thousands_of_runs"]
+#[ignore = "takes an hour: cargo test -p operator --release --lib -- --ignored thousands_of_runs"]
 fn simulation_of_thousands_of_runs_keeps_invariants() {
     run_all(0..5_000);
 }

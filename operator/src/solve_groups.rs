@@ -128,7 +128,7 @@ impl Requests {
     /// The requests that are solved together with this one, which has been recorded and is among them.
     pub(crate) fn group_for_request(&self, namespace: &str, server: &str, request: &Request) -> Group {
         if has_shared_plugin(request) {
-            self.group_of(namespace, server).expect("what was noted is in a group")
+            self.group_of(namespace, server).expect("a recorded request is in a group")
         } else {
             Arc::new(vec![request.clone()])
         }
@@ -207,14 +207,14 @@ mod tests {
         let requests = Requests::default();
         let jar = |sha256: Option<&str>| serde_json::from_value(json!({"file": "shop.jar", "sha256": sha256})).unwrap();
         let with = |jars: Vec<UnmanagedJar>| Request { unmanaged: jars, ..request("games/a", &[("via", "auto")]) };
-        assert!(requests.has_new_names(&with(vec![])), "a project");
+        assert!(requests.has_new_names(&with(vec![])), "an unknown project is new");
         requests.record("games", "b", Some(&with(vec![])));
         assert!(!requests.has_new_names(&with(vec![])));
         assert!(!requests.has_new_names(&with(vec![jar(None)])));
         assert!(requests.has_new_names(&with(vec![jar(None), jar(Some("aa"))])));
         requests.record("games", "b", Some(&with(vec![jar(Some("aa"))])));
         assert!(!requests.has_new_names(&with(vec![jar(Some("aa"))])));
-        assert!(requests.has_new_names(&with(vec![jar(Some("bb"))])), "the same file with other bytes");
+        assert!(requests.has_new_names(&with(vec![jar(Some("bb"))])), "a file with another hash is new");
     }
 
     #[test]
@@ -230,7 +230,7 @@ mod tests {
         for (namespace, request) in &all {
             let name = request.server.split_once('/').unwrap().1;
             assert!(requests.record(namespace, name, Some(request)));
-            assert!(!requests.record(namespace, name, Some(request)), "nothing new");
+            assert!(!requests.record(namespace, name, Some(request)), "the same request is no change");
         }
         assert_eq!(names(&requests.group_for_request("games", "a", &all[0].1)), ["games/a", "games/b", "games/c"]);
         assert_eq!(names(&requests.group_for_request("games", "d", &all[3].1)), ["games/d"]);
@@ -239,12 +239,12 @@ mod tests {
         assert_eq!(
             names(&requests.group_for_request("games", "a", &all[0].1)),
             ["games/a"],
-            "who is deleted has no say"
+            "a deleted server leaves its group"
         );
         assert_eq!(
             names(&requests.group_for_request("test", "a", &all[4].1)),
             ["test/a"],
-            "who lives elsewhere is not meant"
+            "another namespace is not affected"
         );
     }
 
@@ -259,7 +259,7 @@ mod tests {
         requests.record("games", "a", Some(&now));
         assert_eq!(*requests.group_for_request("games", "a", &now), [now]);
         requests.record_unknown("games", "a");
-        assert_eq!(requests.all().len(), 1, "what it asked for still counts");
+        assert_eq!(requests.all().len(), 1, "its earlier request remains valid");
     }
 
     #[test]
@@ -273,7 +273,7 @@ mod tests {
         let (one, other) = (requests.group_for_request("games", "a", &a), requests.group_for_request("games", "c", &c));
         let changed = request("games/b", &[("via", "latest"), ("map", "auto")]);
         requests.record("games", "b", Some(&changed));
-        assert!(Arc::ptr_eq(&requests.group_for_request("games", "c", &c), &other), "nothing is decided again");
+        assert!(Arc::ptr_eq(&requests.group_for_request("games", "c", &c), &other), "the other group is unchanged");
         let group = requests.group_of("games", "a").unwrap();
         assert_eq!(peers(&group, "a").collect::<Vec<_>>(), ["b"]);
         assert_eq!(requests.group_of("test", "a"), None);

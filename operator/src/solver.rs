@@ -161,7 +161,7 @@ impl SolveSubject {
 impl SolveRequest {
     fn reply(self, decided: &DecidedFleet<'_, '_>, until: Option<Timestamp>, solves: &Solves) {
         let started = Instant::now();
-        let result = decided.resolution(&self.server).expect("a server is among those it is solved with");
+        let result = decided.resolution(&self.server).expect("a server is in its own solve group");
         solves.explain_seconds.observe(started.elapsed().as_secs_f64());
         // The receiver may be gone because its pass was dropped.
         drop(self.reply.send((result, until)));

@@ -2,7 +2,7 @@
 //!
 //! It is a pull-through cache, and the running servers have files of their own. A file is added only after its hash was
 //! verified. The store downloads it to a separate directory, verifies it, syncs it to the disk and then renames it
-//! ([`resolver::download`]). No file in the store is ever executed. [`paper_descriptor`] and [`resolver::jar`] read
+//! ([`artifacts::download`]). No file in the store is ever executed. [`paper_descriptor`] and [`artifacts`] read
 //! only data from a JAR, with limits. The catalog's fetcher downloads the files of `type: url` into the same directory.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,9 +11,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use resolver::download::{self, Downloads, UNFINISHED, path_of};
-use resolver::jar::Hash;
-use scheduler::protocol::File;
+use agent_api::File;
+use artifacts::Hash;
+use artifacts::download;
+use artifacts::download::{Downloads, UNFINISHED, path_of};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 

@@ -9,7 +9,7 @@ use scheduler::observation::Revision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::server::image_contract::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use validate::image_contract::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 /// The revision of a template as the API server stores it.
 pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {

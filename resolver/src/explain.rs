@@ -23,8 +23,6 @@ pub(crate) mod why_not_release;
 pub(crate) mod why_not_version;
 mod why_older;
 
-#[cfg(feature = "cli")]
-pub(crate) use crate::model::catalog::last_release;
 pub(crate) use crate::model::catalog::newest_listed;
 pub(crate) use hints::apply_to_others;
 

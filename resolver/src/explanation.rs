@@ -37,7 +37,7 @@ pub use why_not_release::{OtherRelease, Pinned, ReleaseState, WhyNotRelease};
 
 /// The explanation of a result. Serialised for `--format json`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "answer", rename_all = "camelCase")]
 pub enum Explanation {
     /// A version set was chosen.
@@ -95,10 +95,10 @@ impl Explanation {
             Self::Solved(solved) => {
                 let newer = solved.newer_paper.first();
                 newer
-                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.held_by, &newer.one_version))
+                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.blocked_by, &newer.one_version))
                     .unwrap_or_default()
             }
-            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.holders, &why.one_version),
+            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.blockers, &why.one_version),
             Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }

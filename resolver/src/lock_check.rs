@@ -23,7 +23,7 @@ pub use facts::stale_facts;
 
 /// A fact of a lock that is no longer true.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "fact", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum StaleFact {
     /// Paper has no such build, or had none yet.
@@ -110,7 +110,7 @@ pub enum StaleFact {
 
 /// A part of the request that a lock does not meet.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "unmet", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unmet {
     /// The server runs other software. No other part was checked.
@@ -148,7 +148,7 @@ pub enum Unmet {
         files: Vec<String>,
     },
     /// A plugin in the lock is neither requested nor needed.
-    NotAskedFor {
+    NotRequested {
         /// The plugin name.
         plugin: String,
         /// The locked version.
@@ -322,7 +322,7 @@ pub fn unmet(
     }
     let unneeded = lock.plugins.iter().filter(|locked| check.is_unneeded(locked));
     unmet.extend(
-        unneeded.map(|locked| Unmet::NotAskedFor { plugin: locked.name.clone(), version: locked.version.clone() }),
+        unneeded.map(|locked| Unmet::NotRequested { plugin: locked.name.clone(), version: locked.version.clone() }),
     );
     Ok(unmet)
 }
@@ -391,7 +391,7 @@ impl Check<'_, '_> {
         };
         let version = locked.version.clone();
         if !plugin_candidates.is_wanted() && !self.is_needed(at) {
-            unmet.push(Unmet::NotAskedFor { plugin, version });
+            unmet.push(Unmet::NotRequested { plugin, version });
             return;
         }
         // A missing release is a stale fact.

@@ -64,7 +64,7 @@ impl Unsolvable {
     /// The builds that have to be downloaded for verification before the next attempt, if those are missing.
     pub fn builds_to_verify(&self) -> &[PaperName] {
         match self {
-            Self::Unanswerable(unanswerable) => &unanswerable.unseen,
+            Self::Unanswerable(unanswerable) => &unanswerable.unverified,
             Self::NoSolution(_) | Self::GaveUp(_) => &[],
         }
     }
@@ -78,7 +78,7 @@ impl Unsolvable {
 /// after `now` are ignored.
 ///
 /// Strategy `latest` of the server takes the newest usable Paper version. A plugin without a release for it keeps its
-/// running release, or is not installed if none runs. Both cases are reported as unfollowed.
+/// running release, or is not installed if none runs. Both cases are reported as left behind.
 pub fn resolve(catalog: &Catalog, request: &Request, now: Timestamp) -> Result<Resolution, Unsolvable> {
     resolve_within(catalog, request, now, Budget::default())
 }
@@ -179,6 +179,6 @@ pub(crate) fn reject_unverified(
         Some(because) => drop(gap.unread.insert((name.to_string(), because.clone()))),
         None => unverified.push(name),
     }
-    let unanswerable = Unanswerable { unseen: unverified, ..Unanswerable::from_gap(catalog, candidates.request, gap) };
+    let unanswerable = Unanswerable { unverified, ..Unanswerable::from_gap(catalog, candidates.request, gap) };
     Err(Unsolvable::Unanswerable(Box::new(unanswerable)))
 }

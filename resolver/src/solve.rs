@@ -24,7 +24,7 @@ use provider::{SolverProblem, find_solution};
 pub(crate) struct SolveOutcome {
     pub(crate) paper: crate::model::software::PaperName,
     /// Names of the plugins that strategy `latest` leaves behind.
-    pub(crate) unfollowed: Vec<String>,
+    pub(crate) left_behind: Vec<String>,
     /// Names and versions of the chosen plugins.
     pub(crate) plugins: Vec<(String, String)>,
 }
@@ -39,9 +39,9 @@ pub(crate) fn outcome<'w>(
     }
     let Ok(candidates) = candidates() else { return Ok(None) };
     let Some(decision) = decide(&candidates, meter)? else { return Ok(None) };
-    let unfollowed =
-        decision.unfollowed.iter().map(|&(plugin, _)| candidates.plugins[plugin].name().to_owned()).collect();
-    let to_outcome = |paper| SolveOutcome { paper, plugins: decision.plugins(&candidates), unfollowed };
+    let left_behind =
+        decision.left_behind.iter().map(|&(plugin, _)| candidates.plugins[plugin].name().to_owned()).collect();
+    let to_outcome = |paper| SolveOutcome { paper, plugins: decision.plugins(&candidates), left_behind };
     Ok(candidates.paper_name(decision.chosen.paper).map(to_outcome))
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct Decision {
     /// The problem that it solves. With `latest`, the remaining part of the whole problem.
     pub(crate) problem: SolverProblem,
     /// Plugins that strategy `latest` left behind, with the position of the release that stays.
-    pub(crate) unfollowed: Vec<(usize, Option<usize>)>,
+    pub(crate) left_behind: Vec<(usize, Option<usize>)>,
 }
 
 impl Decision {
@@ -71,7 +71,7 @@ pub(crate) fn decide(candidates: &CandidateIndex<'_>, meter: &BudgetMeter) -> Re
     let problem = SolverProblem::new(candidates, allowed_papers(candidates));
     let is_latest = matches!(candidates.request.paper, PaperRequest::Latest);
     match find_solution(candidates, &problem, meter)? {
-        Some(chosen) => Ok(Some(Decision { chosen, problem, unfollowed: Vec::new() })),
+        Some(chosen) => Ok(Some(Decision { chosen, problem, left_behind: Vec::new() })),
         None if is_latest => solve_latest(candidates, &problem, meter),
         None => Ok(None),
     }
@@ -98,7 +98,7 @@ fn solve_latest(
     problem.retain_running_dependencies(candidates);
     // `None` means that Paper alone has no solution either.
     let Some(mut chosen) = find_solution(candidates, &problem, meter)? else { return Ok(None) };
-    let mut unfollowed = Vec::new();
+    let mut left_behind = Vec::new();
     for &plugin in &mandatory {
         let mut with = problem.clone();
         with.root[plugin] = whole.root[plugin].clone();
@@ -120,9 +120,9 @@ fn solve_latest(
                 })
             }
         };
-        unfollowed.push((plugin, retained));
+        left_behind.push((plugin, retained));
     }
-    Ok(Some(Decision { chosen, problem, unfollowed }))
+    Ok(Some(Decision { chosen, problem, left_behind }))
 }
 
 #[cfg(test)]

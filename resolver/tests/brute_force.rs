@@ -1,6 +1,6 @@
 //! Pure. Compares the solver with exhaustive search on random small problems: solvability, and the best answer.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed setup must fail the test")]
 
 use std::collections::BTreeMap;
 
@@ -58,7 +58,6 @@ mod why_older;
 // It runs the `resolver` command.
 #[path = "brute_force/blockers_complete.rs"]
 mod blockers_complete;
-#[cfg(feature = "cli")]
 #[path = "brute_force/processes.rs"]
 mod processes;
 #[path = "brute_force/projects.rs"]
@@ -127,15 +126,15 @@ fn first_seed() -> u64 {
 fn outcome(result: &Result<Resolution, Unsolvable>) -> Outcome {
     match result {
         Ok(Resolution { lock, explanation }) => {
-            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            let Explanation::Solved(solved) = explanation else { panic!("expected a solved explanation") };
             let mut releases: Vec<String> = lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect();
             releases.sort();
-            let unfollowed: BTreeMap<String, Option<String>> =
-                solved.unfollowed.iter().map(|plugin| (plugin.name.clone(), plugin.stays.clone())).collect();
-            Outcome::Chosen { minecraft: lock.minecraft.to_string(), build: lock.build, releases, unfollowed }
+            let left_behind: BTreeMap<String, Option<String>> =
+                solved.left_behind.iter().map(|plugin| (plugin.name.clone(), plugin.stays.clone())).collect();
+            Outcome::Chosen { minecraft: lock.minecraft.to_string(), build: lock.build, releases, left_behind }
         }
         Err(Unsolvable::NoSolution(impossible)) => {
-            assert!(!impossible.reasons.is_empty(), "a no without a reason");
+            assert!(!impossible.reasons.is_empty(), "a conflict must have a reason");
             Outcome::NoSolution
         }
         Err(Unsolvable::Unanswerable(_)) => Outcome::Unknown,
@@ -171,7 +170,7 @@ fn check(problem: &Problem, steps: u64) -> Result<Outcome, String> {
     }
     let violations = match (book, result) {
         (Ok(book), Ok(Resolution { lock, explanation })) => {
-            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            let Explanation::Solved(solved) = explanation else { panic!("expected a solved explanation") };
             checker::violations_with_rules(&book, &lock, Some(&solved.warnings))
         }
         (_, Err(_)) | (Err(_), _) => Vec::new(),
@@ -191,7 +190,7 @@ struct Tally {
 impl Tally {
     fn count(&mut self, outcome: &Outcome) {
         *match outcome {
-            Outcome::Chosen { unfollowed, .. } if unfollowed.is_empty() => &mut self.chosen,
+            Outcome::Chosen { left_behind, .. } if left_behind.is_empty() => &mut self.chosen,
             Outcome::Chosen { .. } => &mut self.excluded,
             Outcome::NoSolution => &mut self.no_solution,
             Outcome::Unknown => &mut self.unknown,
@@ -199,7 +198,7 @@ impl Tally {
     }
 }
 
-/// One in this many seeds is also tested as two servers.
+/// Of this many seeds, one is also tested as two servers.
 const PAIR_INTERVAL: u64 = 8;
 
 /// Compares the answers of two servers with exhaustive search. `None` if there is no expected answer.
@@ -267,8 +266,8 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
         }
     }
     // Otherwise the test would prove little.
-    assert!(tally.chosen > all / 4 && tally.no_solution > all / 5, "too much of one kind: {tally:?}");
-    assert!(tally.excluded > all / 20 && tally.unknown > all / 200, "too few of a kind: {tally:?}");
+    assert!(tally.chosen > all / 4 && tally.no_solution > all / 5, "too few are solved or unsolvable: {tally:?}");
+    assert!(tally.excluded > all / 20 && tally.unknown > all / 200, "too few are partial or unknown: {tally:?}");
     census.assert_enough(all);
 }
 

@@ -1,7 +1,7 @@
 //! Pure. Fuzz tests for versions, locks and saved metadata: no panic, limited time, and accepted input survives writing
 //! and reading.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot be set up has to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failed setup must fail the test")]
 
 use std::cell::Cell;
 use std::cmp::Ordering;
@@ -63,7 +63,7 @@ fn round_trip<T: DeserializeOwned + Serialize + PartialEq + std::fmt::Debug>(byt
             Some(value)
         }
         Err(error) => {
-            assert!(error.line() > 0 || bytes.is_empty(), "no place: {error}");
+            assert!(error.line() > 0 || bytes.is_empty(), "the error must state a position: {error}");
             assert!(error.to_string().len() < bytes.len() + MAX_ERROR_LENGTH, "{error}");
             None
         }
@@ -138,7 +138,7 @@ fn mutated_lock_is_read_or_refused_with_place() {
         stale_file_facts(&changed, &catalog, now());
         Ok(())
     });
-    assert!(read.get() > 40, "only {} were read", read.get());
+    assert!(read.get() > 40, "only {} mutated locks were read", read.get());
     for_all(500, &mutate::bytes(), |bytes| {
         prop_assert!(round_trip::<Lock>(&bytes).is_none());
         Ok(())
@@ -153,7 +153,7 @@ fn check_answers(catalog: &Catalog, request: &Request) {
         Ok(resolution) => {
             let files: BTreeSet<String> =
                 resolution.lock.plugins.iter().map(|plugin| plugin.file.name.to_lowercase()).collect();
-            assert_eq!(files.len(), resolution.lock.plugins.len(), "two plugins in one file");
+            assert_eq!(files.len(), resolution.lock.plugins.len(), "two plugins must not share a file name");
             assert_eq!(round_trip::<Lock>(resolution.lock.to_json().as_bytes()).as_ref(), Some(&resolution.lock));
             resolution.explanation.clone()
         }
@@ -181,7 +181,7 @@ fn mutated_catalog_is_read_or_refused_and_answered() {
         check_answers(&catalog, &request());
         Ok(())
     });
-    assert!(read.get() > 20, "only {} were read", read.get());
+    assert!(read.get() > 20, "only {} mutated catalogs were read", read.get());
 }
 
 #[test]
@@ -202,7 +202,7 @@ fn mutated_request_is_read_or_refused_and_answered() {
         check_answers(&catalog, &request);
         Ok(())
     });
-    assert!(read.get() > 15, "only {} were read", read.get());
+    assert!(read.get() > 15, "only {} mutated requests were read", read.get());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Edge (reads). Tests the lock checker: it accepts every lock of the recorded data, and detects each way to break one.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "an unreadable recording must fail the test")]
 
 use std::fmt::Write as _;
 
@@ -99,10 +99,10 @@ fn version_set_line(catalog: &Catalog, request: &Request, day: &str) -> String {
                 "{day} {:?}",
                 request.paper
             );
-            let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+            let Explanation::Solved(solved) = explanation else { panic!("expected a solved explanation") };
             let mut line: Vec<String> =
                 lock.plugins.iter().map(|plugin| format!("{} {}", plugin.name, plugin.version)).collect();
-            line.extend(solved.unfollowed.iter().map(|plugin| format!("no {}", plugin.name)));
+            line.extend(solved.left_behind.iter().map(|plugin| format!("no {}", plugin.name)));
             line.join(", ")
         }
         Err(Unsolvable::NoSolution(_)) => "-".to_owned(),
@@ -195,7 +195,7 @@ fn viabackwards_minimums_are_honoured_on_each_listed_day() {
                 continue;
             };
             let via = lock.plugins.iter().find(|plugin| plugin.name == "ViaVersion");
-            let via = &via.unwrap_or_else(|| panic!("{} on {day} comes alone", release.version)).version;
+            let via = &via.unwrap_or_else(|| panic!("{} on {day} has no ViaVersion", release.version)).version;
             assert!(numbers(via) >= numbers(least), "{}: ViaVersion {via} on {day}", release.version);
             honoured += 1;
         }
@@ -212,7 +212,7 @@ fn viabackwards_minimums_are_honoured_on_each_listed_day() {
             refused += 1;
         }
     }
-    assert!(honoured >= 100 && refused >= 25, "too little was tried: {honoured} and {refused}");
+    assert!(honoured >= 100 && refused >= 25, "too few cases: {honoured} and {refused}");
 }
 
 fn valid_lock() -> (Catalog, Request, Timestamp, Lock) {
@@ -222,7 +222,7 @@ fn valid_lock() -> (Catalog, Request, Timestamp, Lock) {
     (catalog, request, now, lock)
 }
 
-/// A defect: its name, the change, and the expected complaint.
+/// A defect: its name, the change, and the expected error.
 type Break<'x> = (&'static str, &'x dyn Fn(&mut Lock), &'static str);
 
 #[test]
@@ -250,10 +250,10 @@ fn checker_detects_each_broken_lock() {
             &|lock| lock.image_java = Some(ImageJava { has: 8, pushed: None }),
             "was not read in",
         ),
-        ("a guess that nobody made", &|lock| lock.guesses.push(unsupported_guess()), "is guessed, not"),
+        ("an unsupported guess", &|lock| lock.guesses.push(unsupported_guess()), "is guessed, not"),
         ("another file", &|lock| lock.plugins[via].file.hash.push('0'), "is not as the catalog has it"),
-        ("nothing that is needed", &|lock| drop(lock.plugins.remove(via)), "does not go with ViaVersion"),
-        ("nothing that is asked for", &|lock| drop(lock.plugins.remove(grief)), "is asked for and not there"),
+        ("no needed dependency", &|lock| drop(lock.plugins.remove(via)), "does not go with ViaVersion"),
+        ("no requested plugin", &|lock| drop(lock.plugins.remove(grief)), "is asked for and not there"),
         ("an older ViaVersion", &|lock| other_release(lock, via, "5.7.0"), "does not go with ViaVersion"),
         ("an old release", &|lock| other_release(lock, grief, "16.18.3"), "is not listed"),
         (

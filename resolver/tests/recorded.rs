@@ -1,6 +1,6 @@
 //! Edge (reads). Tests answers on recorded data: 66 Paper versions, 886 ViaVersion releases, 517 ViaBackwards releases.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a recording that cannot be read has to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "an unreadable recording must fail the test")]
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::explanation::{Explanation, Reason};
@@ -92,7 +92,7 @@ fn unsatisfiable_pin_is_answered_in_few_lines() {
     assert_eq!(found, "none");
     assert!(text.contains("you ask for Paper 1.21.11  on the server, `spec.version`"), "{text}");
     assert!(text.contains("its newest, of 6 October 2025, is listed up to 1.21.10"), "{text}");
-    assert!(!text.contains("DiscordSRV") && !text.contains("ViaVersion"), "innocent plugins are named:\n{text}");
+    assert!(!text.contains("DiscordSRV") && !text.contains("ViaVersion"), "unrelated plugins are named:\n{text}");
     assert!(text.lines().count() <= 14, "{text}");
 }
 
@@ -111,7 +111,7 @@ fn recorded_answer_is_deterministic() {
 fn hints_are_verified_on_recorded_lists() {
     let catalog = recorded::catalog();
     let resolution = resolve(&catalog, &request(PaperRequest::Auto, &THREE_PLUGINS), time_on("2025-12-20")).unwrap();
-    let Explanation::Solved(solved) = &resolution.explanation else { panic!("a resolution explains a yes") };
+    let Explanation::Solved(solved) = &resolution.explanation else { panic!("expected a solved explanation") };
     // Two plugins block 1.21.11. One override alone would change nothing and is not suggested.
     assert_eq!(solved.hints.len(), 1, "{:?}", solved.hints);
     assert_eq!(solved.hints[0].steps.len(), 2);

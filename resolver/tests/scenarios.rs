@@ -1,6 +1,6 @@
 //! Edge (reads). Runs the scenarios: each file has a small catalog, requests, and the expected answer.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a scenario that cannot be read has to fail")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "an unreadable scenario must fail the test")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ use raw_scenario::{Parts, Verbatim};
 fn scenario(path: &Path) -> datatest_stable::Result<()> {
     let case = Asked::read(path)?;
     let (name, pages) = (&case.name, case.pages());
-    assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()), "the file is called as the scenario");
+    assert_eq!(path.file_stem().unwrap().to_str(), Some(name.as_str()), "the file has the name of the scenario");
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("scenarios/answers");
     settings.set_prepend_module_to_snapshot(false);
@@ -91,7 +91,7 @@ impl Asked {
         if table.contains_key("problem") {
             let Verbatim::<Expect> { name, why: _why, at, expect, others, problem } = table.try_into()?;
             let Parts { request, others: further, catalog } = problem;
-            assert_eq!(others.len(), further.len(), "something is expected for each of the further servers");
+            assert_eq!(others.len(), further.len(), "each further server needs an expected answer");
             let requests = std::iter::once(request).chain(further).collect();
             let expected = std::iter::once(expect).chain(others).collect();
             return Ok(Self { name, at, catalog, requests, expected, budget: Budget::default() });
@@ -199,8 +199,8 @@ fn check(
                 resolution.lock.image.as_ref().map(|full| full.split('@').next().unwrap().rsplit(':').next().unwrap());
             assert_eq!(tag, Some(image.as_str()), "{text}");
         }
-        if let Some(held_by) = &expect.held_by {
-            assert_eq!(&resolution.explanation.blocked_by(), held_by, "{text}");
+        if let Some(blocked_by) = &expect.blocked_by {
+            assert_eq!(&resolution.explanation.blocked_by(), blocked_by, "{text}");
         }
         // The checker supports only the sites, where every release has a date and a list.
         if request.plugins.iter().all(|plugin_request| plugin_request.key.source != Source::Url) {
@@ -235,14 +235,17 @@ fn on_one_line(explanation: &Explanation) -> String {
     let line = explanation.summary();
     let is_whole = line.lines().count() == 1 && line.ends_with('.') && !line.contains("..") && !line.contains('…');
     assert!(line.len() <= MAX_SUMMARY_LENGTH && is_whole, "{line}");
-    let mut held_by: Vec<String> = explanation.blocked_by().into_iter().map(str::to_owned).collect();
+    let mut blocked_by: Vec<String> = explanation.blocked_by().into_iter().map(str::to_owned).collect();
     if let Explanation::Impossible(no) = explanation {
         let reasons = serde_json::to_value(&no.reasons).unwrap();
-        held_by.extend(
+        blocked_by.extend(
             reasons.as_array().unwrap().iter().filter_map(|reason| Some(reason["plugin"].as_str()?.to_owned())),
         );
     }
-    assert!(held_by.is_empty() || held_by.iter().any(|name| line.contains(name)), "{held_by:?} hold, says:\n{line}");
+    assert!(
+        blocked_by.is_empty() || blocked_by.iter().any(|name| line.contains(name)),
+        "none of {blocked_by:?} in:\n{line}"
+    );
     format!("\n-- on one line --\n{line}\n")
 }
 
@@ -251,7 +254,7 @@ fn assert_round_trips(explanation: &Explanation) {
     let text = serde_json::to_string(explanation).unwrap();
     assert_eq!(serde_json::from_str::<Explanation>(&text).unwrap(), *explanation, "{text}");
     let newer = future_format::with_further_fields(&serde_json::from_str(&text).unwrap());
-    assert_eq!(serde_json::from_value::<Explanation>(newer).unwrap(), *explanation, "with further fields: {text}");
+    assert_eq!(serde_json::from_value::<Explanation>(newer).unwrap(), *explanation, "with unknown fields: {text}");
 }
 
 fn scenario_files() -> std::io::Result<Vec<PathBuf>> {
@@ -285,7 +288,7 @@ fn page_of_reasons(path: &Path) -> datatest_stable::Result<()> {
     }
     assert!(
         std::fs::read_to_string(path)? == page,
-        "{} is not what the scenarios say: run `make generate`",
+        "{} does not match the scenarios: run `make generate`",
         path.display()
     );
     Ok(())

@@ -2,6 +2,7 @@
 //!
 //! The times are true. A late line states the time that is really left, and a missed line is not repeated later.
 
+use agent_api::Announce;
 use jiff::{SignedDuration, Timestamp};
 
 pub mod locale;
@@ -10,6 +11,14 @@ pub mod placeholder;
 /// The remaining times, in seconds, at which a line is sent, longest first. The gaps are wide while there is time to finish a fight, and one
 /// second long at the end. The values above five minutes are for countdowns that are configured to be longer.
 const STATED_SECONDS: [i64; 16] = [1800, 900, 600, 300, 60, 30, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1];
+
+/// The announcement for an agent that supports only English.
+#[must_use]
+pub fn into_english(announce: Announce) -> Announce {
+    let Announce { act, ends, text, short, show, only_empty, in_languages: _ } = announce;
+    let (text, short) = (placeholder::into_english(&text), short.as_deref().map(placeholder::into_english));
+    Announce { act, ends, text, short, show, only_empty, in_languages: false }
+}
 
 /// A line to send to players.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -96,7 +105,7 @@ mod tests {
     fn lines(notice: i64) -> Vec<AnnouncementLine> {
         let (mut now, mut last, mut stated) = (left(notice), None, Vec::new());
         while let Some(line) = next_line(ENDS, last, now) {
-            assert!(line.at >= now, "a line in time is never late");
+            assert!(line.at >= now, "a line is never due in the past");
             now = line.at;
             last = Some(line.left);
             stated.push(line);
@@ -150,7 +159,7 @@ mod tests {
         let stated = |seconds| line.left_at(ENDS, left(seconds)).map(|left| left.as_secs());
         assert_eq!((stated(30), stated(25), stated(0), stated(-3)), (Some(30), Some(25), None, None));
         let first = next_line(ENDS, None, left(298)).unwrap();
-        assert_eq!(first.left_at(ENDS, left(298)).unwrap().as_secs(), 300, "a first line may still say five minutes");
+        assert_eq!(first.left_at(ENDS, left(298)).unwrap().as_secs(), 300, "the first line is rounded up");
     }
 
     #[test]

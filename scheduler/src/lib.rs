@@ -1,29 +1,11 @@
-//! Pure, without features. Decides when a server may change and which safe step is next, and (features `edge` and
-//! `agent`) acts on the server.
+//! Pure. Decides when a server may change and which safe step is next.
 //!
-//! The features add RCON, the plugin directory, and the alarm clock. The crate depends neither on Kubernetes nor on the
-//! resolver. The decisions are [`maintenance::Windows::gate`] and [`rollout::next_step`]. Both take `now` as an
-//! argument and have no side effects.
+//! The crate depends neither on Kubernetes nor on the resolver. The decisions are [`maintenance::Windows::gate`] and
+//! [`rollout::next_step`]. Both take `now` as an argument and have no side effects. The agent in the server's pod is the
+//! crate `agent`. `agent_api` defines its protocol.
 
-#[cfg(feature = "agent")]
-pub mod agent;
 pub mod announcement;
-pub mod backup;
+pub mod backup_retention;
 pub mod maintenance;
 pub mod observation;
-#[cfg(feature = "edge")]
-pub mod plugin_data;
-pub mod protocol;
-#[cfg(feature = "edge")]
-pub mod rcon;
 pub mod rollout;
-#[cfg(feature = "edge")]
-pub mod server_list_ping;
-#[cfg(feature = "edge")]
-pub mod server_properties;
-#[cfg(feature = "edge")]
-pub mod staging;
-#[cfg(feature = "edge")]
-pub mod timer;
-#[cfg(feature = "edge")]
-pub mod world;

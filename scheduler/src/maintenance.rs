@@ -16,7 +16,7 @@
 //! update may begin while one of them allows it.
 //!
 //! **Outside of windows**, urgent updates and updates that no player would notice may run. See [`Windows::without_windows`] and
-//! `scheduler::rollout::opportunistic`.
+//! `crate::rollout::opportunistic`.
 //!
 //! **Scheduled restarts** need no window. See [`Restarts`]. Online backups need no window either. See [`BackupTimes`].
 
@@ -25,6 +25,7 @@ use jiff::{SignedDuration, Timestamp};
 mod backup_schedule;
 mod blackout;
 mod cron_expr;
+mod format_time;
 mod restart_schedule;
 mod time_zone;
 mod window;
@@ -32,8 +33,9 @@ mod window;
 pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_backup};
 pub use blackout::{Blackout, InvertedRange};
 pub use cron_expr::{Field, FieldProblem};
+pub use format_time::format_time;
 pub use restart_schedule::{DueRestart, Restarts};
-pub use window::{Window, WindowError, WindowField};
+pub use window::{Window, WindowError, check_zone};
 
 /// How old a request to apply now, or for a backup, may be when it is first observed. It is longer than a request takes to arrive, also through
 /// git. It is short enough that an annotation found in a restored cluster backup starts nothing.
@@ -273,7 +275,7 @@ pub(crate) fn saturating_add(at: Timestamp, duration: SignedDuration) -> Timesta
 /// The last midnight UTC.
 fn midnight(now: Timestamp) -> Timestamp {
     let day = DAY.as_secs();
-    Timestamp::from_second(now.as_second().div_euclid(day) * day).expect("the midnight before an instant is near it")
+    Timestamp::from_second(now.as_second().div_euclid(day) * day).expect("midnight before a valid instant is valid")
 }
 
 #[cfg(test)]

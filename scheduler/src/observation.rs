@@ -14,8 +14,6 @@ pub use facts::{
     RecordedFacts, RestartStarted, Revision, SavedWorld, StableSet,
 };
 
-use crate::protocol;
-
 /// The revision that should run, and how the operator may get there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Goal {
@@ -80,10 +78,7 @@ pub enum PlayerPolicy {
 }
 
 /// One observation of the cluster and the server. Before a step that cannot be undone, the edge reads it live, never from a cache.
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "each of them is a fact of its own, and any of them goes with any other"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the flags are independent observations")]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Observation {
     /// The `StatefulSet`. `None`: Nightshift's `StatefulSet` does not exist.
@@ -252,12 +247,12 @@ pub enum Players {
     Hidden,
 }
 
-impl From<protocol::PlayerCount> for Players {
-    fn from(count: protocol::PlayerCount) -> Self {
+impl From<agent_api::PlayerCount> for Players {
+    fn from(count: agent_api::PlayerCount) -> Self {
         match count {
-            protocol::PlayerCount::Unknown { since } => Self::Unknown { since },
-            protocol::PlayerCount::Nobody | protocol::PlayerCount::Some { count: 0 } => Self::Nobody,
-            protocol::PlayerCount::Some { count } => Self::Some(count),
+            agent_api::PlayerCount::Unknown { since } => Self::Unknown { since },
+            agent_api::PlayerCount::Nobody | agent_api::PlayerCount::Some { count: 0 } => Self::Nobody,
+            agent_api::PlayerCount::Some { count } => Self::Some(count),
         }
     }
 }

@@ -15,7 +15,7 @@ const DAY: i64 = 24 * 60;
 const SPAN: i64 = 14 * DAY;
 
 fn instant(minute: i64) -> Timestamp {
-    Timestamp::from_second(minute * 60).expect("near now")
+    Timestamp::from_second(minute * 60).expect("an instant near now is valid")
 }
 
 /// A schedule, as the definition reads it.
@@ -37,7 +37,7 @@ impl Schedule {
 
     /// The minutes at which it begins, from a span before to a span after.
     fn beginnings(&self) -> Vec<i64> {
-        let days = (-SPAN..SPAN).step_by(usize::try_from(DAY).expect("1440"));
+        let days = (-SPAN..SPAN).step_by(usize::try_from(DAY).expect("1440 fits a usize"));
         let days = days.filter(|day| self.weekday.is_none_or(|weekday| (day / DAY + 1).rem_euclid(7) == weekday));
         days.flat_map(|day| self.hours.iter().map(move |hour| START + day + hour * 60 + self.minute)).collect()
     }
@@ -154,7 +154,7 @@ proptest! {
             prop_assert_eq!(all.blackout_at(at).is_some(), dark.contains(&now), "{}", at);
             if let Gate::Shut { opens: Some(opens) } | Gate::NoNewStarts { opens: Some(opens), .. } = gate {
                 let begins = matches!(all.gate(opens), Gate::Open { .. });
-                prop_assert!(begins, "told to open at {opens}, and does not");
+                prop_assert!(begins, "the gate does not open at {opens}");
             }
         }
     }

@@ -50,17 +50,17 @@ fn second(at: Timestamp) -> i64 {
 }
 
 fn instant(second: i64) -> Timestamp {
-    Timestamp::from_second(second).expect("near now")
+    Timestamp::from_second(second).expect("an instant near now is valid")
 }
 
 fn oracle(expression: &str) -> Cron {
-    CronParser::new().parse(expression).expect("croner reads five fields, too")
+    CronParser::new().parse(expression).expect("croner supports five fields")
 }
 
 /// The minutes in a span at which a window opens: a minute of the schedule opens it when the wall clock first shows it or a later time.
 fn openings(cron: &Cron, zone: Tz, from: i64, to: i64) -> BTreeSet<i64> {
     let shown = |second: i64| -> NaiveDateTime {
-        DateTime::from_timestamp(second, 0).expect("near now").with_timezone(&zone).naive_local()
+        DateTime::from_timestamp(second, 0).expect("a time near now is valid").with_timezone(&zone).naive_local()
     };
     // Before the span begins, the clock may have shown a later time than at its start. Two more days are enough to exclude that.
     let mut latest = shown(from - 2 * DAY);
@@ -68,7 +68,7 @@ fn openings(cron: &Cron, zone: Tz, from: i64, to: i64) -> BTreeSet<i64> {
     for now in (from - 2 * DAY..=to).step_by(60) {
         while latest < shown(now) {
             latest += chrono::Duration::minutes(1);
-            if now >= from && cron.is_time_matching(&latest.and_utc()).expect("a date like any other") {
+            if now >= from && cron.is_time_matching(&latest.and_utc()).expect("the date is valid") {
                 openings.insert(now);
             }
         }
@@ -131,11 +131,11 @@ fn expression() -> impl Strategy<Value = String> {
 /// Queries the gate and both oracles around a day.
 fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i64)]) -> Result<(), TestCaseError> {
     let window =
-        Window::parse(expression, zone, SignedDuration::from_mins(length)).expect("what is generated is a window");
+        Window::parse(expression, zone, SignedDuration::from_mins(length)).expect("a generated window is valid");
     let windows = Windows { windows: vec![window], enabled: true, blackouts: Vec::new() };
     let length = length * MINUTE;
     let (from, to) = (day - 5 * DAY, day + 4 * DAY);
-    let openings = openings(&oracle(expression), zone.parse().expect("a zone by its name"), from, to);
+    let openings = openings(&oracle(expression), zone.parse().expect("the zone is valid"), from, to);
     // Any second, and the exact edges of the openings.
     let edges = openings.iter().flat_map(|at| [*at, at - 1, at + length, at + length - 1]);
     let edges = edges.filter(|at| (day - DAY / 2..day + DAY).contains(at)).take(24);
@@ -169,10 +169,10 @@ fn compare(expression: &str, zone: &str, day: i64, length: i64, nows: &[(i64, i6
 /// The days of a year on which the clocks of a zone change.
 fn changes(zone: Tz, year: i16) -> Vec<i64> {
     let offset = |second: i64| {
-        let at = DateTime::from_timestamp(second, 0).expect("near now");
+        let at = DateTime::from_timestamp(second, 0).expect("a time near now is valid");
         zone.offset_from_utc_datetime(&at.naive_utc()).fix()
     };
-    let new_year = second(format!("{year}-01-01T00:00:00Z").parse().expect("a day"));
+    let new_year = second(format!("{year}-01-01T00:00:00Z").parse().expect("a valid date"));
     (0..365).map(|day| new_year + day * DAY).filter(|day| offset(*day) != offset(day + DAY)).collect()
 }
 
@@ -228,12 +228,12 @@ proptest! {
         let cron = oracle(&expression);
         // It also takes the end of a gap for a start of a schedule whose time was on that day before the gap. If that time exists, it is not a
         // start.
-        let is_one = |start: &DateTime<Tz>| {
-            let scheduled = start.date_naive().and_hms_opt(hour, minute, 0).expect("a time of the day");
+        let is_start = |start: &DateTime<Tz>| {
+            let scheduled = start.date_naive().and_hms_opt(hour, minute, 0).expect("a valid time of day");
             scheduled == start.naive_local() || zone.from_local_datetime(&scheduled).earliest().is_none()
         };
-        let next = cron.iter_after(before).filter(is_one).map(|start| start.timestamp()).find(|start| *start > now);
-        let next = next.expect("it comes each day");
+        let next = cron.iter_after(before).filter(is_start).map(|start| start.timestamp()).find(|start| *start > now);
+        let next = next.expect("the schedule has an instant each day");
         if let Gate::Shut { opens } = windows.gate(instant(now)) {
             prop_assert_eq!(opens, Some(instant(next)), "{}", instant(now));
         }

@@ -167,7 +167,7 @@ mod tests {
                 Ok(Some(versions))
             }
             Err(Unsolvable::NoSolution(conflict)) => {
-                assert!(!conflict.reasons.is_empty(), "a no without a reason");
+                assert!(!conflict.reasons.is_empty(), "a conflict must have a reason");
                 Ok(None)
             }
             Err(Unsolvable::GaveUp(gave_up)) => {
@@ -179,7 +179,7 @@ mod tests {
                 assert!(gave_up.clashing.len() <= 3, "{gave_up:?}");
                 Err(gave_up)
             }
-            Err(unanswerable @ Unsolvable::Unanswerable(_)) => panic!("all is in the catalog: {unanswerable}"),
+            Err(unanswerable @ Unsolvable::Unanswerable(_)) => panic!("the catalog is complete: {unanswerable}"),
         }
     }
 
@@ -227,13 +227,13 @@ mod tests {
                 match result {
                     Ok(_) => {}
                     Err(Unsolvable::NoSolution(conflict)) => {
-                        assert!(!conflict.reasons.is_empty(), "{server}: a no without a reason");
+                        assert!(!conflict.reasons.is_empty(), "{server}: a conflict must have a reason");
                     }
                     Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit, clashing })) => {
                         assert!(steps > 0 && clashing.len() <= 3, "{server}: {steps} {limit:?} {clashing:?}");
                     }
                     Err(unsolvable @ Unsolvable::Unanswerable(_)) => {
-                        panic!("all is in the catalog: {server}: {unsolvable}")
+                        panic!("the catalog is complete: {server}: {unsolvable}")
                     }
                 }
             }

@@ -20,7 +20,7 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::write(path, text)
 }
 
-#[expect(clippy::print_stderr, reason = "a command for developers says what is wrong where they see it")]
+#[expect(clippy::print_stderr, reason = "a command for developers prints its errors")]
 fn print_error(message: &str) {
     eprintln!("{message}");
 }

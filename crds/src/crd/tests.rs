@@ -108,7 +108,7 @@ fn committed_crds_match_types() {
     for (file, text) in generated_files() {
         let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join(&file);
         let committed = std::fs::read_to_string(path).unwrap_or_default();
-        assert!(committed == text, "crds/{file} is not what crds/src says: run `make generate`");
+        assert!(committed == text, "crds/{file} is outdated: run `make generate`");
     }
 }
 
@@ -131,8 +131,8 @@ fn largest(schema: &Value) -> u64 {
 fn status_size_stays_bounded() {
     let status = |schema: Value| largest(&schema["properties"]["status"]);
     let plugin = status(schema_of::<Plugin>());
-    assert!(plugin <= 64 * 1024, "a Plugin's: {plugin}");
+    assert!(plugin <= 64 * 1024, "status of a Plugin: {plugin}");
     // 200 plugins and 100 unmanaged JARs with the longest possible names. etcd accepts 1.5 MiB.
     let server = status(schema_of::<PaperMCServer>());
-    assert!(server <= 512 * 1024, "a PaperMCServer's: {server}");
+    assert!(server <= 512 * 1024, "status of a PaperMCServer: {server}");
 }

@@ -305,7 +305,7 @@ fn ten() -> u32 {
 fn twenty_gi() -> String {
     "20Gi".to_owned()
 }
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 fn is_zero(count: &u32) -> bool {
     *count == 0
 }

@@ -131,6 +131,11 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::announcement")]
     pub drain_text: Option<String>,
+    /// The warning that players read before a restart that restores a backup on request. Same format as `text`. The default says that the worlds
+    /// return to an earlier backup, and that what is built until then is set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::announcement")]
+    pub restore_text: Option<String>,
     /// Where players read the warning: `Chat` (default), `ActionBar` and `Title`. `Chat` and `ActionBar` show every line. `Title` shows the
     /// remaining time in large letters with the text below it. The chat keeps what was announced. The other two reach players who do not read the
     /// chat.
@@ -164,6 +169,7 @@ impl Default for PlayersPolicy {
             empty_notice: ten_seconds(),
             text: None,
             drain_text: None,
+            restore_text: None,
             show: chat(),
             kick_text: None,
             stop_text: None,

@@ -34,7 +34,7 @@ fn pod_template_lists_merge_by_core_type_keys() {
         for key in keys.as_array().unwrap() {
             let required = list["items"]["required"].as_array().is_some_and(|all| all.contains(key));
             let default = &list["items"]["properties"][key.as_str().unwrap()]["default"];
-            assert!(required || default.is_string(), "{keys}: {key} must be there");
+            assert!(required || default.is_string(), "{keys}: {key} must be required or have a default");
         }
     }
     assert_eq!(container["ports"]["items"]["properties"]["protocol"]["default"], "TCP");

@@ -1,8 +1,8 @@
-//! Edge (writes). Publishes one Event per distinct cause.
+//! Edge (writes). Publishes an Event each time its cause begins.
 //!
 //! A failure to publish changes nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
@@ -20,7 +20,7 @@ use crate::error_chain::{ErrorChain, cut};
 const LONGEST_NOTE: usize = 1_024;
 
 /// Reason, type and text of an Event.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct EventText {
     /// Closed set, in CamelCase: users write alerts on it.
     pub(crate) reason: &'static str,
@@ -35,16 +35,33 @@ pub(crate) struct EventText {
 pub(crate) struct EventPublisher {
     client: Client,
     instance: String,
-    /// The last text per object and reason. The same text is not published again until another one was.
-    published: Mutex<BTreeMap<(String, &'static str), String>>,
+    /// The Events whose causes last, by the UID of their object. They are not published again.
+    lasting: Mutex<BTreeMap<String, BTreeSet<EventText>>>,
 }
 
 impl EventPublisher {
     pub(crate) fn new(client: Client, instance: String) -> Self {
-        Self { client, instance, published: Mutex::new(BTreeMap::new()) }
+        Self { client, instance, lasting: Mutex::new(BTreeMap::new()) }
     }
 
-    /// Publishes `event_text` about `object` unless it is the last text that was published for that reason.
+    /// Publishes all Events of a complete pass over `object`, except those of the last pass: their causes last. An Event that was missing in
+    /// between is published again.
+    pub(crate) async fn publish_all<K: Resource<DynamicType = ()>>(
+        &self,
+        object: &K,
+        events: &[EventText],
+        now: Timestamp,
+    ) {
+        let uid = object.uid().unwrap_or_default();
+        if let Some(lasting) = self.lasting().get_mut(&uid) {
+            lasting.retain(|event_text| events.contains(event_text));
+        }
+        for event_text in events {
+            self.publish(object, event_text, now).await;
+        }
+    }
+
+    /// Publishes an Event of a pass that was not complete, unless its cause lasts.
     pub(crate) async fn publish<K: Resource<DynamicType = ()>>(
         &self,
         object: &K,
@@ -52,8 +69,7 @@ impl EventPublisher {
         now: Timestamp,
     ) {
         let uid = object.uid().unwrap_or_default();
-        let key = (uid.clone(), event_text.reason);
-        if self.published().insert(key.clone(), event_text.text.clone()).as_ref() == Some(&event_text.text) {
+        if !self.lasting().entry(uid.clone()).or_default().insert(event_text.clone()) {
             return;
         }
         let namespace = object.namespace().unwrap_or_else(|| "default".to_owned());
@@ -85,19 +101,21 @@ impl EventPublisher {
             warn!(reason = event_text.reason, error = %ErrorChain(&error), "could not publish an Event");
             if is_retryable(&error) {
                 // The Event was not published. If the cause remains, a later pass publishes it.
-                self.published().remove(&key);
+                if let Some(lasting) = self.lasting().get_mut(&uid) {
+                    lasting.remove(event_text);
+                }
             }
         }
     }
 
     /// Removes the texts of a deleted object.
     pub(crate) fn evict(&self, uid: &str) {
-        self.published().retain(|(object, _), _| object != uid);
+        self.lasting().remove(uid);
     }
 
-    /// Locks the published texts. The guard is never held over an await.
-    fn published(&self) -> MutexGuard<'_, BTreeMap<(String, &'static str), String>> {
-        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Locks the lasting Events. The guard is never held over an await.
+    fn lasting(&self) -> MutexGuard<'_, BTreeMap<String, BTreeSet<EventText>>> {
+        self.lasting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -181,9 +199,29 @@ mod tests {
     #[tokio::test]
     async fn event_write_is_retried_and_recorded_once() {
         assert_eq!(requests(&[]).await, [1, 1]);
-        assert_eq!(requests(&[None]).await, [2, 2], "a request was lost");
-        assert_eq!(requests(&[None, Some(409)]).await, [2, 2], "its answer was");
-        assert_eq!(requests(&[None, Some(503)]).await, [2, 3], "in the next pass");
-        assert_eq!(requests(&[Some(403)]).await, [1, 1], "it is refused for good");
+        assert_eq!(requests(&[None]).await, [2, 2], "a lost request is sent again");
+        assert_eq!(requests(&[None, Some(409)]).await, [2, 2], "AlreadyExists is a success");
+        assert_eq!(requests(&[None, Some(503)]).await, [2, 3], "the next pass tries again");
+        assert_eq!(requests(&[Some(403)]).await, [1, 1], "a refused Event is not sent again");
+    }
+
+    #[tokio::test]
+    async fn event_is_published_again_when_its_cause_returns() {
+        let (publisher, request_count) = publisher(&[]);
+        let server =
+            PaperMCServer::new("lobby", serde_json::from_value(json!({"updateStrategy": "latest"})).expect("a spec"));
+        let event_text = |reason, text: &str| EventText { reason, warning: false, text: text.to_owned() };
+        let (warned, blocked) = (event_text("PlayersWarned", "in 5 minutes"), event_text("UpdateBlocked", "by A"));
+        let mut after = Vec::new();
+        for pass in [
+            vec![warned.clone(), blocked.clone()],
+            vec![warned.clone(), blocked.clone()],
+            vec![blocked.clone()],
+            vec![blocked, warned],
+        ] {
+            publisher.publish_all(&server, &pass, Timestamp::UNIX_EPOCH).await;
+            after.push(request_count.load(Ordering::Relaxed));
+        }
+        assert_eq!(after, [2, 2, 2, 3], "only the warning returns");
     }
 }

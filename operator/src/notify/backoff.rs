@@ -71,7 +71,7 @@ mod tests {
         assert_eq!(
             backoff.pause(9, Some(&DeliveryError::SecretMissing), None),
             Duration::from_mins(1),
-            "a look costs nothing"
+            "a check of the Secret sends no message"
         );
     }
 

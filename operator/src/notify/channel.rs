@@ -60,7 +60,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
 
     fn channel_config() -> NotifyChannel {
         let secret = json!({"name": "chat", "key": "address"});

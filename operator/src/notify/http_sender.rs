@@ -4,10 +4,10 @@ use std::error::Error;
 use std::iter;
 use std::time::Duration;
 
+use artifacts::download::{NotPublic, PublicOnly};
+use artifacts::http_client::{ClientError, client};
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use reqwest::{Client, Url, redirect};
-use resolver::download::{NotPublic, PublicOnly};
-use resolver::upstream::{StartError, client};
 use serde_json::Value;
 
 use super::delivery_error::DeliveryError;
@@ -40,12 +40,12 @@ pub(crate) struct HttpSender {
 }
 
 impl HttpSender {
-    pub(crate) fn new(origins: Vec<Url>) -> Result<Self, StartError> {
+    pub(crate) fn new(origins: Vec<Url>) -> Result<Self, ClientError> {
         Self::with_timeout(origins, REQUEST_TIMEOUT)
     }
 
     /// With another timeout than the default.
-    pub(crate) fn with_timeout(origins: Vec<Url>, timeout: Duration) -> Result<Self, StartError> {
+    pub(crate) fn with_timeout(origins: Vec<Url>, timeout: Duration) -> Result<Self, ClientError> {
         let client = |public: bool| {
             client(None, |builder| {
                 // A redirect's target is not checked, and a message to another address is not delivered.

@@ -65,7 +65,7 @@ impl Receiver {
     async fn received(&self, count: usize) -> Vec<(String, Value, Instant)> {
         let mut received = self.received.clone();
         let all = tokio::time::timeout(PATIENCE, received.wait_for(|received| received.len() >= count)).await;
-        all.expect("it comes in time").unwrap().clone()
+        all.expect("the messages arrive in time").unwrap().clone()
     }
 
     async fn texts(&self, count: usize) -> Vec<String> {
@@ -181,7 +181,7 @@ impl Process {
         self.pass(&lobby(), &[team()], notifications);
         while !done(notifications) {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
-            assert_eq!(woken.expect("something is noted in time"), Some(lobby()));
+            assert_eq!(woken.expect("the server is woken in time"), Some(lobby()));
             self.pass(&lobby(), &[team()], notifications);
         }
     }
@@ -190,7 +190,7 @@ impl Process {
     async fn next_error(&mut self) -> ChannelError {
         loop {
             let woken = tokio::time::timeout(PATIENCE, self.woken.recv()).await;
-            assert_eq!(woken.expect("a fault is told in time"), Some(lobby()));
+            assert_eq!(woken.expect("an error is reported in time"), Some(lobby()));
             if let Some(error) = self.notifier.check_channels(&lobby(), &[team()], self.backend.now).await.pop() {
                 return error;
             }
@@ -240,7 +240,7 @@ async fn notification_is_recorded_and_survives_operator_restart() {
     let mut first = Process::for_receiver(&receiver);
     let mut status = vec![done("one"), done("two")];
     first.passes_until(&mut status, all_delivered).await;
-    assert_eq!(receiver.texts(2).await, ["one", "two"], "in their order");
+    assert_eq!(receiver.texts(2).await, ["one", "two"], "deliveries keep their order");
     assert_eq!(receiver.received(2).await[0].0, format!("/api/webhooks/1/{TOKEN}"));
 
     first.pass(&lobby(), &[team()], &mut status);
@@ -274,7 +274,7 @@ async fn notification_in_flight_is_not_sent_twice() {
         process.pass(&lobby(), &[team()], &mut status);
     }
     process.passes_until(&mut status, all_delivered).await;
-    assert_eq!(receiver.texts(2).await, ["one", "one"], "the one that was refused, and the one that was taken");
+    assert_eq!(receiver.texts(2).await, ["one", "one"], "a refused attempt and its repetition");
 }
 
 #[tokio::test]
@@ -290,7 +290,7 @@ async fn delivery_is_retried_and_honours_retry_after() {
     assert_eq!(
         process.notifier.check_channels(&lobby(), &[team()], process.backend.now).await,
         [],
-        "all is well again"
+        "the channel has no error any more"
     );
 }
 
@@ -314,7 +314,7 @@ async fn hanging_receiver_times_out_without_blocking_other_channels() {
     }
     let received = hangs.received(2).await;
     // Measured from before the message was sent, because the receiver itself may have noticed it late.
-    assert!(received[1].2.duration_since(begun) >= Duration::from_millis(500), "only after the deadline");
+    assert!(received[1].2.duration_since(begun) >= Duration::from_millis(500), "the first request times out");
     assert_eq!(works.received(1).await.len(), 1);
 }
 

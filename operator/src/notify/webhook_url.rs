@@ -2,8 +2,8 @@
 
 use std::fmt;
 
+use artifacts::download::is_private_host;
 use reqwest::Url;
-use resolver::download::is_private_host;
 
 use super::delivery_error::DeliveryError;
 
@@ -74,12 +74,12 @@ mod tests {
         assert_eq!(
             client_kind("http://mattermost.chat.svc:8066/hooks/x"),
             Err(DeliveryError::NotHttps),
-            "another port"
+            "the port must match"
         );
         assert_eq!(
             client_kind("https://mattermost.chat.svc:8065/hooks/x"),
             Ok(ClientKind::Public),
-            "another scheme: looked up, and then refused"
+            "another scheme: resolved first, and then refused"
         );
     }
 

@@ -71,7 +71,7 @@ fn report_text(report: (Option<String>, Option<String>, String, String, String))
 #[test]
 fn plugin_status_shows_version_from_jar() {
     let status = build_status(&url_plugin(), Some(&snapshot_with("2.1")), Vec::new(), at(), &PluginStatus::default());
-    assert_eq!(status.available_versions[0].released_at, None, "nobody says when");
+    assert_eq!(status.available_versions[0].released_at, None, "a JAR has no release date");
     assert_eq!(
         report_text(reported(&url_plugin(), &snapshot_with("2.1"))),
         "HouseRules 2.1 True Available: HouseRules 2.1, according to its JAR."
@@ -113,6 +113,6 @@ fn plugin_window_that_never_opens_is_reported() {
     };
     assert!(with("0 3 * * 3").contains(" True "), "{}", with("0 3 * * 3"));
     let wrong = with("0 3 30 2 *");
-    assert!(wrong.contains(" False Invalid: spec.windows[night]: `0 3 30 2 *` never occurs"), "{wrong}");
+    assert!(wrong.contains(" False Invalid: spec.windows[night].cron: `0 3 30 2 *` never occurs"), "{wrong}");
     assert!(wrong.ends_with("it uses its other windows and those of its servers"), "{wrong}");
 }

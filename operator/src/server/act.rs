@@ -4,6 +4,7 @@
 //! Every write to the `StatefulSet` names its UID and the observed resourceVersion. A change by somebody else in between makes the write
 //! fail, and the next pass observes again.
 
+use agent_api::{RestoreRequest, Save};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, PodTemplateSpec};
@@ -13,13 +14,11 @@ use scheduler::observation::{
     DataVersion, Disruption, ObservedDrain, Partition, PodUid, RecordedFacts, RestartStarted, Revision, SavedWorld,
     StableSet,
 };
-use scheduler::protocol::{RestoreRequest, Save};
 use scheduler::rollout::{DECISION_VALID_FOR, Step};
 use serde_json::{Value, json};
 
 use super::apply::delete_exactly;
 use super::backups::{plugin_data_restore_request, world_restore_request};
-use super::check::CheckedServer;
 use super::model::records::StableRecord;
 use super::observe::Observed;
 use super::plan::Plan;
@@ -37,6 +36,7 @@ use crate::priority::PendingPass;
 use crate::template_revision::{revision_of, revision_without_agent, template_of};
 use error::ActError;
 use outcome::{MarkedStable, StepOutcome};
+use validate::CheckedServer;
 
 mod announce;
 mod announcement;
@@ -314,7 +314,7 @@ impl StepExecutor<'_> {
                 name: Some(stable_map_name(&self.server.name, stable)),
                 namespace: Some(self.server.namespace.clone()),
                 labels: Some(labels::child(&self.server.name)),
-                owner_references: Some(vec![self.server.owner.clone()]),
+                owner_references: self.server.owner.clone().map(|owner| vec![owner]),
                 ..kube::api::ObjectMeta::default()
             },
             ..ConfigMap::default()

@@ -17,7 +17,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
-use super::check::CheckedServer;
 use super::drain::DisruptionBudget;
 use super::image_pull;
 use super::observe::Observed;
@@ -35,6 +34,7 @@ use crate::k8s::labels;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::random_secret::{GeneratedPassword, random_hex};
 use crate::template_revision::{digest, revision_of};
+use validate::CheckedServer;
 
 /// Why a child could not be applied.
 #[derive(Debug, thiserror::Error)]

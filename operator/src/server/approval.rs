@@ -123,7 +123,7 @@ mod tests {
         assert!(needs_approval(&required(json!({})), PLANNED, Some(RUNNING)));
         assert!(!needs_approval(&server("Automatic", &json!({})), PLANNED, Some(RUNNING)));
         assert!(!needs_approval(&required(json!({})), PLANNED, None), "a first start");
-        assert!(!needs_approval(&required(json!({})), RUNNING, Some(RUNNING)), "other settings for what runs");
+        assert!(!needs_approval(&required(json!({})), RUNNING, Some(RUNNING)), "new settings for the running set");
         for annotation in ["nightshift.dev/approve", "nightshift.dev/apply"] {
             assert!(!needs_approval(&required(json!({annotation: PLANNED})), PLANNED, Some(RUNNING)));
             assert!(!needs_approval(&required(json!({annotation: &PLANNED[..16]})), PLANNED, Some(RUNNING)));
@@ -133,7 +133,7 @@ mod tests {
             );
             assert!(
                 needs_approval(&required(json!({annotation: RUNNING})), PLANNED, Some(RUNNING)),
-                "that was the set before"
+                "the approval names the running set"
             );
         }
         assert!(needs_approval(&required(json!({"nightshift.dev/apply-now": "0"})), PLANNED, Some(RUNNING)));
@@ -165,8 +165,8 @@ mod tests {
         assert_eq!(approval_of(&silent, &pinned(RUNNING, 7)), (true, None));
         assert_eq!(approval_of(&silent, &PinnedSet::Unknown { requested: PLANNED.to_owned() }), (true, None));
         let held = PinnedSet::Held { digest: PLANNED.to_owned(), others: Vec::new() };
-        assert_eq!(approval_of(&silent, &held), (true, None), "to hold a set is not to ask for it");
-        assert_eq!(approval_of(&required, &pinned(PLANNED, 7)), (false, Some(at(100))), "asked for twice");
+        assert_eq!(approval_of(&silent, &held), (true, None), "holding a set does not request it");
+        assert_eq!(approval_of(&required, &pinned(PLANNED, 7)), (false, Some(at(100))), "the later request counts");
     }
 
     #[test]
@@ -176,19 +176,19 @@ mod tests {
         let since = |before: Option<&HandledRequests>| {
             ApprovalState::new(&requesting, before, PLANNED, Some(RUNNING), None, at(100) + half).apply_since
         };
-        assert_eq!(since(None), Some(at(100)), "whole seconds");
+        assert_eq!(since(None), Some(at(100)), "rounded to whole seconds");
         let handled = |digest: &str| HandledRequests {
             apply: Some(digest.to_owned()),
             apply_seen_at: Some(at(7)),
             ..HandledRequests::default()
         };
         assert_eq!(since(Some(&handled(PLANNED))), Some(at(7)));
-        assert_eq!(since(Some(&handled(RUNNING))), Some(at(100)), "that was another request");
+        assert_eq!(since(Some(&handled(RUNNING))), Some(at(100)), "the record is of another request");
         assert_eq!(recorded_request(&requesting, Some(&handled(PLANNED)), at(100)), Some((PLANNED.to_owned(), at(7))));
         assert_eq!(
             recorded_request(&server("Automatic", &json!({})), Some(&handled(PLANNED)), at(100)),
             None,
-            "taken away"
+            "the annotation was removed"
         );
     }
 
@@ -211,6 +211,6 @@ mod tests {
                 .requests_other_set
                 .is_some()
         };
-        assert_eq!((is_reported(1799), is_reported(1800)), (true, false), "it may have been served long ago");
+        assert_eq!((is_reported(1799), is_reported(1800)), (true, false), "an old request is no longer reported");
     }
 }

@@ -1,9 +1,9 @@
 //! Pure. Converts the state of the world, its backups and the saved plugin data to the rollout's types.
 
+use agent_api::space_needed;
+use agent_api::{AgentReport, BackupReport, BackupsReport, RestoreRequest};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
-use scheduler::backup::restore::space_needed;
 use scheduler::observation::{DataVersion, WorldState};
-use scheduler::protocol::{AgentReport, BackupReport, BackupsReport, RestoreRequest};
 
 use super::observe::{Observed, saves_plugin_data, supports_backups, was_started};
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use resolver::model::lock::{Lock, LockedPlugin};
+use resolver::model::software::PaperName;
 
 /// One line of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,43 +18,30 @@ pub(crate) struct ServerChange {
     pub(crate) one_way: bool,
 }
 
-/// All differences: Paper first, then plugins by name. Empty for equal sets.
+/// All differences: Paper first, then plugins by name. Empty for equal sets. Without `from`, everything is new.
 pub(crate) fn diff_locks(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
-    let mut changes = Vec::new();
-    let paper = |lock: &Lock| format!("{}-{}", lock.minecraft, lock.build);
-    let before = from.map(paper);
-    if before.as_deref() != Some(paper(to).as_str()) {
-        changes.push(ServerChange {
+    let build = |paper: &PaperName| format!("{}-{}", paper.minecraft, paper.build);
+    let (paper, plugins) = if let Some(from) = from {
+        let difference = from.difference(to);
+        let paper = difference.paper.map(|change| ServerChange {
             package: "Paper".to_owned(),
-            one_way: from.is_some_and(|from| from.minecraft < to.minecraft),
-            from: before,
-            to: Some(paper(to)),
+            from: Some(build(&change.from)),
+            to: Some(build(&change.to)),
+            one_way: change.one_way,
         });
-    }
-    let old: &[LockedPlugin] = from.map_or(&[], |lock| &lock.plugins);
-    let mut plugins: Vec<ServerChange> = Vec::new();
-    for plugin in &to.plugins {
-        let was = old.iter().find(|was| is_same_project(was, plugin));
-        if was.is_none_or(|was| !is_same_release(was, plugin)) {
-            plugins.push(ServerChange {
-                package: plugin.name.clone(),
-                from: was.map(|was| was.version.clone()),
-                to: Some(plugin.version.clone()),
-                one_way: false,
-            });
-        }
-    }
-    for was in old.iter().filter(|was| !to.plugins.iter().any(|plugin| is_same_project(was, plugin))) {
-        plugins.push(ServerChange {
-            package: was.name.clone(),
-            from: Some(was.version.clone()),
-            to: None,
-            one_way: false,
-        });
-    }
-    plugins.sort_by(|a, b| a.package.cmp(&b.package));
-    changes.append(&mut plugins);
-    changes
+        (paper, difference.plugins)
+    } else {
+        let package = "Paper".to_owned();
+        let paper = ServerChange { package, from: None, to: Some(build(&to.paper_name())), one_way: false };
+        (Some(paper), Lock { plugins: Vec::new(), ..to.clone() }.difference(to).plugins)
+    };
+    let plugins = plugins.into_iter().map(|change| ServerChange {
+        package: change.name,
+        from: change.from.map(|release| release.version),
+        to: change.to.map(|release| release.version),
+        one_way: false,
+    });
+    paper.into_iter().chain(plugins).collect()
 }
 
 /// Whether two locks have the same server JAR, by name and build.
@@ -159,6 +147,14 @@ mod tests {
         for (from, to) in [(&from, &to), (&to, &from)] {
             assert_eq!(format_changes(&diff_locks(Some(from), to)), "EssentialsX 2.21.0 (other files)");
         }
+    }
+
+    #[test]
+    fn change_summary_includes_other_file_of_same_paper_build() {
+        let from = lock("1.21.10", 130, Vec::new());
+        let to = Lock { paper: file("again"), ..from.clone() };
+        assert_eq!(format_changes(&diff_locks(Some(&from), &to)), "Paper 1.21.10-130 (other files)");
+        assert_eq!(format_changes(&diff_locks(None, &to)), "Paper 1.21.10-130 (new)");
     }
 
     #[test]

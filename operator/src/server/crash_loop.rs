@@ -151,9 +151,9 @@ mod tests {
         assert_eq!(
             process_state(&with(0, &waits, 1), settle, at(11)),
             ProcessState::Exited { times: 1 },
-            "nobody has started it again"
+            "the kubelet has not restarted it"
         );
-        assert_eq!(process_state(&with(3, &waits, 0), settle, at(14)), ProcessState::Running, "by a person");
+        assert_eq!(process_state(&with(3, &waits, 0), settle, at(14)), ProcessState::Running, "stopped, not crashed");
     }
 
     fn crashed(minute: i64) -> Value {
@@ -176,7 +176,7 @@ mod tests {
         assert!(
             message_for(&[0, 10, 59]).unwrap().starts_with("The server's process exited 3 times within an hour. See")
         );
-        assert_eq!(message_for(&[0, 10, 60]), None, "the first is an hour old");
+        assert_eq!(message_for(&[0, 10, 60]), None, "the first crash is an hour old");
         assert!(message_for(&(0..50).collect::<Vec<_>>()).unwrap().contains("at least 10 times"));
     }
 
@@ -201,12 +201,12 @@ mod tests {
         let next = |pod: &Pod| next_crashes(Some(&before), pod, at(3)).map(|crashes| crashes.at.len());
         assert_eq!(next(&pod("a", &crashed(3))), Some(4));
         let stopped = json!({"exitCode": 0, "finishedAt": at(3).to_string()});
-        assert_eq!(next(&pod("a", &stopped)), Some(3), "/stop");
+        assert_eq!(next(&pod("a", &stopped)), Some(3), "`/stop` is no crash");
         let mut deleted = serde_json::to_value(pod("a", &crashed(3))).unwrap();
         deleted["metadata"]["deletionTimestamp"] = json!(at(3).to_string());
-        assert_eq!(next(&serde_json::from_value(deleted).unwrap()), Some(3), "its pod is deleted");
+        assert_eq!(next(&serde_json::from_value(deleted).unwrap()), Some(3), "the pod is being deleted");
         assert_eq!(next(&pod("b", &crashed(3))), Some(1));
-        assert_eq!(next_crashes(Some(&before), &pod("a", &stopped), at(62)), None, "an hour later it is forgotten");
+        assert_eq!(next_crashes(Some(&before), &pod("a", &stopped), at(62)), None, "older crashes do not count");
     }
 
     #[test]

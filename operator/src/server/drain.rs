@@ -5,10 +5,10 @@ use crds::paper_mc_server;
 use scheduler::observation::{EvictionPolicy, NodeState, PlayerPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::check::{CheckedServer, Violation};
 use super::observe::Observed;
 use crate::context::Context;
 use crate::node_watch::{DrainMark, NodeObservation};
+use validate::{CheckedServer, Violation};
 
 /// A server's eviction setting and its node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,7 +124,7 @@ mod tests {
             assert_eq!(
                 eviction_policy(Some(Eviction::Always), PATIENT, reads_nodes),
                 Ok(EvictionPolicy::Always),
-                "a word is a word"
+                "an explicit setting has priority"
             );
             assert_eq!(eviction_policy(Some(Eviction::Never), PATIENT, reads_nodes), Ok(EvictionPolicy::Never));
         }

@@ -1,7 +1,7 @@
 //! Pure. Defines the errors of a pass and who has to act on them.
 
 use super::records::RecordError;
-use super::{apply, artifacts, observe};
+use super::{apply, lock_files, observe};
 use crate::agent_client::AgentError;
 use crate::requeue::RetryBlame;
 use crate::solver;
@@ -16,7 +16,7 @@ pub(crate) enum PassError {
     #[error("could not observe the server that it follows")]
     Follow(#[source] RecordError),
     #[error("could not provide the files of the lock")]
-    Files(#[from] artifacts::FilesError),
+    Files(#[from] lock_files::FilesError),
     #[error("could not apply the server's objects")]
     Apply(#[from] apply::ApplyError),
     #[error("could not execute the step `{step}`")]
@@ -67,11 +67,13 @@ impl PassError {
         match self {
             Self::Apply(error) if error.is_user_error() => RetryBlame::User,
             // A retry would fetch the same wrong file from the same URL. A new release or a changed spec wakes the server.
-            Self::Files(artifacts::FilesError::Fetch { file: _, source }) if !source.is_retryable() => RetryBlame::User,
-            Self::Files(artifacts::FilesError::DuplicatePlugin { .. } | artifacts::FilesError::NameConflict { .. }) => {
+            Self::Files(lock_files::FilesError::Fetch { file: _, source }) if !source.is_retryable() => {
                 RetryBlame::User
             }
-            Self::Files(artifacts::FilesError::Record(_))
+            Self::Files(
+                lock_files::FilesError::DuplicatePlugin { .. } | lock_files::FilesError::NameConflict { .. },
+            ) => RetryBlame::User,
+            Self::Files(lock_files::FilesError::Record(_))
             | Self::Observe(_)
             | Self::Solve(_)
             | Self::Follow(_)
@@ -79,9 +81,9 @@ impl PassError {
             | Self::Act { .. }
             | Self::Report(_) => RetryBlame::Cluster,
             Self::Files(
-                artifacts::FilesError::Fetch { .. }
-                | artifacts::FilesError::Read { .. }
-                | artifacts::FilesError::Java { .. },
+                lock_files::FilesError::Fetch { .. }
+                | lock_files::FilesError::Read { .. }
+                | lock_files::FilesError::Java { .. },
             ) => RetryBlame::Upstream,
         }
     }
@@ -108,6 +110,6 @@ mod tests {
     #[test]
     fn followed_server_error_does_not_block_rollout_end() {
         assert!(PassError::Follow(garbled()).is_before_step());
-        assert!(!PassError::Observe(garbled().into()).is_before_step(), "of its own nothing is known");
+        assert!(!PassError::Observe(garbled().into()).is_before_step(), "the server itself was not observed");
     }
 }

@@ -16,8 +16,6 @@ use super::act::StepExecutor;
 use super::approval::ApprovalState;
 use super::backups::world_state;
 use super::changes::diff_locks;
-use super::check::CheckedServer;
-use super::check::lenient::check_leniently;
 use super::crash_loop::stopped::active_stop;
 use super::drain::Drain;
 use super::error::PassError;
@@ -35,6 +33,8 @@ use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::Outcome;
+use validate::CheckedServer;
+use validate::lenient::check_leniently;
 
 /// Takes the next step of a rollout in progress, if it may continue. `None` if there is only the problem to report.
 pub(super) async fn continue_rollout(
@@ -142,7 +142,7 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
     let unanswerable = Unanswerable {
         server: record.lock.server.clone(),
         fetch: vec![],
-        unseen: vec![],
+        unverified: vec![],
         unread: vec![],
         known: vec![],
     };

@@ -8,8 +8,8 @@ use resolver::model::lock::{Lock, LockedPlugin};
 use scheduler::announcement;
 
 use super::changes::{is_same_paper, is_same_project, is_same_release};
-use super::check::CheckedFollows;
 use super::model::records::LockRecord;
+use validate::CheckedFollows;
 
 pub(crate) mod followed_server;
 
@@ -202,7 +202,7 @@ impl FollowState {
     }
 }
 
-/// The releases that are new or different in `to`. Removed packages and pod settings need no trial on another server.
+/// The releases that are new or different in `to`. Removed packages and pod settings need no soak.
 fn changed_releases<'a>(from: &Lock, to: &'a Lock) -> Vec<ChangedRelease<'a>> {
     let all = std::iter::once(ChangedRelease::Paper(to)).chain(to.plugins.iter().map(ChangedRelease::Plugin));
     all.filter(|part| !part.is_in(from)).collect()

@@ -8,12 +8,12 @@ use kube::api::{Api, DeleteParams, PostParams};
 use tracing::info;
 
 use super::apply::{ApplyError, delete_exactly_with};
-use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::render::pull_pod::{build_pull, pull_name};
 use crate::context::Context;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 mod schedule;
 
@@ -114,7 +114,7 @@ fn classify_pod(pod: Option<&Pod>, server: &CheckedServer, request: &PullRequest
 }
 
 fn is_owned(pod: &Pod, server: &CheckedServer) -> bool {
-    pod.owner_references().iter().any(|owner| owner.uid == server.owner.uid)
+    pod.owner_references().iter().any(|owner| Some(owner) == server.owner.as_ref())
         && pod.annotations().contains_key(labels::IMAGES)
 }
 
@@ -152,11 +152,11 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
     use crate::server::model::image_pull::pod_status::PullStatus;
     use crate::server::model::image_pull::request::tests::goal;
     use crate::server::model::image_pull::request::tests::pod;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn image_pull_is_retried_but_not_after_announcement() {
@@ -170,7 +170,7 @@ mod tests {
             (scheduler::observation::ImagesOnNode::Unknown, Some(at(90)))
         );
         assert!(needs_no_check(&pull, false, true, at(89)) && !needs_no_check(&pull, false, true, at(90)));
-        assert!(needs_no_check(&pull, true, false, at(90)), "the countdown goes on");
+        assert!(needs_no_check(&pull, true, false, at(90)), "no check is made during a countdown");
     }
 
     #[test]

@@ -64,8 +64,8 @@ mod tests {
         assert_eq!(stopped_at(&pod(&waits, &ended(0, 114))), Some(at(114)));
         assert_eq!(stopped_at(&pod(&ended(0, 114), &json!({}))), Some(at(114)));
         assert_eq!(stopped_at(&pod(&runs, &ended(1, 114))), None, "a crash");
-        assert_eq!(stopped_at(&pod(&runs, &ended(137, 114))), None, "killed for its memory");
-        assert_eq!(stopped_at(&pod(&ended(1, 120), &ended(0, 114))), None, "the last end counts");
+        assert_eq!(stopped_at(&pod(&runs, &ended(137, 114))), None, "killed for lack of memory");
+        assert_eq!(stopped_at(&pod(&ended(1, 120), &ended(0, 114))), None, "the last exit counts");
         assert_eq!(stopped_at(&pod(&runs, &json!({}))), None);
     }
 

@@ -5,12 +5,12 @@ use scheduler::observation::{Disruption, Players};
 use scheduler::rollout::{OpportunityReason, Step, WaitingOn};
 use tracing::info;
 
-use super::check::CheckedServer;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::update_slot;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
+use validate::CheckedServer;
 
 /// The next step, with respect to the update slots. Before a step that requires an empty server, the server's player list must confirm
 /// that. A ping is seconds old, and may hide players.

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use super::check::CheckedServer;
+use validate::CheckedServer;
 
 /// When a server may be updated, at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,8 +51,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     fn next_window(schedule: &Value) -> NextWindow {
         let server = check(&server(json!({"updateSchedule": schedule}))).unwrap();
@@ -81,7 +81,7 @@ mod tests {
         let shut = scheduler::maintenance::Gate::Shut { opens: None };
         assert_eq!(gate(&server, None, now), shut, "although a window is open");
         let manual_gate = scheduler::maintenance::Gate::on_request(now, false, now);
-        assert_eq!(Some(gate(&server, manual_gate, now)), manual_gate, "a person may all the same");
+        assert_eq!(Some(gate(&server, manual_gate, now)), manual_gate, "a user's request opens the gate");
     }
 
     #[test]

@@ -5,6 +5,9 @@
 
 use std::sync::Arc;
 
+use agent_api::AgentReport;
+use agent_api::signature::Key;
+use agent_api::termination_message::WorldRefused;
 use crds::PaperMCServer;
 use crds::annotations::RESTORE_FROM;
 use crds::paper_mc_server::RolloutFacts;
@@ -18,12 +21,7 @@ use kube::{Client, ResourceExt};
 use scheduler::observation::{
     self, AgentMemory, DataVersion, Partition, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
 };
-use scheduler::protocol::signature::Key;
-use scheduler::protocol::termination_message::WorldRefused;
-use scheduler::protocol::{self, AgentReport};
 
-use super::check::CheckedServer;
-use super::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 use super::model::records::{LockRecord, StableRecord};
 use super::records::{self, RecordError};
 use super::render::init_requests::{InitRequests, init_requests_map_name, parse_init_requests};
@@ -35,6 +33,8 @@ use crate::context::Context;
 use crate::k8s::labels;
 use crate::leader_election::{LEASE, LeaseHolder};
 use crate::template_revision::{revision_of, template_of};
+use validate::CheckedServer;
+use validate::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 mod players;
 mod start_deadline;
@@ -317,8 +317,8 @@ fn pod_phase(
     let was_up = server.is_some_and(|c| c.started == Some(true));
     let process = report.map(|report| &report.server);
     match process {
-        Some(protocol::Server::Up { .. } | protocol::Server::Stopping { .. }) => PodPhase::Up,
-        Some(protocol::Server::Absent) if was_up => PodPhase::Down,
+        Some(agent_api::Server::Up { .. } | agent_api::Server::Stopping { .. }) => PodPhase::Up,
+        Some(agent_api::Server::Absent) if was_up => PodPhase::Down,
         _ if was_up => PodPhase::Up,
         // A server that crashed after it was up is restarted in place. The kubelet counts these restarts.
         _ if server.is_some_and(|c| c.restart_count > 0 && c.state.as_ref().is_some_and(|s| s.waiting.is_some())) => {
@@ -327,8 +327,8 @@ fn pod_phase(
         _ => {
             let started_at = start_counts_from(pod, backup_estimate);
             let moved_at = match process {
-                Some(protocol::Server::Starting { progress_at }) => started_at.max(*progress_at),
-                Some(protocol::Server::Absent | protocol::Server::Up { .. } | protocol::Server::Stopping { .. })
+                Some(agent_api::Server::Starting { progress_at }) => started_at.max(*progress_at),
+                Some(agent_api::Server::Absent | agent_api::Server::Up { .. } | agent_api::Server::Stopping { .. })
                 | None => started_at,
             };
             PodPhase::Starting { deadline: moved_at + start_within }

@@ -1,25 +1,25 @@
 //! Pure. Plans online backups: the one that is due by `spec.backup.schedule` or `nightshift.dev/backup-now`, when it may be requested, and
 //! when the next one is due.
 
+use agent_api::Contents;
+use agent_api::{
+    AgentReport, BackupsReport, OnlineBackupOutcome, OnlineBackupRequest, PlayerCount as PlayersSeen, Server,
+};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
-use scheduler::backup::Contents;
 use scheduler::maintenance::{BackupHistory, BackupRequest, Gate, next_backup};
 use scheduler::observation::{Goal, Observation, PodPhase};
-use scheduler::protocol::{
-    AgentReport, BackupsReport, OnlineBackupOutcome, OnlineBackupRequest, PlayerCount as PlayersSeen, Server,
-};
 use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
 use super::backups::current_backups;
-use super::check::CheckedServer;
-use super::image_contract::{AGENT_CONTAINER, BACKUP_VOLUME};
 use super::observe::Observed;
 use crate::error_chain::cut;
 use crate::k8s::labels::BACKUP_NOW;
 use crate::requeue::Outcome;
+use validate::CheckedServer;
+use validate::image_contract::{AGENT_CONTAINER, BACKUP_VOLUME};
 
 pub(crate) mod request;
 

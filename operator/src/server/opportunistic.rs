@@ -7,7 +7,7 @@ use scheduler::maintenance::Gate;
 use scheduler::rollout::OpportunityReason;
 
 use super::changes::ServerChange;
-use super::check::CheckedServer;
+use validate::CheckedServer;
 
 /// Minimum interval between two passes that only check whether players have left.
 const MIN_CHECK_INTERVAL: SignedDuration = SignedDuration::from_mins(1);

@@ -12,13 +12,13 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, Goal, Observation, PodUid, RecordedFacts, Revision};
 use scheduler::rollout::{Step, has_goal_begun};
 
-use super::check::CheckedServer;
 use super::model::pinned_catalog::PinnedCatalog;
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::caches::Key;
 use crate::catalog::Snapshot;
 use crate::context::Context;
+use validate::CheckedServer;
 
 /// The inputs from which a pass plans.
 pub(super) struct PinnedInputs {

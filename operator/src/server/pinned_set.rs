@@ -278,7 +278,7 @@ mod tests {
         assert_eq!(
             PinnedSet::from_server(&requesting(RUNNING), &retained, Some(RUNNING), at(5)),
             Some(rollback_to(RUNNING, 5)),
-            "to stay is a wish too"
+            "the running set may be requested, too"
         );
         for (requested, retained) in
             [(&OLD[..15], &retained), ("previous", &status(&[RUNNING], None)), (OLD, &status(&[RUNNING], None))]
@@ -290,7 +290,7 @@ mod tests {
                 "{requested}"
             );
         }
-        assert_eq!(PinnedSet::from_server(&requesting(OLD), &retained, None, at(5)), None, "nothing has settled yet");
+        assert_eq!(PinnedSet::from_server(&requesting(OLD), &retained, None, at(5)), None, "no set is stable yet");
         assert_eq!(PinnedSet::from_server(&requesting(" "), &retained, Some(RUNNING), at(5)), None);
         assert_eq!(PinnedSet::from_server(&server(&json!({})), &retained, Some(RUNNING), at(5)), None);
     }
@@ -308,12 +308,12 @@ mod tests {
             assert_eq!(of(&hold, &silent), None, "{hold}");
         }
         let annotation = |request: &str| json!({"nightshift.dev/rollback-to": request});
-        assert_eq!(of(&json!(["*"]), &annotation("previous")), Some(rollback_to(OLD, 5)), "the nearer word");
+        assert_eq!(of(&json!(["*"]), &annotation("previous")), Some(rollback_to(OLD, 5)), "the annotation wins");
         assert!(matches!(of(&json!(["*"]), &annotation("abc")), Some(PinnedSet::Unknown { .. })));
         assert_eq!(of(&json!(["*"]), &annotation(" ")), Some(held(&[])));
         let server = holding(&json!(["*"]), &silent);
-        assert_eq!(PinnedSet::from_server(&server, &retained, None, at(5)), None, "nothing has settled yet");
-        assert_eq!(held(&[]).to_record(&server, None), None, "it stands in the spec");
+        assert_eq!(PinnedSet::from_server(&server, &retained, None, at(5)), None, "no set is stable yet");
+        assert_eq!(held(&[]).to_record(&server, None), None, "the spec has it already");
     }
 
     #[test]
@@ -341,13 +341,13 @@ mod tests {
         let noted = first.to_record(&server, None).unwrap();
         let rolled_back = status(&[OLD, RUNNING], Some(noted.clone()));
         assert_eq!(PinnedSet::from_server(&server, &rolled_back, Some(OLD), at(99)), Some(rollback_to(OLD, 5)));
-        assert_eq!(first.to_record(&server, Some(&noted)), None, "it stands there");
+        assert_eq!(first.to_record(&server, Some(&noted)), None, "the record exists already");
         assert_eq!(retained_record(&server, noted.clone()), noted);
         for other in [super::tests::server(&json!({})), requesting(RUNNING)] {
             assert_eq!(
                 retained_record(&other, noted.clone()),
                 HandledRequests::default(),
-                "and counts again when it comes again"
+                "a removed request counts again when it is set again"
             );
         }
     }
@@ -392,8 +392,8 @@ mod tests {
         assert!(retained[0].unproven && !retained[1].unproven);
         assert_eq!(format_entry(&retained[0]), "2222222222222222 (1.21.10-129, not verified)");
         let later = next_history(&retained, Some(&record), unverified, true, at(9));
-        assert_eq!((later[0].unproven, later[0].settled_at), (false, at(9)), "read at last: proven since then");
-        assert_eq!(next_history(&later, Some(&record), unverified, false, at(11)), later, "and it stays so");
+        assert_eq!((later[0].unproven, later[0].settled_at), (false, at(9)), "verified from this pass on");
+        assert_eq!(next_history(&later, Some(&record), unverified, false, at(11)), later, "a set stays verified");
     }
 
     #[test]

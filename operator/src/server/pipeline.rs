@@ -14,7 +14,6 @@ use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
 use super::approval::{self, ApprovalState};
 use super::changes::diff_locks;
-use super::check::{self, CheckedServer, join_messages};
 use super::crash_loop::stopped::{is_restart_requested, scaled_down_if_stopped};
 use super::drain::{self, Drain};
 use super::error::PassError;
@@ -41,12 +40,15 @@ use super::resolve::{ResolveInput, apply_pinned_set};
 use super::scheduled_restart::Restarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
-use super::{apply, artifacts, constraints, finish_rollout, image_pull, next_step, peers, report, requeue, seed_claim};
+use super::{
+    apply, constraints, finish_rollout, image_pull, lock_files, next_step, peers, report, requeue, seed_claim,
+};
 use crate::clock::Stopwatch;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::Outcome;
+use validate::{CheckedServer, join_messages};
 
 /// Maximum age of an observation on which a step is decided. It is longer than the timeout for an agent that accepts a connection and never
 /// answers. Otherwise every observation of such a server would be too old, and the pass would repeat for ever.
@@ -144,7 +146,7 @@ async fn check_spec_and_node(
     observed: &Observed,
 ) -> Result<(CheckedServer, Drain), PassEnd> {
     let rejected = |message| PassEnd::no_plan(PlanningError::Spec(message));
-    let checked = check::check(server).map_err(|violations| rejected(join_messages(&violations)))?;
+    let checked = validate::check(server).map_err(|violations| rejected(join_messages(&violations)))?;
     let checked = if observed.facts.settled.is_some() { checked.after_first_start() } else { checked };
     let checked = scaled_down_if_stopped(observed.adapt_to_pod(checked), &status_before(ctx, server), observed);
     if !checked.eula {
@@ -288,14 +290,14 @@ async fn fetch_files(
     if let Some(running) = runs.record_of(lock) {
         // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
         // that JAR.
-        artifacts::register_files(ctx, running);
+        lock_files::register_files(ctx, running);
         return Ok((running.clone(), None));
     }
-    let fetched = artifacts::fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
+    let fetched = lock_files::fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
     // A first start and a rollout in progress are always completed.
     let may_wait = runs.lock.is_some() && !finish_rollout::continues_by_itself(observed, false);
     let fetched = fetched.and_then(|record| match observed.reply.report.as_deref().filter(|_| may_wait) {
-        Some(report) => artifacts::check_unmanaged_conflicts(record, report),
+        Some(report) => lock_files::check_unmanaged_conflicts(record, report),
         None => Ok(record),
     });
     match (fetched, &runs.lock) {

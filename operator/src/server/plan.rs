@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use crds::paper_mc_server::{CrashStatus, UnmanagedFile};
 use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
+use from_api::ServerState;
 use jiff::{SignedDuration, Timestamp};
 use resolver::Unsolvable;
 use resolver::explanation::Explanation;
-use resolver::from_api::ServerState;
 use resolver::model::catalog::Catalog;
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use resolver::model::lock::Lock;
@@ -15,12 +15,10 @@ use resolver::model::request::{Request, Running};
 use resolver::model::version::Minecraft;
 use scheduler::maintenance::Gate;
 use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Observation, RestartDue, Verification};
-use scheduler::protocol;
 
 use super::approval::ApprovalState;
 use super::backups::{is_plugin_data_restore_requested, world_state};
 use super::changes::ServerChange;
-use super::check::{self, CheckedServer};
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::FollowWait;
@@ -45,6 +43,7 @@ use crate::update_slots::SlotUnavailable;
 use constraint::Constraint;
 use failed_revisions::facts_with_failed_goal;
 pub(crate) use start_timeout::StartTimeout;
+use validate::CheckedServer;
 
 pub(crate) mod constraint;
 pub(crate) mod failed_revisions;
@@ -121,10 +120,10 @@ pub(crate) fn build_request(
 ) -> Result<Request, String> {
     let mut request = server_state(runs, config, catalog)
         .build_request(server, plugins.iter().map(AsRef::as_ref))
-        .map_err(|violations| check::join_messages(&violations))?;
+        .map_err(|violations| validate::join_messages(&violations))?;
     if let Some(unmanaged_jars) = &runs.unmanaged_jars {
         // The report of the agent is newer than the list in the status.
-        request.unmanaged = resolver::from_api::unmanaged(&server.spec, unmanaged_jars);
+        request.unmanaged = from_api::unmanaged(&server.spec, unmanaged_jars);
     }
     request.facts = facts.clone();
     if is_manual {
@@ -402,10 +401,10 @@ pub(crate) fn is_impossible(explanation: &Explanation) -> bool {
 }
 
 /// The version that the server reports, for the status: for example `1.21.10` and build 130.
-pub(crate) fn running_version(report: Option<&protocol::AgentReport>) -> Option<(String, Option<u32>)> {
+pub(crate) fn running_version(report: Option<&agent_api::AgentReport>) -> Option<(String, Option<u32>)> {
     match &report?.server {
-        protocol::Server::Up { minecraft, build, .. } => Some((minecraft.clone(), *build)),
-        protocol::Server::Absent | protocol::Server::Starting { .. } | protocol::Server::Stopping { .. } => None,
+        agent_api::Server::Up { minecraft, build, .. } => Some((minecraft.clone(), *build)),
+        agent_api::Server::Absent | agent_api::Server::Starting { .. } | agent_api::Server::Stopping { .. } => None,
     }
 }
 
@@ -434,7 +433,7 @@ mod tests {
         let files = serde_json::from_value(files).unwrap();
         let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
         let runs = RunningState { lock: Some(record), floor: None, unmanaged_jars: None };
-        assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "the same, read again later");
+        assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "only the time of the read differs");
         assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
         let nothing = RunningState { lock: None, floor: None, unmanaged_jars: None };
         assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());

@@ -1,13 +1,13 @@
 //! Pure. Renders a checked server, its lock and its files into the objects that should exist. It cannot fail and needs no client.
 
+use agent_api::FileSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use resolver::model::lock::Lock;
-use scheduler::protocol::FileSet;
 
-use super::check::CheckedServer;
 use crate::Config;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 pub(crate) mod heap;
 pub(crate) mod init_requests;
@@ -48,7 +48,7 @@ fn child_meta(server: &CheckedServer, name: String) -> ObjectMeta {
         name: Some(name),
         namespace: Some(server.namespace.clone()),
         labels: Some(labels::child(&server.name)),
-        owner_references: Some(vec![server.owner.clone()]),
+        owner_references: server.owner.clone().map(|owner| vec![owner]),
         ..ObjectMeta::default()
     }
 }

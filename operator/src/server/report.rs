@@ -158,17 +158,15 @@ pub(crate) async fn report(ctx: &Context, report: &PassReport<'_>) -> Result<(),
     let channels = ctx.notifier.channels_of(server);
     status.notices = next_notifications(&before.notices, &channels, &input, report.pass.now);
     let channel_errors = ctx.notifier.check_channels(&key_of(server), &channels, report.pass.now).await;
+    let mut events = events::build_events(checked, report, before);
     if let Some((reason, message)) = delivery_errors(&channel_errors, &status.notices, report.pass.now) {
-        let event = EventText { reason: "NotifyFailed", warning: true, text: message.clone() };
-        ctx.events.publish(server, &event, report.pass.now).await;
+        events.push(EventText { reason: "NotifyFailed", warning: true, text: message.clone() });
         let failed =
             condition(server, "NotifyFailed", Some(true), reason, message, report.pass.now, &before.conditions);
         status.conditions.push(failed);
     }
     record_stop_metrics(&ctx.metrics, report, before);
-    for event in events::build_events(checked, report, before) {
-        ctx.events.publish(server, &event, report.pass.now).await;
-    }
+    ctx.events.publish_all(server, &events, report.pass.now).await;
     write(ctx, server, before, status).await
 }
 

@@ -4,6 +4,7 @@
 //! therefore keeps its meaning, and another operator can continue at any point. The agent records on the volume which request it has
 //! carried out.
 
+use agent_api::restore::{LATEST, NO_SET, RequestedRestore};
 use crds::annotations::RESTORE_FROM;
 use crds::paper_mc_server::{RestoreHandled, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
@@ -11,14 +12,13 @@ use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Disruption, RestartDue};
-use scheduler::protocol::restore::{LATEST, NO_SET, RequestedRestore};
 
 use super::backups::current_backups;
-use super::check::CheckedServer;
 use super::observe::{Observed, server_status};
 use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 use select::{NoBackupReason, OVERWRITE, RestoreQuery, choose_backup, parse_query};
+use validate::CheckedServer;
 
 mod select;
 pub(crate) mod write_request;

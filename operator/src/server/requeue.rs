@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(
             outcome_after_step(refused, false),
             Outcome::InDisruption { until: Some(until) },
-            "it is asked again by itself"
+            "the save is retried automatically"
         );
     }
 

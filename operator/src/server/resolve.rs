@@ -9,10 +9,9 @@ use resolver::model::lock::{Lock, LockReason};
 use resolver::model::request::Request;
 use resolver::partial::{Delays, Present, RestrictedRequest, Scope, restrict};
 
-use super::artifacts;
 use super::changes::diff_locks;
-use super::check::CheckedServer;
 use super::follows::FollowState;
+use super::lock_files;
 use super::partial::urgent::{PluginWindow, UrgentCandidates, UrgentUpdate};
 use super::partial::{PartialSelection, check_names, needs_others_message, up_to_date_message};
 use super::pinned_catalog::PinnedInputs;
@@ -21,6 +20,7 @@ use super::plan::{self, RunningState, with_image_of};
 use crate::context::Context;
 use crate::solve_groups::Group;
 use crate::solver::{SolveResult, Solver, SolverStopped};
+use validate::CheckedServer;
 
 /// The inputs of the decision for one server in one pass.
 pub(super) struct ResolveInput<'a> {
@@ -257,12 +257,12 @@ pub(super) async fn apply_pinned_set(
     pinned_set: PinnedSet,
     resolved: &mut plan::ResolvedLock,
     runs: &RunningState,
-) -> Result<PinnedSet, artifacts::FilesError> {
+) -> Result<PinnedSet, lock_files::FilesError> {
     let (pinned_set, record) = match pinned_set {
         PinnedSet::RollbackTo { digest, since } => {
-            match artifacts::stored_record(ctx, &server.namespace, &server.name, &digest)
+            match lock_files::stored_record(ctx, &server.namespace, &server.name, &digest)
                 .await
-                .map_err(artifacts::FilesError::Record)?
+                .map_err(lock_files::FilesError::Record)?
             {
                 Some(record) => (PinnedSet::RollbackTo { digest, since }, Some(record)),
                 None => (PinnedSet::Unknown { requested: digest }, runs.lock.clone()),

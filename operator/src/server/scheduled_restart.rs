@@ -5,8 +5,8 @@ use k8s_openapi::api::core::v1::Pod;
 use scheduler::observation::{Goal, Observation, RestartDue};
 use scheduler::rollout::will_replace_restart;
 
-use super::check::CheckedServer;
 use super::observe::server_status;
+use validate::CheckedServer;
 
 /// The scheduled restarts of one server at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -5,9 +5,9 @@ use k8s_openapi::api::core::v1::PersistentVolumeClaim;
 use kube::ResourceExt;
 use kube::api::Api;
 
-use super::check::CheckedServer;
 use super::observe::{ObserveError, Observed, read_error};
 use crate::context::Context;
+use validate::CheckedServer;
 
 /// Number of servers that the message suggests.
 const MAX_NAMED: usize = 5;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::{AgentReport, FileSet, UnmanagedJar};
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
 use resolver::model::name_conflict::{JarNameConflict, find_unmanaged_conflicts};
-use scheduler::protocol::{AgentReport, FileSet, UnmanagedJar};
 
 use crate::error_chain::cut;
 
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(
             conflict_with(json!([jar("old-via.jar", "via", &[])])),
             None,
-            "it is set aside for the one of the set"
+            "it is displaced by the plugin of the lock"
         );
         // The JARs were there before, so the server continues as it did.
         assert_eq!(conflict_with(json!([jar("a.jar", "A", &[]), jar("b.jar", "B", &["A"])])), None);

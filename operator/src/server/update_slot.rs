@@ -8,12 +8,12 @@ use scheduler::maintenance::Gate;
 use scheduler::observation::{Announced, Disruption};
 use scheduler::rollout::{Step, is_in_progress, next_step};
 
-use super::check::CheckedServer;
 use super::constraints::update_slot::UpdateSlot;
 use super::observe::Observed;
 use super::plan::Plan;
 use crate::caches::Key;
 use crate::context::Context;
+use validate::CheckedServer;
 
 /// The next step. If an update would begin and no update slot is free, it returns the step without the update and sets `plan.constraints.slot_unavailable`.
 pub(super) fn next_step_with_slot(
@@ -150,11 +150,11 @@ mod tests {
             partition: Partition::Closed,
             ..set
         });
-        assert!(!is_needed(&observed, now), "it only waits");
+        assert!(!is_needed(&observed, now), "the update has not begun");
         let disruption = Disruption::Update { goal: FAILED, window_opened_at: now };
         let ends = now + SignedDuration::from_mins(5);
         observed.facts.announced = Some(Announced { act: disruption, pod: PodUid(7), ends });
         assert!(is_needed(&observed, now) && is_needed(&observed, ends));
-        assert!(!is_needed(&observed, ends + Announced::VALID_FOR), "it is over");
+        assert!(!is_needed(&observed, ends + Announced::VALID_FOR), "the announcement has expired");
     }
 }

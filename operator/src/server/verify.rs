@@ -1,8 +1,8 @@
 //! Pure. Verifies that a new set works. Readiness proves nothing, so the verification uses the server's own output.
 
+use agent_api::{AgentReport, FileSet, Server};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Verification;
-use scheduler::protocol::{AgentReport, FileSet, Server};
 
 use super::model::baseline::Baseline;
 

@@ -7,13 +7,13 @@ use kube::runtime::reflector::ObjectRef;
 use scheduler::observation::Players;
 use scheduler::rollout::Step;
 
-use super::check::CheckedServer;
 use super::last_status::status_before;
 use super::observe::Observed;
 use crate::clock::{Stopwatch, now, sleep};
 use crate::context::Context;
 use crate::controller::user_input_fingerprint;
 use crate::requeue::BARRIER_BEFORE;
+use validate::CheckedServer;
 
 /// Ages of the data on which a pass decides. The pass may sleep between any two of its requests.
 #[derive(Debug, Clone, Copy)]
@@ -88,7 +88,6 @@ mod tests {
     use scheduler::observation::{
         Announced, DataVersion, Disruption, Partition, PodUid, Revision, StableSet, StatefulSetView,
     };
-    use scheduler::protocol;
     use serde_json::json;
 
     use super::*;
@@ -106,7 +105,7 @@ mod tests {
     fn server_with_player() -> Observed {
         let mut observed = online_backup::tests::observed(false, &json!({}));
         let report = Arc::make_mut(observed.reply.report.as_mut().unwrap());
-        report.players = protocol::PlayerCount::Some { count: 1 };
+        report.players = agent_api::PlayerCount::Some { count: 1 };
         observed.facts.settled = Some(StableSet { revision: Revision(1), world: DataVersion(4_000) });
         observed.pod_revision = Some(Revision(1));
         observed
@@ -116,8 +115,8 @@ mod tests {
     fn barrier_holds_server_with_players_just_before_window() {
         let waits = |opens| opening_to_wait_for(Some(at(opens)), &server_with_player(), at(100));
         assert_eq!(waits(105), Some(at(105)));
-        assert_eq!(waits(106), None, "that is a look of its own");
-        assert_eq!(waits(99), None, "it is open");
+        assert_eq!(waits(106), None, "the window opens too late for this pass");
+        assert_eq!(waits(99), None, "the window is already open");
         assert_eq!(opening_to_wait_for(None, &server_with_player(), at(100)), None);
     }
 
@@ -125,9 +124,9 @@ mod tests {
     fn barrier_skips_empty_server_and_running_rollout() {
         let waits = |observed: &Observed| opening_to_wait_for(Some(at(105)), observed, at(100)).is_some();
         let mut empty = server_with_player();
-        Arc::make_mut(empty.reply.report.as_mut().unwrap()).players = protocol::PlayerCount::Nobody;
+        Arc::make_mut(empty.reply.report.as_mut().unwrap()).players = agent_api::PlayerCount::Nobody;
         assert!(!waits(&empty));
-        assert!(!waits(&Observed { pod_revision: Some(Revision(2)), ..server_with_player() }), "on trial");
+        assert!(!waits(&Observed { pod_revision: Some(Revision(2)), ..server_with_player() }), "rollout in progress");
         let stateful_set = StatefulSetView {
             template: Revision(2),
             current: Revision(1),
@@ -138,11 +137,11 @@ mod tests {
         };
         assert!(
             !waits(&Observed { stateful_set_view: Some(stateful_set), ..server_with_player() }),
-            "the door is open"
+            "the partition is open"
         );
         let mut announced = server_with_player();
         announced.facts.announced = Some(Announced { act: update(), pod: PodUid(7), ends: at(130) });
-        assert!(!waits(&announced), "a countdown that was begun by hand");
+        assert!(!waits(&announced), "a countdown is in progress");
     }
 
     #[test]

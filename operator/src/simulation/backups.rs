@@ -4,16 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use agent::backup::create::{BackupSpec, create_backup};
+use agent::backup::repository::BackupRepository;
+use agent::backup::{Backup, LiveReads};
+use agent::clock::now as real_now;
+use agent::staging::Volume;
+use agent::staging::fs_ops::{Disk, RealFs};
+use agent::world::Worlds;
+use agent_api::restore::Restored;
+use agent_api::{OnlineBackupOutcome, OnlineBackupReport, OnlineBackupRequest};
 use jiff::Timestamp;
-use scheduler::agent::clock::now as real_now;
-use scheduler::backup::create::{BackupSpec, create_backup};
-use scheduler::backup::repository::BackupRepository;
-use scheduler::backup::{Backup, LiveReads};
-use scheduler::protocol::restore::Restored;
-use scheduler::protocol::{OnlineBackupOutcome, OnlineBackupReport, OnlineBackupRequest};
-use scheduler::staging::Volume;
-use scheduler::staging::fs_ops::{Disk, RealFs};
-use scheduler::world::Worlds;
 use serde_json::Value;
 use walkdir::WalkDir;
 
@@ -66,7 +66,7 @@ impl SimCluster {
     fn good_backups(&self) -> Vec<Backup> {
         let listed = self
             .backup_repository()
-            .map(|repository| BackupRepository::new(repository).list().expect("copies can be listed"));
+            .map(|repository| BackupRepository::new(repository).list().expect("the backups can be listed"));
         listed.into_iter().flatten().filter_map(|backup| backup.state.ok()).collect()
     }
 
@@ -94,7 +94,7 @@ impl SimCluster {
     pub(super) fn take_online_backup(&mut self, request: &OnlineBackupRequest) -> Option<OnlineBackupReport> {
         let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up && !pod.is_hanging());
         let is_new = !self.backups.served.contains(&request.request);
-        self.check(is_new, "a copy of the running server is asked for again");
+        self.check(is_new, "each online backup is requested once");
         let repository = self.backup_repository().filter(|_| is_up)?;
         self.save_world();
         let data = self.disks.data();
@@ -112,7 +112,7 @@ impl SimCluster {
         };
         let Backup { id, completed_at, .. } =
             create_backup(&spec, &BackupRepository::new(repository), &mut Disk::new(RealFs), real_now)
-                .expect("a copy of a few files");
+                .expect("a backup of a few files");
         self.trace(format!("agent: takes an online backup: {id}"));
         self.backups.order.push(id.clone());
         self.backups.contents.insert(id.clone(), (completed_at, read_tree(&data)));
@@ -198,28 +198,22 @@ impl SimCluster {
         self.trace(format!("server: finds the worlds of backup {}", matching.join(", ")));
         // The worlds of a backup are undamaged.
         self.scripted.damage = None;
-        self.check(
-            !matching.is_empty(),
-            "a start finds worlds that are neither as they were left nor as a copy holds them",
-        );
-        let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("it is recorded");
+        self.check(!matching.is_empty(), "a start finds the worlds of the last process or of a backup");
+        let record = std::fs::read(Volume::new(self.disks.data()).restored_path()).expect("the restore is recorded");
         let Restored { id, request, .. } = serde_json::from_slice(&record).expect("a record");
-        self.check(
-            matching.contains(&id),
-            "a start finds another copy than the one that is said to have been put in place",
-        );
+        self.check(matching.contains(&id), "a start finds the backup that is recorded as restored");
         // A rollback may restore the same backup, or one with the same contents.
         let is_requested = |requested: &&mut RequestedRestore| request.is_some() && requested.backup == id;
         let Some(requested) = self.backups.requested.as_mut().filter(is_requested) else { return false };
         requested.starts_with_backup += 1;
         let is_once = requested.starts_with_backup == 1;
-        self.check(is_once, "a copy that a person asked for once is put in place again");
+        self.check(is_once, "a requested restore happens once");
         true
     }
 
     /// Checks that the result of the requested restore is reported, and is correct.
     pub(super) fn check_restore(&mut self) {
-        let server = self.objects.get(&self.server_key()).expect("nobody deletes it");
+        let server = self.objects.get(&self.server_key()).expect("the server object exists");
         let handled = server["status"]["lastHandled"]["restoreFrom"].clone();
         let Some(RequestedRestore { value, backup, requested_at, starts_with_backup, equals_last_worlds }) =
             &self.backups.requested
@@ -237,11 +231,11 @@ impl SimCluster {
             Some("Restored") => {
                 self.check(
                     starts_with_backup || equals_last_worlds,
-                    "a copy is said to be in place that no start has found",
+                    "a restore is reported only after a start found the backup",
                 );
             }
-            Some(_) => self.check(!starts_with_backup, "a copy is said not to be in place, and a start has found it"),
-            None => self.check(false, "a person who asked for a copy has no answer"),
+            Some(_) => self.check(!starts_with_backup, "no start finds a backup that is reported as not restored"),
+            None => self.check(false, "a requested restore gets a result"),
         }
     }
 }
@@ -259,5 +253,5 @@ fn read_tree(data: &Path) -> Tree {
     let files = FOLDERS.iter().flat_map(|folder| WalkDir::new(data.join(folder))).filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_file() && entry.file_name() != "session.lock");
     let read = |path: &Path| std::fs::read(path).expect("a file of the world");
-    files.map(|entry| (entry.path().strip_prefix(data).expect("it is below").to_owned(), read(entry.path()))).collect()
+    files.map(|entry| (entry.path().strip_prefix(data).expect("below data").to_owned(), read(entry.path()))).collect()
 }

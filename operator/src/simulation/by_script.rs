@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent::staging::drift::drift;
+use agent::staging::unmanaged_jars::UnmanagedJars;
+use agent::staging::{AppliedManifest, Volume};
+use agent_api::loaded_content::AtStart;
+use agent_api::world_damage::DamageReport;
+use agent_api::{FileSet, Staging, UnmanagedJar};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol::loaded_content::AtStart;
-use scheduler::protocol::world_damage::DamageReport;
-use scheduler::protocol::{FileSet, Staging, UnmanagedJar};
-use scheduler::staging::drift::drift;
-use scheduler::staging::unmanaged_jars::UnmanagedJars;
-use scheduler::staging::{AppliedManifest, Volume};
 use serde_json::{Value, json};
 
 use super::cluster::SimCluster;
@@ -151,7 +151,7 @@ impl SimCluster {
     pub(super) fn staging_error(&self) -> Option<Staging> {
         let file_set = self.scripted.refused_files.as_ref()?;
         let needed = file_set.plugins.len() as u64 * (5 << 20);
-        let error = scheduler::staging::content_store::Error::Full { free: FREE_ON_FULL_VOLUME, needed };
+        let error = agent::staging::content_store::Error::Full { free: FREE_ON_FULL_VOLUME, needed };
         Some(Staging { lock: file_set.lock.clone(), done: 0, of: 4, error: Some(error.to_string()) })
     }
 
@@ -181,7 +181,7 @@ impl SimCluster {
         }
         self.save_world();
         self.scripted.stops_in_game.push(now());
-        self.pod.as_mut().expect("looked at above").exit_code = 0;
+        self.pod.as_mut().expect("the pod exists").exit_code = 0;
         self.end_process("server: the process ends with exit code 0");
     }
 }

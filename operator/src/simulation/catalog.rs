@@ -5,12 +5,12 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use clap::Parser as _;
-use fixtures::upstream::{self, State};
+use fixtures::upstream::State;
 use jiff::Timestamp;
 use resolver::model::catalog::{ProjectKey, Source};
-use resolver::upstream::{CatalogQuery, Fetcher};
 use tempfile::TempDir;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use upstream::{CatalogQuery, Fetcher};
 
 use super::fake_api_server::NAMESPACE;
 use crate::Config;
@@ -65,11 +65,11 @@ impl Releases {
             std::thread::spawn(move || {
                 let runtime = tokio::runtime::Runtime::new().expect("a runtime");
                 runtime.block_on(async {
-                    let (replay, _) = upstream::spawn(day(DAYS[0])).await.expect("a free port");
+                    let (replay, _) = fixtures::upstream::spawn(day(DAYS[0])).await.expect("a free port");
                     let (reader, readings) = unbounded_channel();
                     let releases = Self::new(&replay, reader);
                     let config = releases.config.clone();
-                    sender.send(releases).expect("whoever waits is there");
+                    sender.send(releases).expect("the receiver waits");
                     serve_readings(&replay, &config, readings).await;
                 });
             });
@@ -110,9 +110,9 @@ impl Releases {
         let read = || {
             let (reply, received) = std::sync::mpsc::channel();
             let at = if day.contains('T') { day.to_owned() } else { format!("{day}T12:00:00Z") };
-            let day = at.parse().expect("a day as 2026-01-10");
+            let day = at.parse().expect("a date like 2026-01-10");
             let reading = ReleaseRequest { day, projects: projects.to_vec(), read_at, reply };
-            self.reader.send(reading).unwrap_or_else(|_| panic!("the replay has ended"));
+            self.reader.send(reading).unwrap_or_else(|_| panic!("the replay thread has ended"));
             received.recv().expect("the releases are read")
         };
         snapshots.entry(key).or_insert_with(read).clone()
@@ -134,7 +134,7 @@ impl Releases {
         ];
         let flags: Vec<String> = flags.into();
         let config = Config::parse_from(&flags);
-        let store = Store::new(&config.files_dir(), config.store_policy().expect("addresses")).expect("a directory");
+        let store = Store::new(&config.files_dir(), config.store_policy().expect("URLs")).expect("a directory");
         Self { config, flags, store: Arc::new(store), snapshots: Mutex::default(), reader, _dir: dir }
     }
 }
@@ -148,8 +148,8 @@ async fn serve_readings(replay: &State, config: &Config, mut readings: Unbounded
     while let Some(ReleaseRequest { day, projects, read_at, reply }) = readings.recv().await {
         replay.set_now(day);
         let pages = tempfile::tempdir().expect("a directory");
-        let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("addresses");
-        let fetcher = Fetcher::new(settings).expect("a cache");
+        let settings = Config { cache_dir: pages.path().into(), ..config.clone() }.fetch_settings().expect("URLs");
+        let fetcher = Fetcher::new(settings).expect("a cache directory");
         let projects: Vec<_> = projects.iter().map(|name| project(name)).collect();
         let wanted = CatalogQuery { projects: &projects, ..CatalogQuery::default() };
         let read = fetcher.catalog(wanted, |_| Vec::new(), read_at).await;

@@ -205,7 +205,7 @@ impl SimCluster {
                 "renewTime": format!("{:.6}", now()),
             },
         });
-        self.objects.create("leases", lease, now()).expect("the one before was removed");
+        self.objects.create("leases", lease, now()).expect("the earlier Lease was removed");
     }
 
     /// Whether a scenario file defines the events.
@@ -224,7 +224,7 @@ impl SimCluster {
     pub(super) fn seconds(&mut self, from: usize, to: usize) -> SignedDuration {
         let seconds =
             if self.is_scripted() { usize::midpoint(from, to) } else { from + self.rng.number_below(to - from + 1) };
-        SignedDuration::from_secs(i64::try_from(seconds).expect("a few seconds"))
+        SignedDuration::from_secs(i64::try_from(seconds).expect("a small number"))
     }
 
     /// When the next operator leads. A restart by Kubernetes takes seconds.

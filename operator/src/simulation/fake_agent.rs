@@ -5,26 +5,26 @@
 
 use std::sync::Arc;
 
+use agent::fetch::Fetcher;
+use agent::process_record::ProcessRecord;
+use agent::server_list_ping::StatusResponse;
+use agent::server_state::{PingResult, Sample, ServerMonitor, Transition};
+use agent::staging::Volume;
+use agent::staging::content_store::ContentStore;
+use agent::staging::hash_cache::HashCache;
+use agent::volume_report::VolumeReport;
+use agent_api::backup_size::Sizes;
+use agent_api::loaded_content::Loaded;
+use agent_api::signature::{Guard, Headers, Key, Received, SignatureError, verify};
+use agent_api::{
+    AgentReport, Announce, BackupsReport, CancelAnnouncement, File, FileSet, OnlineBackupOutcome, OnlineBackupReport,
+    OnlineBackupRequest, PORT, PlayerCount, PluginReport, ProtectBackup, RequestRefusal, Save, Saved, Server, Staging,
+};
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper_util::rt::TokioIo;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::agent::fetch::Fetcher;
-use scheduler::agent::process_record::ProcessRecord;
-use scheduler::agent::server_state::{PingResult, Sample, ServerMonitor, Transition};
-use scheduler::agent::volume_report::VolumeReport;
-use scheduler::protocol::backup_size::Sizes;
-use scheduler::protocol::loaded_content::Loaded;
-use scheduler::protocol::signature::{Guard, Headers, Key, Received, SignatureError, verify};
-use scheduler::protocol::{
-    AgentReport, Announce, BackupsReport, CancelAnnouncement, File, FileSet, OnlineBackupOutcome, OnlineBackupReport,
-    OnlineBackupRequest, PORT, PlayerCount, PluginReport, ProtectBackup, RequestRefusal, Save, Saved, Server, Staging,
-};
-use scheduler::server_list_ping::StatusResponse;
-use scheduler::staging::Volume;
-use scheduler::staging::content_store::ContentStore;
-use scheduler::staging::hash_cache::HashCache;
 use serde::Serialize;
 use tokio::net::TcpListener;
 
@@ -169,7 +169,7 @@ impl AgentState {
 /// Listens for the operator while the runtime exists.
 pub(super) async fn listen(handle: &Arc<ClusterHandle>) {
     let address = (handle.cluster().scenario.address, PORT);
-    let listener = TcpListener::bind(address).await.expect("an address of the loopback that nobody has");
+    let listener = TcpListener::bind(address).await.expect("an unused loopback address");
     let handle = Arc::clone(handle);
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
@@ -236,7 +236,7 @@ pub(super) async fn stage(handle: &ClusterHandle, file_set: &FileSet) {
     let fetcher = Fetcher::new("").expect("a client");
     let missing = store.missing(file_set, &mut HashCache::default()).expect("a store on the volume");
     for file in &missing {
-        fetcher.fetch(&store, file).await.expect("the replayed upstream gives all files");
+        fetcher.fetch(&store, file).await.expect("the replayed upstream has all files");
     }
     store.mark_staged(file_set).expect("a record on the volume");
     let staged = store.staged(Some(&file_set.lock)).expect("a store on the volume");
@@ -272,12 +272,12 @@ impl SimCluster {
         match path {
             "/v1/report" => return json(StatusCode::OK, &self.report()),
             "/v1/stage" => {
-                let file_set: FileSet = serde_json::from_slice(body).expect("a set");
+                let file_set: FileSet = serde_json::from_slice(body).expect("a version set");
                 let duration = self.seconds(2, 90);
                 if self.refuse_if_full(&file_set) {
                     return done;
                 }
-                let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+                let agent = &mut self.pod.as_mut().expect("the pod exists").agent;
                 let is_staging = agent.staging.as_ref().is_some_and(|(staging, _)| staging.lock == file_set.lock);
                 if !is_staging {
                     agent.staging = Some((file_set, now() + duration));
@@ -293,35 +293,35 @@ impl SimCluster {
                 self.announce(serde_json::from_slice(body).expect("an announcement"));
             }
             "/v1/cancel-announcement" => {
-                let CancelAnnouncement { act, text } = serde_json::from_slice(body).expect("a call");
-                let agent = &mut self.pod.as_mut().expect("it was asked").agent;
+                let CancelAnnouncement { act, text } = serde_json::from_slice(body).expect("a cancellation");
+                let agent = &mut self.pod.as_mut().expect("the pod exists").agent;
                 agent.announcements.retain(|announcement| announcement.act != act);
                 agent.announced.take_if(|announced| announced.act == act);
                 let message = text.replace('\n', " / ");
                 self.trace(format!("players: are told that the restart is cancelled: {message}"));
             }
             "/v1/save" => {
-                let Save { timeout_seconds } = serde_json::from_slice(body).expect("a save");
+                let Save { timeout_seconds } = serde_json::from_slice(body).expect("a save request");
                 return json(StatusCode::OK, &self.save(timeout_seconds));
             }
             "/v1/backup" => {
-                let request: OnlineBackupRequest = serde_json::from_slice(body).expect("a copy");
+                let request: OnlineBackupRequest = serde_json::from_slice(body).expect("a backup request");
                 let Some(report) = self.take_online_backup(&request) else {
                     return (StatusCode::CONFLICT, b"not now".to_vec());
                 };
                 let ends_at = now() + self.seconds(5, 200);
                 let backup = FakeOnlineBackup { report, flush_ends_at: ends_at.min(now() + FLUSH_DURATION), ends_at };
-                self.pod.as_mut().expect("it was asked").agent.online_backup = Some(backup);
+                self.pod.as_mut().expect("the pod exists").agent.online_backup = Some(backup);
             }
             "/v1/protect-backup" => {
-                let retained = serde_json::from_slice(body).expect("a copy");
-                self.pod.as_mut().expect("it was asked").agent.retained_backup = Some(retained);
+                let retained = serde_json::from_slice(body).expect("a backup to keep");
+                self.pod.as_mut().expect("the pod exists").agent.retained_backup = Some(retained);
             }
             "/v1/players" => {
                 self.agent_observe();
                 return json(StatusCode::OK, &self.list_players());
             }
-            other => self.check(false, &format!("nobody asks for {other}")),
+            other => self.check(false, &format!("the operator requests only known paths: {other}")),
         }
         done
     }
@@ -341,7 +341,7 @@ impl SimCluster {
 
     fn online_backup_mut(&mut self) -> &mut FakeOnlineBackup {
         let agent = self.pod.as_mut().map(|pod| &mut pod.agent);
-        agent.and_then(|agent| agent.online_backup.as_mut()).expect("the running server is copied")
+        agent.and_then(|agent| agent.online_backup.as_mut()).expect("an online backup is in progress")
     }
 
     /// Whether an online backup is in progress.
@@ -365,7 +365,7 @@ impl SimCluster {
     pub(super) fn requested_and_retained_backup(&self) -> (String, Option<String>) {
         let retained = self.pod.as_ref().and_then(|pod| pod.agent.retained_backup.as_ref());
         (
-            self.backup_to_restore().expect("a person asked for one").to_owned(),
+            self.backup_to_restore().expect("a user requested a restore").to_owned(),
             retained.map(|retained| retained.copy.clone()),
         )
     }
@@ -399,7 +399,7 @@ impl SimCluster {
             self.trace(format!("players: {players} are told of {} at {}: {message}", announce.act, announce.ends));
         }
         self.check_announcement(&announce);
-        let pod = self.pod.as_mut().expect("it was asked");
+        let pod = self.pod.as_mut().expect("the pod exists");
         // If the list cannot be read, only the ping is left. A server whose ping reports no players counts as empty.
         let is_hidden = self.scenario.ping == Ping::ReportsZero && !pod.accepts_commands();
         let players = if is_hidden { 0 } else { players };
@@ -417,7 +417,7 @@ impl SimCluster {
             let duration = self.seconds(0, 4);
             simulated::advance_to(now() + duration);
             self.save_world();
-            self.pod.as_mut().expect("it is up").agent.saved_at = Some(now());
+            self.pod.as_mut().expect("the pod exists").agent.saved_at = Some(now());
             self.trace("agent: save-all flush is confirmed");
             return Saved { confirmed: true, took_ms: 1, problem: None };
         }
@@ -470,7 +470,7 @@ impl SimCluster {
     /// The players by the server's list, or by its ping if the list is unavailable.
     fn list_players(&mut self) -> PlayerCount {
         let players = self.players;
-        let pod = self.pod.as_mut().expect("it was asked");
+        let pod = self.pod.as_mut().expect("the pod exists");
         if pod.accepts_commands() {
             pod.agent.monitor.observe_console_count(players);
             return if players == 0 { PlayerCount::Nobody } else { PlayerCount::Some { count: players } };
@@ -482,13 +482,13 @@ impl SimCluster {
     }
 
     fn online_players(&self) -> PlayerCount {
-        let agent = &self.pod.as_ref().expect("it was asked").agent;
+        let agent = &self.pod.as_ref().expect("the pod exists").agent;
         agent.monitor.players(agent.clock())
     }
 
     fn report(&mut self) -> AgentReport {
         self.agent_observe();
-        let pod = self.pod.as_ref().expect("it was asked");
+        let pod = self.pod.as_ref().expect("the pod exists");
         let found =
             VolumeReport::read(&Volume::new(self.disks.data()), self.backup_repository().as_deref()).expect("a volume");
         let hot = pod.agent.online_backup.clone().map(|FakeOnlineBackup { report, ends_at, .. }| {

@@ -116,7 +116,7 @@ enum Verb {
 impl ParsedRequest {
     /// `/api/v1/namespaces/NS/PLURAL[/NAME[/SUBRESOURCE]]`, or the same below `/apis/GROUP/VERSION`.
     fn parse(method: &Method, uri: &http::Uri, content_type: Option<&http::HeaderValue>, body: &[u8]) -> Self {
-        let (_, rest) = uri.path().split_once(&format!("/namespaces/{NAMESPACE}/")).expect("all is in the namespace");
+        let (_, rest) = uri.path().split_once(&format!("/namespaces/{NAMESPACE}/")).expect("a path in the namespace");
         let mut path = rest.split('/');
         let mut next = || path.next().unwrap_or_default();
         let (plural, name, below) = (next(), next(), next());
@@ -139,9 +139,9 @@ impl ParsedRequest {
                     }
                     Some("application/merge-patch+json") => Patch::Merge(json()),
                     Some("application/json-patch+json") => {
-                        Patch::Json(serde_json::from_slice(body).expect("operations"))
+                        Patch::Json(serde_json::from_slice(body).expect("JSON Patch operations"))
                     }
-                    other => panic!("nobody sends a patch of {other:?}"),
+                    other => panic!("unsupported patch type {other:?}"),
                 };
                 Verb::Patch { patch: change, is_status: below == "status", is_dry_run: parameter("dryRun").is_some() }
             }
@@ -150,7 +150,7 @@ impl ParsedRequest {
                 let precondition = |field: &str| options["preconditions"][field].as_str().map(str::to_owned);
                 Verb::Delete { uid: precondition("uid"), version: precondition("resourceVersion") }
             }
-            ref other => panic!("nobody sends {other}"),
+            ref other => panic!("unsupported method {other}"),
         };
         Self { key: Key::new(plural, name), verb }
     }
@@ -212,5 +212,5 @@ impl ParsedRequest {
 
 fn url_of(uri: &http::Uri) -> reqwest::Url {
     let below = uri.path_and_query().map_or("/", |path| path.as_str());
-    reqwest::Url::parse(&format!("http://api{below}")).expect("a path is a path")
+    reqwest::Url::parse(&format!("http://api{below}")).expect("a valid URL")
 }

@@ -7,13 +7,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use agent::config;
+use agent::init;
+use agent::init::InitResult;
+use agent_api::FileSet;
+use agent_api::signature::Key as AgentKey;
 use clap::{CommandFactory, Parser};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
-use scheduler::agent::config;
-use scheduler::agent::init::{self, InitResult};
-use scheduler::protocol::FileSet;
-use scheduler::protocol::signature::Key as AgentKey;
 use serde_json::{Value, json};
 
 use super::cluster::SimCluster;
@@ -23,9 +24,9 @@ use super::fake_node::conditions;
 use super::objects::Key;
 use super::scenario::SetBehaviour;
 use crate::clock::now;
-use crate::server::image_contract::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 use crate::server::render::lock_config_map::FILES_KEY;
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
+use validate::image_contract::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 /// The time limit of the real init container for a world of a few files.
 const INIT_TIMEOUT: Duration = Duration::from_secs(30);
@@ -206,7 +207,7 @@ pub(super) async fn run_due_steps(handle: &ClusterHandle) {
 impl SimCluster {
     /// The kubelet sees a new pod.
     pub(super) fn start_pod(&mut self) {
-        let pod = self.objects.get(&self.pod_key()).expect("it was just made").clone();
+        let pod = self.objects.get(&self.pod_key()).expect("the pod was just created").clone();
         let files = self.files_of(&pod);
         let key = self.secret(AGENT_KEY);
         let behaviour =
@@ -248,20 +249,20 @@ impl SimCluster {
         let lock = volumes.iter().find(|volume| volume["name"] == "lock").expect("the lock's volume");
         let map = Key::new("configmaps", lock["configMap"]["name"].as_str().expect("a name"));
         // Without it the pod would never start.
-        let map = self.objects.get(&map).expect("the lock of a pod is there when it starts");
+        let map = self.objects.get(&map).expect("the lock exists when its pod starts");
         serde_json::from_str(map["data"][FILES_KEY].as_str().expect("files")).expect("files of a lock")
     }
 
     fn secret(&self, key: &str) -> String {
         let name = secret_name(self.scenario.server_index.name);
-        let secret = self.objects.get(&Key::new("secrets", &name)).expect("the Secret is there before a pod");
+        let secret = self.objects.get(&Key::new("secrets", &name)).expect("the Secret exists before the pod");
         let bytes: ByteString = serde_json::from_value(secret["data"][key].clone()).expect("bytes");
-        String::from_utf8(bytes.0).expect("a text")
+        String::from_utf8(bytes.0).expect("valid UTF-8")
     }
 
     /// The settings of the init container, with its volumes as they are at its start.
     pub(super) fn prepare_init_config(&mut self) -> config::InitConfig {
-        let pod = self.objects.get(&self.pod_key()).expect("there is a pod").clone();
+        let pod = self.objects.get(&self.pod_key()).expect("the pod exists").clone();
         let mounts = self.disks.mounts();
         // The mounts start empty.
         let _ = std::fs::remove_dir_all(&mounts);
@@ -270,7 +271,7 @@ impl SimCluster {
             let name = volume["name"].as_str().expect("a name").to_owned();
             let path = match name.as_str() {
                 "data" => self.disks.data(),
-                crate::server::image_contract::BACKUP_VOLUME => self.disks.backups(),
+                validate::image_contract::BACKUP_VOLUME => self.disks.backups(),
                 _ => mounts.join(&name),
             };
             std::fs::create_dir_all(&path).expect("a directory for a volume");
@@ -319,7 +320,7 @@ impl SimCluster {
         match outcome {
             Some(InitResult::Ready(_)) => {
                 self.check_unseen_stop();
-                let pod = self.pod.as_mut().expect("looked at above");
+                let pod = self.pod.as_mut().expect("the pod exists");
                 (pod.prepared_at, pod.init_attempts) = (Some(now()), 0);
                 pod.agent.start(now());
                 if self.is_scripted() {
@@ -330,12 +331,12 @@ impl SimCluster {
             Some(InitResult::Refused(message) | InitResult::Retry(message)) => {
                 let line = message.replace('\n', " / ");
                 self.trace(format!("init container: refuses: {line}"));
-                let pod = self.pod.as_mut().expect("looked at above");
+                let pod = self.pod.as_mut().expect("the pod exists");
                 (pod.phase, pod.due) = (Phase::Refused(message), Some(now() + backoff));
             }
             None => {
-                self.check(false, "the init container comes to an end");
-                self.pod.as_mut().expect("looked at above").due = Some(now() + backoff);
+                self.check(false, "the init container ends");
+                self.pod.as_mut().expect("the pod exists").due = Some(now() + backoff);
             }
         }
         self.write_status();
@@ -352,7 +353,7 @@ impl SimCluster {
         }
         self.open_world();
         // The process may end because of the worlds.
-        let pod = self.pod.as_mut().expect("looked at above");
+        let pod = self.pod.as_mut().expect("the pod exists");
         let duration =
             if let (SetBehaviour::MigratesFor(migration_duration), true) = (pod.behaviour, self.builds.is_migrating) {
                 migration_duration
@@ -385,12 +386,12 @@ impl SimCluster {
         if crashes_again || behaviour == Some(SetBehaviour::CrashesAtStart) {
             return self.crash("server: the process ends while it starts");
         }
-        let files = self.pod.as_ref().expect("it boots").files.clone();
+        let files = self.pod.as_ref().expect("the pod exists").files.clone();
         self.finish_migration(&files);
         let exits_at =
             if behaviour == Some(SetBehaviour::CrashesLater) { Some(now() + self.seconds(2, 50)) } else { None };
         let exits_at = self.scripted.process_lifetime().map(|lifetime| now() + lifetime).or(exits_at);
-        let pod = self.pod.as_mut().expect("it boots");
+        let pod = self.pod.as_mut().expect("the pod exists");
         (pod.phase, pod.up_since, pod.due) = (Phase::Up, now(), exits_at);
         self.trace("server: is up and answers pings");
     }
@@ -407,7 +408,7 @@ impl SimCluster {
     pub(super) fn end_process(&mut self, why: &str) {
         self.trace(why);
         self.lose_unsaved();
-        let pod = self.pod.as_mut().expect("it has a process");
+        let pod = self.pod.as_mut().expect("a pod with a process");
         let backoff = if pod.starts == 1 { SignedDuration::from_secs(1) } else { Pod::backoff(pod.starts - 2) };
         (pod.phase, pod.last_exit_at, pod.due, pod.hangs_until) =
             (Phase::Exited, Some(now()), Some(now() + backoff), None);

@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use agent::play_record::record_players;
+use agent::staging::Volume;
+use agent::world::Worlds;
+use agent_api::{File, FileSet};
+use artifacts::Hash;
 use jiff::{SignedDuration, Timestamp};
-use resolver::jar::Hash;
-use scheduler::agent::play_record::record_players;
-use scheduler::protocol::{File, FileSet};
-use scheduler::staging::Volume;
-use scheduler::world::Worlds;
 
 use super::cluster::SimCluster;
 use super::fake_kubelet::Phase;
@@ -44,7 +44,7 @@ impl SimCluster {
     pub(super) fn open_world(&mut self) {
         let pod = self.pod.as_ref().expect("a pod that starts its server");
         let (files, data) = (pod.files.clone(), self.disks.data());
-        self.check(self.forced.is_none(), "a server starts beside one that still runs on its volume");
+        self.check(self.forced.is_none(), "no server starts beside another one on its volume");
         self.trace(format!(
             "server: starts Minecraft {} with {} (lock {})",
             files.minecraft,
@@ -52,21 +52,21 @@ impl SimCluster {
             &files.lock[..8]
         ));
         if let Some(mismatch) = find_mismatch(&data, &files, &self.scripted.jars) {
-            self.check(false, &format!("a server starts on a mixture of sets: {mismatch}"));
+            self.check(false, &format!("a server starts with the files of one version set: {mismatch}"));
         }
         let floor = Worlds::read(&data).expect("the worlds are readable").floor();
         let is_older = floor.is_some_and(|floor| Some(floor.data_version) > files.data_version);
-        self.check(!is_older, "a world is opened by an older Minecraft");
+        self.check(!is_older, "no older Minecraft opens a world");
         let layout = Layout::from_minecraft(&files.minecraft);
         let is_migrated = layout == Layout::Siblings && is_migrated(&data);
-        self.check(!is_migrated, "worlds that a newer Minecraft has begun to move are opened by an older one");
+        self.check(!is_migrated, "no older Minecraft opens worlds that a newer one migrates");
         let on_disk = read_builds(&data, layout);
         if self.check_found_worlds() {
             // The players gave up all builds since that backup.
             self.builds.saved.clone_from(&on_disk);
         }
         let lost: Vec<_> = self.builds.saved.iter().filter(|build| !on_disk.contains(build)).collect();
-        let lost = (!lost.is_empty()).then(|| format!("a start finds {} blocks less than were saved", lost.len()));
+        let lost = (!lost.is_empty()).then(|| format!("a start finds all saved blocks: {} are missing", lost.len()));
         if let Some(lost) = lost {
             self.check(false, &lost);
         }
@@ -230,7 +230,7 @@ fn find_mismatch(data: &Path, files: &FileSet, unmanaged: &BTreeSet<String>) -> 
         let hash = Hash::parse(&file.hash.0).expect("a hash");
         !hash.matches_file(&data.join(&file.path)).unwrap_or(false)
     };
-    if let Some(file) = scheduler::staging::all_files(files).find(|file| differs(file)) {
+    if let Some(file) = agent::staging::all_files(files).find(|file| differs(file)) {
         return Some(format!("{} is not as locked", file.path));
     }
     let loaded = fs::read_dir(data.join("plugins")).into_iter().flatten().flatten();

@@ -106,7 +106,7 @@ impl SimCluster {
             return;
         }
         if is_ready {
-            self.check(self.scenario.eviction != Some("Never"), "a server is evicted whose owner said never");
+            self.check(self.scenario.eviction != Some("Never"), "`eviction: Never` prevents evictions");
             if self.scenario.announces_evictions() {
                 self.check_stop(&["drain/"]);
             }
@@ -126,7 +126,7 @@ impl SimCluster {
 
     /// The node has sent no report.
     pub(super) fn mark_node_not_ready(&mut self) {
-        let pod = self.pod.as_mut().expect("it is on that node");
+        let pod = self.pod.as_mut().expect("a pod on the lost node");
         if std::mem::replace(&mut pod.is_node_unready, true) {
             pod.due = None;
             return self

@@ -85,7 +85,7 @@ impl SimCluster {
     }
 
     fn create_pod(&mut self, revision: &str) {
-        let mut pod = self.entry_template(revision).expect("it was just looked up");
+        let mut pod = self.entry_template(revision).expect("the revision exists");
         let name = self.pod_key().name;
         pod["apiVersion"] = json!("v1");
         pod["kind"] = json!("Pod");
@@ -99,7 +99,7 @@ impl SimCluster {
         }
         self.trace(format!("controller: creates the pod of revision {revision}"));
         self.check_created(revision);
-        self.objects.create("pods", pod, now()).expect("there was none");
+        self.objects.create("pods", pod, now()).expect("a new pod");
         self.mark_changed();
         self.start_pod();
     }

@@ -105,37 +105,37 @@ pub(super) fn plan_faults(
     let opening = begins + seconds(interval - begins.as_second() % interval);
     let mut faults = Vec::new();
     for _ in 0..rng.number_below(7) {
-        let window = i64::try_from(rng.number_below(windows)).expect("a few");
+        let window = i64::try_from(rng.number_below(windows)).expect("a small number");
         // Usually while an update is in progress.
         let spread = if rng.one_in(4) { interval - 60 } else { WINDOW_LENGTH.as_secs() };
         let within =
-            i64::try_from(rng.number_below(usize::try_from(spread).expect("a few hours"))).expect("a few hours");
+            i64::try_from(rng.number_below(usize::try_from(spread).expect("a small number"))).expect("a small number");
         let at = opening + seconds(window * interval + within);
         let fault = rng.choose(&ALL);
         faults.push((at, fault));
-        let later = seconds(30 + i64::try_from(rng.number_below(900)).expect("minutes"));
+        let later = seconds(30 + i64::try_from(rng.number_below(900)).expect("a small number"));
         faults.extend(TEMPORARY.into_iter().filter(|(begins, _)| *begins == fault).map(|(_, ends)| (at + later, ends)));
     }
     if rng.one_in(3) {
-        let at = opening + seconds(i64::try_from(rng.number_below(3_600)).expect("an hour"));
+        let at = opening + seconds(i64::try_from(rng.number_below(3_600)).expect("a small number"));
         faults.push((at, Fault::User(UserAction::ChangeHeap)));
     }
     if scenario.has_extra(Extra::Approval) && !rng.one_in(4) {
-        let at = opening + seconds(i64::try_from(rng.number_below(9_000)).expect("hours"));
+        let at = opening + seconds(i64::try_from(rng.number_below(9_000)).expect("a small number"));
         faults.push((at, Fault::User(UserAction::Approve)));
     }
     if scenario.backup_policy.is_some() && rng.one_in(2) {
-        let first = i64::try_from(rng.number_below(12_000)).expect("hours");
-        let between = i64::try_from(60 + rng.number_below(6_000)).expect("hours");
+        let first = i64::try_from(rng.number_below(12_000)).expect("a small number");
+        let between = i64::try_from(60 + rng.number_below(6_000)).expect("a small number");
         faults.push((opening + seconds(first), Fault::User(UserAction::BackUp)));
         faults.push((opening + seconds(first + between), Fault::User(UserAction::Restore)));
     }
     if scenario.behaviour != SetBehaviour::Good && rng.one_in(2) {
-        let at = opening + seconds(i64::try_from(rng.number_below(9_000)).expect("hours"));
+        let at = opening + seconds(i64::try_from(rng.number_below(9_000)).expect("a small number"));
         faults.push((at, Fault::User(UserAction::FixCause)));
     }
     faults.sort_by_key(|(at, _)| *at);
-    let released_at = begins + seconds(300 + i64::try_from(rng.number_below(14_000)).expect("hours"));
+    let released_at = begins + seconds(300 + i64::try_from(rng.number_below(14_000)).expect("a small number"));
     (faults, released_at)
 }
 

@@ -150,7 +150,7 @@ impl Fleet {
         }
         Self {
             servers,
-            interruptions: interruptions.expect("there are servers"),
+            interruptions: interruptions.expect("at least one server"),
             bounds,
             plugins: default_plugins(),
             flags: Vec::new(),
@@ -180,7 +180,7 @@ impl Fleet {
             self.notify_watches();
             self.record_state();
         }
-        self.check(false, "a walk comes to its end");
+        self.check(false, "a run ends within its limit of passes");
     }
 
     fn next_event_at(&self) -> Timestamp {
@@ -189,7 +189,7 @@ impl Fleet {
         let faults = self.faults.first().map(|(at, ..)| *at);
         let release = (!self.released).then_some(self.released_at);
         let all = operators.chain(cluster_events).chain(faults).chain(release).chain(self.restarts_at);
-        all.min().expect("players come and go")
+        all.min().expect("every server has a next event")
     }
 
     /// Carries out one event that is due.

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use agent::world::Worlds;
+use agent::{config, init};
+use agent_api::FileSet;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::agent::{config, init};
-use scheduler::protocol::FileSet;
-use scheduler::world::Worlds;
 use walkdir::WalkDir;
 
 use super::cluster::SimCluster;
@@ -107,9 +107,9 @@ impl SimCluster {
     /// would lose worlds and JARs.
     pub(super) fn check_files_unchanged(&mut self, surviving: &SurvivingServer, is_done: bool) {
         self.trace("init container: waits, since another server still runs on the volume");
-        self.check(!is_done, "an init container is done beside a server that still runs on its volume");
+        self.check(!is_done, "no init container ends while another server uses its volume");
         let is_untouched = self.all_files() == surviving.files_before;
-        self.check(is_untouched, "an init container changes something below a server that still runs");
+        self.check(is_untouched, "no init container changes files of a running server");
     }
 
     /// All files on the volumes of the server, except the locks themselves.
@@ -144,7 +144,7 @@ impl LockHolder {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()
-            .expect("this program can be started once more");
+            .expect("the test program can be started");
         let output = BufReader::new(child.stdout.take().expect("a pipe"));
         let is_confirmed = output.lines().map_while(Result::ok).any(|line| line.contains(CONFIRMATION));
         assert!(is_confirmed, "the locks of {locks:?} are not held by another process");
@@ -161,13 +161,13 @@ impl Drop for LockHolder {
 }
 
 #[test]
-#[ignore = "the other process of a run: it does nothing by itself"]
+#[ignore = "a helper process that other tests start"]
 fn session_locks_are_held_until_input_ends() {
     let Some(paths) = std::env::var_os(LOCKS_VARIABLE) else { return };
     let paths: Vec<PathBuf> = std::env::split_paths(&paths).collect();
-    let mut locks = scheduler::world::session_lock::SessionLocks::default();
+    let mut locks = agent::world::session_lock::SessionLocks::default();
     let busy = locks.acquire(&paths).expect("locks on the volume");
     assert_eq!(busy, Vec::<PathBuf>::new());
     println!("{CONFIRMATION}");
-    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("an end of the input");
+    std::io::copy(&mut std::io::stdin(), &mut std::io::sink()).expect("readable input");
 }

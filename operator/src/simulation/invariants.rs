@@ -5,10 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agent_api::Announce;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::Revision;
-use scheduler::protocol::Announce;
 use scheduler::rollout::DECISION_VALID_FOR;
 use serde_json::Value;
 
@@ -89,7 +89,7 @@ pub(super) fn is_partition_open(stateful_set: &Value) -> bool {
 impl SimCluster {
     /// The operator has written the `StatefulSet`.
     pub(super) fn observe_set(&mut self, before: Option<&Value>) {
-        let stateful_set = self.objects.get(&self.stateful_set_key()).expect("it was just written").clone();
+        let stateful_set = self.objects.get(&self.stateful_set_key()).expect("the StatefulSet exists").clone();
         let template_revision = revision(&stateful_set["spec"]["template"]);
         let previous_revision = before.map(|before| revision(&before["spec"]["template"]));
         let was_open = before.is_some_and(is_partition_open);
@@ -119,12 +119,12 @@ impl SimCluster {
                 !is_partition_open(&stateful_set) && (sleeps.is_counting || is_written) && !sleeps.has_slept;
         }
         if is_update && Some(template_revision) != previous_revision {
-            self.check(can_begin, "a template is written when nothing may begin");
+            self.check(can_begin, "an update template is written only when updates may begin");
         }
         if is_partition_open(&stateful_set) && (!was_open || Some(template_revision) != previous_revision) {
-            self.check(!is_update || can_begin, "an update begins when none may");
+            self.check(!is_update || can_begin, "an update begins only when updates may begin");
             let was_rolled_back = self.invariants.rolled_back.contains(&template_revision);
-            self.check(!was_rolled_back, "what was gone back from is brought in again");
+            self.check(!was_rolled_back, "a revision that was rolled back is not applied again");
             self.check_approved(&stateful_set);
             self.invariants.opened_for.insert(template_revision);
             if running.is_some_and(|running| running != template_revision) {
@@ -156,7 +156,7 @@ impl SimCluster {
         let is_approved = self.invariants.approved.contains(target_lock);
         self.check(
             !self.scenario.has_extra(Extra::Approval) || is_running_or_first || is_approved,
-            "a set comes that nobody has approved",
+            "only an approved version set is applied",
         );
     }
 
@@ -168,7 +168,7 @@ impl SimCluster {
             self.trace("operator: scales the StatefulSet to 0");
             self.check(
                 !is_up && self.scenario.has_extra(Extra::StopOnCrashLoop),
-                "a server that is up is put to sleep",
+                "only a crash loop scales a wanted server to zero",
             );
         }
     }
@@ -214,16 +214,16 @@ impl SimCluster {
         }
         let started_at = pod.started_at;
         let Some(due) = self.scenario.restart_due(now()) else {
-            return self.check(false, "a server is restarted that has no restarts by the clock");
+            return self.check(false, "a server without a restart schedule is not restarted");
         };
-        self.check(started_at + WINDOW_INTERVAL / 2 <= due, "a server is restarted by the clock that has just started");
-        self.check(!self.is_suspended(), "a server is restarted by the clock that is suspended");
+        self.check(started_at + WINDOW_INTERVAL / 2 <= due, "no scheduled restart follows a recent start");
+        self.check(!self.is_suspended(), "a suspended server has no scheduled restarts");
         let is_late = due + RESTART_BEGINS_WITHIN + NOTICE + DEADLINE + MAX_WRITE_DELAY < now();
-        self.check(!is_late, "a server is restarted by the clock hours after its instant");
+        self.check(!is_late, "a scheduled restart is not hours late");
         let stops = self.invariants.restarts.entry(due).or_default();
         *stops += 1;
         let is_once = *stops == 1;
-        self.check(is_once, "a second restart for one instant of the clock");
+        self.check(is_once, "one scheduled time causes one restart");
     }
 
     /// Whether this revision is an update. Before any revision is verified, everything belongs to the first start.
@@ -275,7 +275,7 @@ impl SimCluster {
     pub(super) fn check_created(&mut self, entry: &str) {
         let Some(revision) = self.revision_of_entry(entry) else { return };
         let may_run = !self.is_update(revision) || self.invariants.opened_for.contains(&revision);
-        self.check(may_run, "a pod comes back as something that nobody let in");
+        self.check(may_run, "a new pod has a verified or admitted revision");
     }
 
     /// Checks an announcement: with `WaitForEmpty` it must not be made while the operator waits for the players to
@@ -292,7 +292,7 @@ impl SimCluster {
             self.node.drained_at,
         ];
         let is_over = began.into_iter().flatten().any(|began| began + DEADLINE <= now() + MAX_WRITE_DELAY);
-        self.check(!waits || !is_played || is_over, "players are told of a stop that was to wait for them");
+        self.check(!waits || !is_played || is_over, "players are not warned while the stop waits for them");
     }
 
     /// The controller replaces the pod, because the partition lets the new template through.
@@ -311,7 +311,7 @@ impl SimCluster {
             let stops = self.invariants.stopped_for.entry(to).or_default();
             *stops += 1;
             let is_once = *stops == 1 || self.invariants.repeatable.contains(&to);
-            self.check(is_once, "a second stop to bring in one revision");
+            self.check(is_once, "one revision causes one stop");
         }
     }
 
@@ -348,12 +348,12 @@ impl SimCluster {
         let is_silent =
             pod.agent.reachable_from.is_none_or(|from| now() < from + MAX_WRITE_DELAY && !has_answered(from));
         let was_waited_for = pod.agent.answered_at.is_none_or(|at| at + AGENT_TIMEOUT <= now() + MAX_WRITE_DELAY);
-        self.check(!is_starting || may_be_given_up, "a server that is starting is stopped before its deadline");
+        self.check(!is_starting || may_be_given_up, "a starting server is not stopped before its deadline");
         if !is_up || is_hanging || self.scenario.policy == "Ignore" {
             return;
         }
         if is_silent {
-            return self.check(was_waited_for, "a server is stopped whose agent was silent for a moment");
+            return self.check(was_waited_for, "an unreachable agent delays a stop until the timeout");
         }
         let in_time = announcement.as_ref().is_some_and(|announcement| {
             announcement.ends <= now() + SignedDuration::from_secs(1)
@@ -365,21 +365,21 @@ impl SimCluster {
         let saved = saved_at.zip(announcement.as_ref()).is_some_and(|(at, announcement)| {
             announcement.ends - MAX_WRITE_DELAY <= at && now() < at + ANNOUNCEMENT_VALID_FOR
         });
-        self.check(self.players == 0 || in_time, "players are stopped who were not told, or told of another time");
-        self.check(self.players == 0 || had_notice, "players are stopped who had less time than was promised");
-        self.check(saved, "a server is stopped whose world was not saved for it");
+        self.check(self.players == 0 || in_time, "players are warned of the right time before a stop");
+        self.check(self.players == 0 || had_notice, "players get the full notice before a stop");
+        self.check(saved, "the world is saved right before a stop");
     }
 
     /// The final state of a run: no event is pending, and the state is an accepted end.
     pub(super) fn check_final_state(&mut self) -> String {
         let Ok(stateful_set) = self.objects.get(&self.stateful_set_key()).cloned() else {
-            self.check(false, "there is a StatefulSet in the end");
+            self.check(false, "the StatefulSet exists at the end");
             return "nothing".to_owned();
         };
         let template_revision = revision(&stateful_set["spec"]["template"]);
         let is_up = self.pod.as_ref().is_some_and(|pod| pod.phase == Phase::Up);
         let runs_first = self.pod.as_ref().is_some_and(|pod| self.scenario.first_lock.get() == Some(&pod.files.lock));
-        let server = self.objects.get(&self.server_key()).expect("nobody deletes it").clone();
+        let server = self.objects.get(&self.server_key()).expect("the server object exists").clone();
         let conditions = server["status"]["conditions"].as_array().cloned().unwrap_or_default();
         for condition in &conditions {
             self.trace(format!("{} {}: {}", condition["type"], condition["reason"], condition["message"]));
@@ -418,7 +418,7 @@ impl SimCluster {
         let can_need_user = self.scenario.one_way
             && (self.scenario.behaviour != SetBehaviour::Good || self.builds.migrations_interrupted > 0);
         let is_an_end = is_an_end && can_need_user || (disturbed && reason == "ServerDown");
-        self.check(is_an_end, "a walk ends neither at rest nor where a person has to decide");
+        self.check(is_an_end, "a run ends stable or where a user has to decide");
         reason
     }
 
@@ -428,7 +428,7 @@ impl SimCluster {
         let crashed = self.invariants.crash_looped
             || self.invariants.disturbed && self.scenario.behaviour == SetBehaviour::CrashesLater;
         let is_right = self.scenario.has_extra(Extra::StopOnCrashLoop) && self.pod.is_none() && crashed;
-        self.check(is_right, "a server is stopped for crashes that there were not, or not wanted to be stopped");
+        self.check(is_right, "only a real crash loop stops a server, if its spec says so");
         "stopped in a loop of crashes".to_owned()
     }
 }

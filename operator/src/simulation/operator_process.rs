@@ -4,6 +4,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::timer::Timer;
 use crds::{PaperMCServer, Plugin};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1;
@@ -11,7 +12,6 @@ use kube::runtime::reflector::ObjectRef;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::Event;
 use resolver::model::compatibility_facts::CompatibilityFacts;
-use scheduler::timer::Timer;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, oneshot};
 
@@ -71,7 +71,7 @@ impl Operator {
     pub(super) fn start(handle: &Arc<ClusterHandle>, fence: u64) -> Self {
         let (mut operators, _) =
             Self::start_for_all(std::slice::from_ref(handle), fence, Bounds::default(), default_plugins(), &[]);
-        operators.pop().expect("one operator for the one cluster")
+        operators.pop().expect("one operator per cluster")
     }
 
     /// Starts a process that leads with this fence and manages the servers of all these simulated clusters, with one
@@ -95,7 +95,7 @@ impl Operator {
         let metrics = Metrics::default();
         let (wake, requeued) = mpsc::unbounded_channel();
         let notifier =
-            crate::build_notifier(&client, &config, fence, &metrics, wake.clone(), Vec::new()).expect("no channels");
+            crate::build_notifier(&client, &config, fence, &metrics, wake.clone(), Vec::new()).expect("a notifier");
         let (servers, mut plugins) = (Writer::default(), Writer::default());
         for plugin in initial_plugins {
             plugins.apply_watcher_event(&Event::Apply(plugin));

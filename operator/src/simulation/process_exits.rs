@@ -5,11 +5,12 @@
 
 use std::collections::BTreeSet;
 
+use agent::process_record;
+use agent::process_record::{FollowUp, ProcessRecord};
+use agent::server_state::Sample;
+use agent::staging::Volume;
+use agent_api::{LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
 use jiff::{SignedDuration, Timestamp, Unit};
-use scheduler::agent::process_record::{self, FollowUp, ProcessRecord};
-use scheduler::agent::server_state::Sample;
-use scheduler::protocol::{LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
-use scheduler::staging::Volume;
 use serde_json::Value;
 
 use super::cluster::SimCluster;
@@ -154,7 +155,7 @@ impl SimCluster {
         let volume = Volume::new(self.disks.data());
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.agent.is_reachable()) else { return };
         let is_absent = pod.agent.monitor.is_absent();
-        let record = pod.agent.record.as_mut().expect("it was read above");
+        let record = pod.agent.record.as_mut().expect("the record was loaded");
         let FollowUp { ended, needs_write } = record.observe(sample, &pod.agent.monitor);
         let running = record.running().cloned().filter(|_| needs_write);
         if let Some(ended) = ended {
@@ -173,15 +174,15 @@ impl SimCluster {
     /// deletion or a lost node. It must record nothing else.
     pub(super) fn check_unseen_stop(&mut self) {
         let last = std::fs::read(Volume::new(self.disks.data()).last_stop_path()).ok();
-        let last: Option<LastStop> = last.map(|bytes| serde_json::from_slice(&bytes).expect("an end of the server"));
+        let last: Option<LastStop> = last.map(|bytes| serde_json::from_slice(&bytes).expect("a record of a stop"));
         let Some(since) = self.stops.running_since.take() else {
             let is_recorded = last == self.last_stop();
-            return self.check(is_recorded, "the init container writes down an end of the server that there was not");
+            return self.check(is_recorded, "the init container records only stops that happened");
         };
         let is_unseen_stop =
             |end: &LastStop| end.started_at == Some(since) && end.why.starts_with(UNOBSERVED_STOP) && !end.saved;
         let end = last.filter(is_unseen_stop);
-        self.check(end.is_some(), "a server has ended together with its agent, and nobody tells of it");
+        self.check(end.is_some(), "a stop together with the agent is recorded");
         if let Some(end) = end {
             self.trace(format!("init container: records the stop of a server that was last seen at {}", end.at));
             self.stops.recorded.push(end);
@@ -198,28 +199,28 @@ impl SimCluster {
         }
         let at: Option<Timestamp> = time(&reported["at"]);
         let Some(end) = self.stops.recorded.iter().find(|end| Some(end.at) == at).cloned() else {
-            return self.check(false, "the status tells of an end of the server that there was not");
+            return self.check(false, "the status reports only stops that happened");
         };
-        self.check(reported["saved"] == end.saved, "the status does not tell of an end what was written down");
+        self.check(reported["saved"] == end.saved, "the status agrees with the record of the stop");
         let is_loop = is_in_a_loop(&old) || is_in_a_loop(&new);
         let is_too_old = end.at + EVENT_MAX_AGE <= now() && !end.why.starts_with(UNOBSERVED_STOP);
         let has_event = self.events(&[UNSAVED]).iter().any(|(_, note)| note.contains(&stop_time_text(end.at)));
         let is_event_lost = self.stops.lost_events.contains(UNSAVED);
         let is_right =
             end.saved || self.was_stopped_in_game(end.at) || is_loop || is_too_old || has_event || is_event_lost;
-        self.check(is_right, "a server has stopped without a confirmed save, and no Event tells of it");
+        self.check(is_right, "an Event reports each stop without a confirmed save");
     }
 
     /// Checks that Events are true, and that each applied or rolled back version set has one.
     pub(super) fn check_events(&mut self) {
         for (_, note) in self.events(&[UNSAVED]) {
             let is_true = self.stops.recorded.iter().any(|end| !end.saved && note.contains(&stop_time_text(end.at)));
-            self.check(is_true, "an Event tells of an end without a save that there was not");
+            self.check(is_true, "Events report only unsaved stops that happened");
         }
         let (marked_stable, rolled_back) = (self.stops.marked_stable.clone(), self.stops.rolled_back.clone());
         let all = [
-            (marked_stable, STABLE_EVENTS, "a set has settled without a word"),
-            (rolled_back, ROLLBACK_EVENTS, "a set is left without a word"),
+            (marked_stable, STABLE_EVENTS, "an Event reports each stable version set"),
+            (rolled_back, ROLLBACK_EVENTS, "an Event reports each rollback"),
         ];
         for (done, reasons, rule) in all {
             let published: Vec<Timestamp> = self.events(reasons).into_iter().filter_map(|(at, _)| at).collect();
@@ -236,11 +237,11 @@ impl SimCluster {
         let has_answered = |from: Timestamp| from + READ_WITHIN < now();
         let could_read = self.pod.as_ref().and_then(|pod| pod.agent.reachable_from).is_some_and(has_answered);
         let Some(end) = self.last_stop().filter(|end| could_read && end.at + READ_WITHIN < now()) else { return };
-        let server = self.objects.get(&self.server_key()).expect("nobody deletes it");
+        let server = self.objects.get(&self.server_key()).expect("the server object exists");
         let reported = &server["status"]["lastStop"];
         let is_reported = time(&reported["at"]) == Some(end.at) && reported["saved"] == end.saved;
         let is_right = is_reported || self.stops.had_two_writers;
-        self.check(is_right, "the status does not say in the end how the server has stopped last");
+        self.check(is_right, "the status reports the last stop at the end");
     }
 
     /// All Events with one of these reasons: their times and texts.

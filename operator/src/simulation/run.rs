@@ -83,12 +83,12 @@ struct Run {
 /// The start of runs: fifty minutes after an opening, when the window is closed again, so that the first start is not
 /// an update.
 pub(super) fn start_time() -> Timestamp {
-    #[expect(clippy::disallowed_methods, reason = "what lies on the volume has the real time, and lies in the past")]
+    #[expect(clippy::disallowed_methods, reason = "files on the volume have real times, which must be in the past")]
     let real = Timestamp::now();
     let begins = real.as_second() / WINDOW_INTERVAL.as_secs() * WINDOW_INTERVAL.as_secs()
         + 2 * WINDOW_INTERVAL.as_secs()
         + 50 * 60;
-    Timestamp::from_second(begins).expect("a time soon")
+    Timestamp::from_second(begins).expect("a valid time")
 }
 
 /// Runs one seed.
@@ -134,7 +134,7 @@ impl Run {
             simulated::advance_to(next);
             self.run_next_event().await;
         }
-        self.handle.cluster().check(false, "a walk comes to its end");
+        self.handle.cluster().check(false, "a run ends within its limit of passes");
     }
 
     fn next_event_at(&self) -> Timestamp {

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
+use agent_api::FileSet;
 use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
 
 use super::catalog::Releases;
@@ -229,7 +229,7 @@ impl Scenario {
     pub(super) fn behaviour_of(&self, files: &FileSet) -> SetBehaviour {
         let first_lock = self.first_lock.get_or_init(|| files.lock.clone());
         let has = |part: &str| {
-            let is_file = |file: &scheduler::protocol::File| file.path == format!("plugins/{part}.jar");
+            let is_file = |file: &agent_api::File| file.path == format!("plugins/{part}.jar");
             part == format!("Minecraft {}", files.minecraft) || files.plugins.iter().any(is_file)
         };
         if !self.behaviours.is_empty() {
@@ -258,7 +258,7 @@ impl Scenario {
     /// When the current or last window opened.
     pub(super) fn opened_at(at: Timestamp) -> Timestamp {
         Timestamp::from_second(at.as_second().div_euclid(WINDOW_INTERVAL.as_secs()) * WINDOW_INTERVAL.as_secs())
-            .expect("a time soon")
+            .expect("a valid time")
     }
 
     /// The time of the last scheduled restart before `at`.

@@ -64,7 +64,7 @@ impl SimCluster {
             UserAction::Hold => self.spec("hold", &json!(["*"])),
             UserAction::EndHold => self.spec("hold", &json!([])),
             UserAction::Approve => {
-                let server = self.objects.get(&self.server_key()).expect("nobody deletes it");
+                let server = self.objects.get(&self.server_key()).expect("the server object exists");
                 let planned = server["status"]["availableUpdate"]["digest"].as_str().map(str::to_owned);
                 if let Some(planned) = planned {
                     self.annotate(APPROVE, Some(&planned));

@@ -8,7 +8,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
-use scheduler::protocol::FileSet;
+use agent_api::FileSet;
 
 /// The world folders of the server. Since 26.1 only the first exists.
 pub(super) const FOLDERS: [&str; 3] = ["world", "world_nether", "world_the_end"];
@@ -72,7 +72,7 @@ pub(super) fn read_builds(data: &Path, layout: Layout) -> Vec<u64> {
     let files = layouts.iter().flat_map(|layout| layout.regions()).map(|folder| data.join(folder).join(REGION));
     let texts = files.map(|file| fs::read_to_string(file).unwrap_or_default());
     let mut builds: Vec<u64> =
-        texts.flat_map(|text| text.lines().map(|line| line.parse().expect("a mark")).collect::<Vec<u64>>()).collect();
+        texts.flat_map(|text| text.lines().map(|line| line.parse().expect("a build")).collect::<Vec<u64>>()).collect();
     builds.sort_unstable();
     builds
 }
@@ -97,7 +97,7 @@ pub(super) fn write_worlds(data: &Path, files: &FileSet, builds: &[u64]) {
     }
     // Each Minecraft version adds files that older ones do not know.
     write(&data.join("world/data").join(&files.minecraft), b"");
-    let format = files.data_version.expect("every file set here has a data version");
+    let format = files.data_version.expect("every version set here has a data version");
     for folder in layout.levels() {
         write(&data.join(folder).join("level.dat"), &level_dat(format, &files.minecraft));
     }
@@ -127,7 +127,7 @@ pub(super) fn migrate_files(data: &Path, count: usize) {
     for (from, to, file) in files_to_migrate(data).into_iter().take(count) {
         let to = data.join(to);
         fs::create_dir_all(&to).expect("a folder of the new layout");
-        fs::rename(data.join(from).join(file), to.join(file)).expect("both lie on one volume");
+        fs::rename(data.join(from).join(file), to.join(file)).expect("both are on one volume");
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn migrate_files(data: &Path, count: usize) {
 pub(super) fn finish_migration(data: &Path) {
     migrate_files(data, usize::MAX);
     for folder in FOLDERS.iter().filter(|folder| !Layout::Nested.levels().contains(folder)) {
-        fs::remove_dir_all(data.join(folder)).expect("a world that was moved");
+        fs::remove_dir_all(data.join(folder)).expect("a migrated world folder");
     }
     for folder in [Layout::Siblings.regions()[0], Layout::Siblings.players()] {
         // The folder does not exist if no player was on the server.
@@ -162,6 +162,6 @@ fn level_dat(format: u32, name: &str) -> Vec<u8> {
     ]);
     let root = BTreeMap::from([("Data", BTreeMap::from([("Version", version)]))]);
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    gzip.write_all(&fastnbt::to_bytes(&root).expect("a small tree")).expect("memory");
-    gzip.finish().expect("memory")
+    gzip.write_all(&fastnbt::to_bytes(&root).expect("valid NBT")).expect("a write to memory");
+    gzip.finish().expect("a write to memory")
 }

@@ -74,7 +74,7 @@ fn group_is_solved_once_for_all_members() {
 fn solution_is_reused_for_ten_seconds_and_same_requests() {
     let one = group(&["games/a", "games/b"]);
     let late = [(&one, "games/a", 0), (&one, "games/b", 9), (&one, "games/b", 10)];
-    assert_eq!(solve_all(&snapshot(), &late), (vec![1, 1, 2], 2), "what a delay held is out of it by then");
+    assert_eq!(solve_all(&snapshot(), &late), (vec![1, 1, 2], 2), "the delay of build 2 has ended");
     let same_again = group(&["games/a", "games/b"]);
     assert_eq!(solve_all(&snapshot(), &[(&one, "games/a", 0), (&same_again, "games/a", 0)]).1, 2);
 }
@@ -89,11 +89,11 @@ async fn solution_is_cached_until_its_inputs_change() {
     let (one, two) = (group(&["games/a"]), group(&["games/a", "games/b"]));
     assert_eq!(build(&snapshot(), &one, -3_000).await, 1);
     assert_eq!(build(&snapshot(), &group(&["games/a"]), 4).await, 1);
-    assert_eq!(count(&metrics, "explain"), 1, "the same was read again and is asked again, fifty minutes later");
+    assert_eq!(count(&metrics, "explain"), 1, "an equal catalog and group reuse the answer");
     assert_eq!(build(&snapshot(), &two, 4).await, 1);
     assert_eq!(build(&snapshot(), &one, 4).await, 1);
-    assert_eq!(count(&metrics, "explain"), 2, "other requests do not put it away");
-    assert_eq!(build(&snapshot(), &one, 5).await, 2, "what a delay held is out of it");
+    assert_eq!(count(&metrics, "explain"), 2, "another group does not evict the answer");
+    assert_eq!(build(&snapshot(), &one, 5).await, 2, "the delay of build 2 has ended");
     let mut catalog = snapshot().catalog.clone();
     catalog.paper[0].builds.truncate(1);
     let other = Arc::new(Snapshot::new(catalog, std::collections::BTreeMap::new()));

@@ -5,6 +5,8 @@
 
 use std::sync::Arc;
 
+use agent_api::RequestRefusal;
+use artifacts::Hash;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -12,8 +14,6 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use resolver::jar::Hash;
-use scheduler::protocol::RequestRefusal;
 use tokio_util::io::ReaderStream;
 
 use super::Store;

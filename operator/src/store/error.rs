@@ -2,7 +2,7 @@
 
 use std::io;
 
-use resolver::download::DownloadError;
+use artifacts::download::DownloadError;
 
 /// Why the store could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -14,7 +14,7 @@ pub(crate) enum OpenError {
         source: io::Error,
     },
     #[error("could not create the client for downloads")]
-    Client(#[source] resolver::upstream::StartError),
+    Client(#[source] artifacts::http_client::ClientError),
 }
 
 /// Why a file could not be fetched. Cheap to clone, because all callers that waited for a download get its error.

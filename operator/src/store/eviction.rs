@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use resolver::download::UNFINISHED;
-use resolver::jar::Hash;
+use artifacts::Hash;
+use artifacts::download::UNFINISHED;
 
 /// A file of the store.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,9 +78,9 @@ mod tests {
             names.iter().map(|name| name[..1].to_owned()).collect::<String>()
         };
         evict_files(dir.path(), 30, &used).unwrap();
-        assert_eq!(left(), "1234", "there is room for all, with the one that stays anyway");
+        assert_eq!(left(), "1234", "the file used last does not count");
         evict_files(dir.path(), 25, &used).unwrap();
-        assert_eq!(left(), "123", "one that this process never used");
+        assert_eq!(left(), "123", "a file without a use is removed first");
         evict_files(dir.path(), 10, &used).unwrap();
         assert_eq!(left(), "13");
         evict_files(dir.path(), 0, &used).unwrap();

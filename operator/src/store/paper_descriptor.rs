@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use artifacts::{FactsError, Hash, Jar};
 use reqwest::Url;
-use resolver::jar::{FactsError, Hash, Jar};
 use serde::Deserialize;
 
 const VERSION: &str = "version.json";

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering as Atomic};
 
+use agent_api::FileHash;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use reqwest::Url;
-use scheduler::protocol::FileHash;
 use sha2::{Digest, Sha256, Sha512};
 use tempfile::TempDir;
 
@@ -135,7 +135,7 @@ async fn concurrent_fetches_cause_one_download() {
     let Counts { downloads, hits } = setup.store.counts();
     assert_eq!(downloads, 1);
     assert!(hits >= 1);
-    assert_eq!(setup.on_disk(), 1, "nothing unfinished is left");
+    assert_eq!(setup.on_disk(), 1, "no unfinished file is left");
 }
 
 #[tokio::test]
@@ -164,12 +164,12 @@ async fn wrong_hash_is_final_and_leaves_no_file() {
         let text = error.to_string();
         assert!(text.contains(&announced) && text.contains(&sha256(CONTENT)), "{text}");
     }
-    assert_eq!(setup.cdn.requests("/file.jar"), 1, "it is not asked for again");
+    assert_eq!(setup.cdn.requests("/file.jar"), 1, "a wrong file is not requested again");
     assert_eq!(setup.on_disk(), 0);
     setup.store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();
     let elsewhere = setup.store.fetch(&file(setup.cdn.url("other.jar"), announced)).await.unwrap_err();
     assert_eq!(elsewhere.category(), "wrong-hash");
-    assert_eq!(setup.cdn.requests("/other.jar"), 1, "another address may have the right one");
+    assert_eq!(setup.cdn.requests("/other.jar"), 1, "another URL may have the right file");
 }
 
 #[tokio::test]
@@ -268,7 +268,7 @@ async fn corrupted_file_is_fetched_again() {
     assert_eq!(std::fs::read(&path).unwrap(), CONTENT);
     std::fs::remove_file(&path).unwrap();
     restarted.fetch(&wanted).await.unwrap();
-    assert_eq!(setup.cdn.requests("/file.jar"), 3, "one that somebody removed, too");
+    assert_eq!(setup.cdn.requests("/file.jar"), 3, "a removed file is downloaded again");
 }
 
 #[tokio::test]
@@ -282,7 +282,7 @@ async fn store_stays_within_size_limit() {
     let second = store.fetch(&file(setup.cdn.url("file.jar"), sha1)).await.unwrap();
     assert_eq!((first.exists(), second.exists()), (false, true));
     store.fetch(&file(setup.cdn.url("file.jar"), sha256(CONTENT))).await.unwrap();
-    assert_eq!((first.exists(), second.exists()), (true, false), "it is brought again when it is wanted again");
+    assert_eq!((first.exists(), second.exists()), (true, false), "an evicted file is downloaded again");
 }
 
 /// Serves the store over HTTP.
@@ -295,7 +295,7 @@ async fn serve_http(store: &Arc<Store>) -> String {
 }
 
 async fn get(url: String) -> (u16, Option<u64>, Vec<u8>) {
-    let client = resolver::upstream::client(None, |builder| builder).unwrap();
+    let client = artifacts::http_client::client(None, |builder| builder).unwrap();
     let response = client.get(url).send().await.unwrap();
     (response.status().as_u16(), response.content_length(), response.bytes().await.unwrap().to_vec())
 }
@@ -319,7 +319,7 @@ async fn store_serves_only_files_named_by_locks() {
     assert_eq!(
         get(format!("{restarted}/{hash}")).await,
         (200, Some(length), CONTENT.to_vec()),
-        "held files need no lock"
+        "stored files need no lock"
     );
     for bad in ["sha256/..%2f..%2fetc%2fpasswd", "md5/00", "unfinished/x", &format!("sha1/{}", "0".repeat(40))] {
         assert_eq!(get(format!("{base}/{bad}")).await.0, 404, "{bad}");
@@ -332,7 +332,7 @@ async fn store_error_tells_agent_why_download_failed() {
     let base = serve_http(&setup.store).await;
     setup.store.register([&file(setup.cdn.url("down.jar"), sha256(CONTENT))]);
     let (status, _, body) = get(format!("{base}/{}", sha256(CONTENT).replace(':', "/"))).await;
-    let refusal: scheduler::protocol::RequestRefusal = serde_json::from_slice(&body).unwrap();
+    let refusal: agent_api::RequestRefusal = serde_json::from_slice(&body).unwrap();
     assert_eq!(status, 502);
     assert!(refusal.error.contains("down.jar") && refusal.error.contains("503"), "{}", refusal.error);
 }

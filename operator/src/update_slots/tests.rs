@@ -41,7 +41,7 @@ fn update_slot_of_failing_server_is_released() {
     for name in ["b", "c"] {
         assert!(slots.acquire(&key(name), None, at(5), none_unobserved()).is_err());
     }
-    assert_eq!(slots.record_failures(&key("a"), RELEASE_AFTER_FAILURES - 1), [], "it may be over at the next try");
+    assert_eq!(slots.record_failures(&key("a"), RELEASE_AFTER_FAILURES - 1), [], "fewer failures keep the slot");
     assert_eq!(slots.record_failures(&key("a"), RELEASE_AFTER_FAILURES), [key("b")]);
     assert_eq!(slots.record_failures(&key("b"), RELEASE_AFTER_FAILURES), [key("c")]);
     assert_eq!(slots.acquire(&key("c"), None, at(5), none_unobserved()), Ok(()));
@@ -54,8 +54,8 @@ fn update_slot_goes_to_longest_waiting_then_by_name() {
     assert_eq!(slots.acquire(&key("b"), None, at(5), none_unobserved()), unavailable(1, &[]));
     assert_eq!(slots.acquire(&key("a"), None, at(5), none_unobserved()), unavailable(1, &[]));
     assert_eq!(slots.acquire(&key("z"), None, at(1), none_unobserved()), unavailable(1, &[]));
-    assert_eq!(slots.release(&key("c")), [key("z")], "it is woken, and nobody else");
-    assert_eq!(slots.release(&key("c")), [], "nothing has changed");
+    assert_eq!(slots.release(&key("c")), [key("z")], "only the next server is woken");
+    assert_eq!(slots.release(&key("c")), [], "a second release changes nothing");
     assert_eq!(slots.acquire(&key("b"), None, at(5), none_unobserved()), unavailable(0, &["z", "a"]));
     assert_eq!(slots.acquire(&key("a"), None, at(5), none_unobserved()), unavailable(0, &["z"]));
     assert_eq!(slots.acquire(&key("z"), None, at(1), none_unobserved()), Ok(()));
@@ -80,7 +80,7 @@ fn update_slot_counts_node_of_replaced_pod() {
     slots.occupy(&key("a"), None);
     assert_eq!(slots.acquire(&key("b"), Some("n1"), at(0), none_unobserved()), full_node);
     slots.occupy(&key("a"), Some("n2"));
-    assert_eq!(slots.acquire(&key("b"), Some("n1"), at(0), none_unobserved()), Ok(()), "it has moved");
+    assert_eq!(slots.acquire(&key("b"), Some("n1"), at(0), none_unobserved()), Ok(()), "the other server has moved");
 }
 
 #[test]
@@ -95,7 +95,7 @@ fn full_node_blocks_only_its_own_servers() {
         slots.acquire(&key("d"), Some("n2"), at(0), none_unobserved()),
         Err(SlotUnavailable { updating: 2, updating_on_node: Some(1), queued_before: vec![key("b")] })
     );
-    assert_eq!(slots.acquire(&key("e"), None, at(0), none_unobserved()), Ok(()), "a server without a node harms none");
+    assert_eq!(slots.acquire(&key("e"), None, at(0), none_unobserved()), Ok(()), "no node limit without a node");
     assert_eq!(slots.release(&key("a")), [key("b")]);
     assert_eq!(slots.acquire(&key("d"), Some("n2"), at(0), none_unobserved()), unavailable(2, &["b"]));
     assert_eq!(slots.acquire(&key("b"), Some("n1"), at(0), none_unobserved()), Ok(()));
@@ -107,7 +107,7 @@ fn new_leader_counts_unobserved_servers_in_update_slots() {
     let unobserved = || [key("b")].into_iter();
     assert_eq!(slots.acquire(&key("a"), None, at(0), unobserved()), unavailable(1, &[]));
     assert_eq!(slots.release(&key("b")), [key("a")]);
-    assert_eq!(slots.acquire(&key("a"), None, at(0), unobserved()), Ok(()), "its status is older than our look");
+    assert_eq!(slots.acquire(&key("a"), None, at(0), unobserved()), Ok(()), "its pass counts, not its status");
 }
 
 #[test]
@@ -117,18 +117,18 @@ fn update_slot_metrics_match_used_and_waiting() {
     let gauge_values = || (gauges.in_use.get(), gauges.waiting.get());
     assert_eq!(slots.acquire(&key("a"), None, at(5), none_unobserved()), Ok(()));
     assert_eq!(slots.acquire(&key("a"), None, at(5), none_unobserved()), Ok(()));
-    assert_eq!(gauge_values(), (1, 0), "each once");
+    assert_eq!(gauge_values(), (1, 0), "a server counts once");
     let unobserved = || [key("b")].into_iter();
     assert_eq!(slots.acquire(&key("c"), None, at(5), unobserved()), unavailable(2, &[]));
     assert_eq!(slots.acquire(&key("d"), None, at(5), unobserved()), unavailable(2, &["c"]));
-    assert_eq!(gauge_values(), (2, 2), "also whom nobody has looked at");
+    assert_eq!(gauge_values(), (2, 2), "servers without a pass count too");
 
     assert_eq!(slots.release(&key("b")), [key("c")]);
     assert_eq!(gauge_values(), (1, 2));
     assert_eq!(slots.acquire(&key("c"), None, at(5), none_unobserved()), Ok(()));
     assert_eq!(gauge_values(), (2, 1));
     assert_eq!(slots.remove(&key("d")), []);
-    assert_eq!(gauge_values(), (2, 0), "it is gone while it waits");
+    assert_eq!(gauge_values(), (2, 0), "a deleted server does not wait");
     assert_eq!(slots.record_failures(&key("a"), RELEASE_AFTER_FAILURES), []);
     assert_eq!(gauge_values(), (1, 0));
     for _ in 0..2 {

@@ -38,7 +38,7 @@ async fn unapproved_update_waits_in_open_window() {
 
         set_annotation(env, "approve", &version_set.lock).await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!((lobby.version_set().await, observer.runs()), (version_set, 1), "that was the set before");
+        assert_eq!((lobby.version_set().await, observer.runs()), (version_set, 1), "the approved set is running");
 
         set_annotation(env, "approve", &digest).await;
         wait_until_updated(env, &lobby).await;
@@ -67,13 +67,13 @@ async fn apply_request_for_exact_digest_needs_no_window() {
         set_annotation(env, "apply", &digest[..16]).await;
         wait_until_updated(env, &lobby).await;
         assert_eq!(lobby.version_set().await.lock, digest);
-        wait_until("the request is noted", SHORT_LIMIT, async || {
+        wait_until("the request is handled", SHORT_LIMIT, async || {
             let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
             if handled.apply.as_deref() == Some(&digest[..16]) { Ok(()) } else { Err(format!("{handled:?}")) }
         })
         .await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
+        assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
     })
     .await;
 }

@@ -15,7 +15,7 @@ async fn blackout_blocks_window_and_request_until_it_ends() {
         env.apply(&[server(LOBBY, ALWAYS_OPEN), viabackwards()]).await;
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
-        #[expect(clippy::disallowed_methods, reason = "the blackout is on while the test runs, by the cluster's clock")]
+        #[expect(clippy::disallowed_methods, reason = "the blackout must cover the time of the test")]
         let now = Timestamp::now();
         let at = |hours: i64| Timestamp::from_second(now.as_second() + hours * 3600).unwrap().to_string();
         let event = json!({"name": "event", "from": at(-1), "to": at(48)});
@@ -32,13 +32,13 @@ async fn blackout_blocks_window_and_request_until_it_ends() {
         let opens = lobby.object().await.status.unwrap().next_window_at.expect("a window opens after the blackout");
         assert!(opens >= now + SignedDuration::from_hours(47), "{opens}");
 
-        #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+        #[expect(clippy::disallowed_methods, reason = "the request needs the cluster's time")]
         let request = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
         env.annotate(LOBBY, &request).await;
         let refused = env.wait_for_event_note(LOBBY, "RequestRefused").await;
         assert!(refused.contains("is refused, because blackout `event`"), "{refused}");
         env.trigger_passes(LOBBY).await;
-        assert_eq!(lobby.version_set().await, version_set, "neither the window nor the request passed the blackout");
+        assert_eq!(lobby.version_set().await, version_set, "the blackout blocks the window and the request");
         assert_eq!(observer.runs(), 1, "{}", observer.console());
 
         lobby.patch_spec(json!({"updateSchedule": {"blackouts": null}})).await;

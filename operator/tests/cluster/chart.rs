@@ -54,9 +54,9 @@ async fn chart_grants_only_secrets_of_cluster_channels() {
     let objects = template("home", &values).await;
     let role =
         objects.split("\n---\n").find(|object| object.contains("kind: Role\n") && object.contains("nightshift-notify"));
-    let role = role.expect("there is a role of its own");
+    let role = role.expect("the chart has a Role for the Secrets");
     assert!(role.contains("namespace: home") && role.contains("verbs: [get]"), "{role}");
-    assert_eq!(role.matches("- \"chat\"").count(), 1, "each Secret once:\n{role}");
+    assert_eq!(role.matches("- \"chat\"").count(), 1, "each Secret is listed once:\n{role}");
     let none = template("home", &["watchNamespace=games"]).await;
     assert!(!none.contains("nightshift-notify") && !none.contains("NIGHTSHIFT_NOTIFY"), "{none}");
 }

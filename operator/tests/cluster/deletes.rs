@@ -36,7 +36,7 @@ async fn deletion_under_operator_leaves_no_objects_behind() {
 
 pub(super) async fn wait_until_lobby_is_deleted(env: &TestEnv) {
     let of_lobby = ["get", "statefulset,service,configmap,secret", "-l", "nightshift.dev/server=lobby", "-o", "name"];
-    wait_until("all that the server had is gone", SHORT_LIMIT, async || {
+    wait_until("all objects of the server are gone", SHORT_LIMIT, async || {
         let left = env.kubectl(&of_lobby, "").await;
         if left.trim().is_empty() { Ok(()) } else { Err(left) }
     })

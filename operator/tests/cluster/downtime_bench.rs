@@ -40,7 +40,7 @@ const MAX_OVERHEAD: SignedDuration = SignedDuration::from_secs(1);
 const OVERALL_LIMIT: Duration = Duration::from_mins(25);
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "fifty updates by twos, and a machine that does nothing else"]
+#[ignore = "needs an idle machine: fifty updates, two at a time"]
 async fn measure_update_downtime_against_plain_restart() {
     let concurrent_updates = format!("maxConcurrentUpdates={CONCURRENT_UPDATES}");
     in_exclusive_test_env("downtime", BEFORE_RELEASE, &["refreshSeconds=30", &concurrent_updates], async |env| {
@@ -77,14 +77,14 @@ async fn measure_update_downtime_against_plain_restart() {
         let overhead = gaps.percentile(95) - same_shape.percentile(95);
         assert!(
             overhead <= MAX_OVERHEAD,
-            "beyond its bound: {overhead:#} of the time at p95 is ours, and {MAX_OVERHEAD:#} is allowed"
+            "at p95 Nightshift adds {overhead:#} to the downtime, and {MAX_OVERHEAD:#} is allowed"
         );
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "two hundred servers, and a machine that does nothing else"]
+#[ignore = "needs an idle machine: two hundred servers"]
 async fn measure_announcement_delay_after_window_opens() {
     in_exclusive_test_env("announced", BEFORE_RELEASE, &["refreshSeconds=30"], async |env| {
         let servers =
@@ -97,7 +97,7 @@ async fn measure_announcement_delay_after_window_opens() {
         let (cron, opens) = next_minute();
         join_all(servers.iter().map(|server| server.set_window(&cron))).await;
         // Any request in these seconds would change the measurement.
-        #[expect(clippy::disallowed_methods, reason = "the window opens by the clock")]
+        #[expect(clippy::disallowed_methods, reason = "the window opens at a real time")]
         let until_long_after = opens.duration_since(Timestamp::now()) + LONG_AFTER;
         tokio::time::sleep(until_long_after.unsigned_abs()).await;
         let mut first = Vec::new();
@@ -105,14 +105,14 @@ async fn measure_announcement_delay_after_window_opens() {
             let log = env.kubectl(&["logs", &server.pod_name(), "-c", "papermc", "--timestamps"], "").await;
             let shown = log.lines().find(|line| line.contains("Alice was shown: "));
             let shown_at = shown.and_then(|line| line.split_once(' ')?.0.parse::<Timestamp>().ok());
-            first.push(shown_at.unwrap_or_else(|| panic!("{} warned nobody:\n{log}", server.name)));
+            first.push(shown_at.unwrap_or_else(|| panic!("{} warned no player:\n{log}", server.name)));
         }
         let late = Figures::new(first.into_iter().map(|shown_at| shown_at.duration_since(opens)));
         println!("from the opening to the first words, {WARNED_SERVERS} servers: {late}");
         let last = late.percentile(100);
         assert!(
             last <= MAX_WARNING_DELAY,
-            "beyond its bound: the last warning came after {last:#}, and {MAX_WARNING_DELAY:#} are allowed"
+            "the last warning came {last:#} after the opening, and {MAX_WARNING_DELAY:#} are allowed"
         );
     })
     .await;
@@ -123,7 +123,7 @@ async fn update(servers: &[Server<'_>]) {
     join_all(servers.iter().map(|server| server.set_window(ALWAYS_OPEN))).await;
     // One after the other: requests for fifty servers four times a second load the API server and distort the figures.
     for server in servers {
-        wait_until("it is updated and proven", OVERALL_LIMIT, async || match server.condition("Updating").await {
+        wait_until("the update is verified", OVERALL_LIMIT, async || match server.condition("Updating").await {
             Some(found) if found.reason == "Stable" && server.version_set().await.plugins["ViaVersion"] == "5.7.1" => {
                 Ok(())
             }
@@ -139,7 +139,7 @@ async fn report_backup_durations(servers: &[Server<'_>]) {
     update(servers).await;
     let took = join_all(servers.iter().map(async |server| {
         let backup = server.object().await.status.and_then(|status| status.backup);
-        let last_backup = backup.and_then(|backup| backup.last_backup).expect("a copy before each of these updates");
+        let last_backup = backup.and_then(|backup| backup.last_backup).expect("a backup before each update");
         last_backup.completed_at.duration_since(last_backup.started_at)
     }))
     .await;

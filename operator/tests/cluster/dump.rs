@@ -7,7 +7,7 @@ use super::kubectl::try_run;
 
 /// Writes objects, Events and logs of a namespace below `target/cluster-dumps`, and returns the folder.
 pub(super) async fn write(test: &str, namespace: &str) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("it is a folder in `target`");
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder in `target`");
     let folder = target.join("cluster-dumps").join(test);
     fs::remove_dir_all(&folder).ok(); // of an earlier run
     fs::create_dir_all(&folder).unwrap();

@@ -43,7 +43,11 @@ async fn follower_updates_after_soak_of_followed_server() {
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("waits for staging"));
         env.wait_for_event_note(LOBBY, "WaitingForLeaderServer").await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!((lobby.version_set().await, observer.runs()), (version_set.clone(), 1), "its window is open");
+        assert_eq!(
+            (lobby.version_set().await, observer.runs()),
+            (version_set.clone(), 1),
+            "the server waits although its window is open"
+        );
 
         staging.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &staging).await;
@@ -83,7 +87,7 @@ async fn follow_errors_are_reported_and_apply_request_overrides() {
         assert!(message.contains("lobby -> staging -> lobby"), "{message}");
         let staging = Server::new(env, STAGING);
         staging.patch_spec(json!({"follows": null})).await;
-        wait_until("the circle is open", SHORT_LIMIT, async || match lobby.condition("WaitingForLeaderServer").await {
+        wait_until("no circle is left", SHORT_LIMIT, async || match lobby.condition("WaitingForLeaderServer").await {
             None => Ok(()),
             found => Err(format!("{found:?}")),
         })

@@ -33,7 +33,7 @@ async fn held_server_keeps_lock_and_takes_pod_settings() {
         assert_eq!(
             (lobby.version_set().await, observer.runs()),
             (before.clone(), 1),
-            "the window is open, and it stays"
+            "the open window does not update a held server"
         );
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("held"));
 
@@ -45,7 +45,7 @@ async fn held_server_keeps_lock_and_takes_pod_settings() {
         assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
 
         lobby.patch_spec(json!({"hold": null})).await;
-        wait_until("the newer set runs", UPDATE_LIMIT, async || {
+        wait_until("the newer version set runs", UPDATE_LIMIT, async || {
             let runs = lobby.object().await.status.unwrap_or_default().lock;
             if runs.as_ref().is_some_and(|runs| *runs != before.lock) { Ok(()) } else { Err(format!("{runs:?}")) }
         })
@@ -53,7 +53,7 @@ async fn held_server_keeps_lock_and_takes_pod_settings() {
         lobby.wait_until_stable().await;
         assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
         env.wait_for_event_note(LOBBY, "Resumed").await;
-        wait_until("the condition goes", SHORT_LIMIT, async || match lobby.condition("PinnedToSet").await {
+        wait_until("the condition is gone", SHORT_LIMIT, async || match lobby.condition("PinnedToSet").await {
             None => Ok(()),
             Some(held) => Err(held.message),
         })

@@ -27,7 +27,7 @@ async fn full_pod_quota_does_not_block_update() {
         let quota = json!({"metadata": {"name": "full"}, "spec": {"hard": {"pods": pods}}});
         let quotas = env.api::<ResourceQuota>();
         quotas.create(&PostParams::default(), &serde_json::from_value(quota).unwrap()).await.unwrap();
-        wait_until("the pods are counted", SHORT_LIMIT, async || {
+        wait_until("the quota counts the pods", SHORT_LIMIT, async || {
             let used = quotas.get("full").await.unwrap().status.and_then(|status| status.used).unwrap_or_default();
             let counted = used.get("pods").is_some_and(|used| used.0 == pods);
             counted.then_some(()).ok_or_else(|| format!("{used:?}"))
@@ -46,7 +46,7 @@ async fn full_pod_quota_does_not_block_update() {
         lobby.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &lobby).await;
         assert_ne!(lobby.pod().await.unwrap().uid(), before.uid());
-        assert!(lobby.condition("ImagesPulled").await.is_none(), "it runs them");
+        assert!(lobby.condition("ImagesPulled").await.is_none(), "the node has the images");
     })
     .await;
 }

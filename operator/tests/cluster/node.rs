@@ -66,7 +66,7 @@ pub(super) fn block_all_but(name: &str, pods: &str, free: &[String]) -> Blocked 
 
 /// Blocks the RCON port between a pod's agent and its server.
 pub(super) fn cut_rcon(pod: &Pod) -> Blocked {
-    try_cut_rcon(pod).expect("the agent runs, on this machine")
+    try_cut_rcon(pod).expect("the agent runs on this machine")
 }
 
 /// The same, but returns `None` if there is no agent now.
@@ -122,7 +122,7 @@ fn kill_service(name: &str) {
     let process = fs::read_to_string(&file).unwrap_or_else(|error| {
         panic!("{} ({error}): this test needs the cluster of dev/cluster, on this machine", file.display())
     });
-    let number = process.lines().next().expect("its first line is the number, the second when it began");
+    let number = process.lines().next().expect("the first line is the process id");
     let ended = Command::new("kill").args(["-KILL", number]).status().unwrap();
     assert!(ended.success(), "{name} does not run");
     let start = Instant::now();

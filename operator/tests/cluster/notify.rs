@@ -41,7 +41,7 @@ pub(super) async fn messages(env: &TestEnv) -> Vec<String> {
 
 /// Waits until no notification is pending, and returns all messages.
 pub(super) async fn all_messages(env: &TestEnv, lobby: &Server<'_>, count: usize) -> Vec<String> {
-    wait_until(&format!("{count} messages are told and noted"), MESSAGE_LIMIT, async || {
+    wait_until(&format!("{count} messages are sent and recorded"), MESSAGE_LIMIT, async || {
         let notifications = lobby.object().await.status.unwrap().notices;
         let is_pending = notifications.iter().any(|notification| !notification.pending.is_empty());
         let messages = messages(env).await;
@@ -91,7 +91,7 @@ async fn notification_is_sent_once_despite_killed_operator() {
         assert_eq!(
             messages(env).await,
             Vec::<String>::new(),
-            "a first start is no update, and a plan cannot be told yet"
+            "a first start is not reported, and the plan needs the Secret"
         );
         let address = format!("{}/chat/hooks/geheimnis", base_url(&env.namespace));
         let secret = |name: &str| {
@@ -113,7 +113,7 @@ async fn notification_is_sent_once_despite_killed_operator() {
         assert_eq!(to_staff, 1, "{done:?}");
 
         replace_operator(env, &lobby).await;
-        assert_eq!(messages(env).await, done, "nothing is told again");
+        assert_eq!(messages(env).await, done, "no message is sent again");
         let status = serde_json::to_string(&lobby.object().await).unwrap();
         assert!(!status.contains("geheimnis"), "{status}");
     })

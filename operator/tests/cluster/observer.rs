@@ -89,7 +89,7 @@ impl ServerObserver {
         for (run, text) in wanted {
             let line = rest.find(|line| line.run == *run && line.text.contains(text));
             let line =
-                line.unwrap_or_else(|| panic!("`{text}` of run {run} is not where it belongs:\n{}", self.console()));
+                line.unwrap_or_else(|| panic!("`{text}` of run {run} is missing or misplaced:\n{}", self.console()));
             found.push(line.text.clone());
         }
         found
@@ -110,7 +110,7 @@ impl ServerObserver {
         let lines = self.lines();
         let times_of = |run: usize| lines.iter().filter(move |line| line.run == run).map(|line| line.timestamp);
         let (last, first) = (times_of(run).max(), times_of(run + 1).min());
-        last.zip(first).map(|(last, first)| first.duration_since(last)).expect("both runs said something")
+        last.zip(first).map(|(last, first)| first.duration_since(last)).expect("both runs have lines")
     }
 }
 

@@ -144,5 +144,5 @@ async fn wait_for_moment(server: &Server<'_>, before: &Pod, moment: Moment) {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(UPDATE_LIMIT, reached).await.unwrap_or_else(|_| panic!("the moment {moment:?} did not come"));
+    tokio::time::timeout(UPDATE_LIMIT, reached).await.unwrap_or_else(|_| panic!("the moment {moment:?} was missed"));
 }

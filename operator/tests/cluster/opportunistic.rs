@@ -37,13 +37,13 @@ async fn opportunistic_update_is_called_off_by_joining_player() {
         let next = lobby.object().await.status.unwrap().next_window.unwrap_or_default();
         assert!(next.ends_with("or when empty"), "{next}");
         env.trigger_passes(LOBBY).await;
-        assert_eq!((lobby.version_set().await, observer.runs()), (version_set.clone(), 1), "somebody is on");
+        assert_eq!((lobby.version_set().await, observer.runs()), (version_set.clone(), 1), "a player is online");
 
         lobby.send_command("leave Alice").await;
         lobby.wait_for_condition("Updating", "True", "CountdownWhileEmpty").await;
         lobby.send_command("join Bob").await;
         env.wait_for_event_note(LOBBY, "UpdateCancelled").await;
-        wait_until("Bob is told that it is called off", SHORT_LIMIT, async || {
+        wait_until("Bob reads that the restart is cancelled", SHORT_LIMIT, async || {
             let is_cancelled =
                 observer.lines().iter().any(|line| line.text.contains("Bob was shown: The restart is cancelled"));
             if is_cancelled { Ok(()) } else { Err(observer.console()) }
@@ -58,7 +58,7 @@ async fn opportunistic_update_is_called_off_by_joining_player() {
         assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
         let started = env.wait_for_event_note(LOBBY, "UpdateStarted").await;
         assert!(started.starts_with("No players have been online for 15 seconds: "), "{started}");
-        assert_eq!((observer.pods(), observer.runs()), (2, 2), "once:\n{}", observer.console());
+        assert_eq!((observer.pods(), observer.runs()), (2, 2), "one restart:\n{}", observer.console());
     })
     .await;
 }
@@ -72,12 +72,12 @@ async fn scaled_to_zero_server_starts_with_opportunistic_update() {
         lobby.patch_spec(json!({"replicas": 0})).await;
         lobby.wait_for_condition("Ready", "False", "ScaledToZero").await;
         env.upstream.set_now(AFTER_RELEASE).await;
-        let started = wait_until("the update is begun while the server sleeps", UPDATE_LIMIT, async || {
+        let started = wait_until("the update begins at zero replicas", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "UpdateStarted").await.pop().ok_or_else(|| "no Event UpdateStarted".to_owned())
         })
         .await;
         assert!(started.starts_with("While the server is scaled to zero: "), "{started}");
-        wait_until("it says that it wakes with it", START_LIMIT, async || match lobby.condition("Updating").await {
+        wait_until("the update waits for a scale-up", START_LIMIT, async || match lobby.condition("Updating").await {
             Some(found)
                 if found.message.contains("The update that has begun is applied when the server is scaled up") =>
             {
@@ -86,7 +86,7 @@ async fn scaled_to_zero_server_starts_with_opportunistic_update() {
             other => Err(format!("{other:?}")),
         })
         .await;
-        assert!(lobby.pod().await.is_none(), "nobody has woken it");
+        assert!(lobby.pod().await.is_none(), "the server is still scaled to zero");
 
         lobby.patch_spec(json!({"replicas": 1})).await;
         wait_until_updated(env, &lobby).await;
@@ -112,7 +112,7 @@ async fn newer_minecraft_waits_for_window_on_empty_server() {
             |plan: &String| plan.contains("(one-way)") && plan.contains("No backup of the worlds is taken before it");
         assert!(plans.iter().any(has_both_remarks), "{plans:?}");
         lobby.send_command("leave Alice").await;
-        wait_until("it says why it waits", SHORT_LIMIT, async || match lobby.condition("Updating").await {
+        wait_until("the condition names the window", SHORT_LIMIT, async || match lobby.condition("Updating").await {
             Some(found) if found.message.contains("A newer Minecraft is applied in a window only") => Ok(()),
             other => Err(format!("{other:?}")),
         })

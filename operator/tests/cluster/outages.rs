@@ -62,7 +62,7 @@ async fn server_that_cannot_save_is_not_stopped_for_update() {
 
         env.kubectl(&["delete", "pod", "lobby-0", "--wait=false"], "").await;
         lobby.wait_for_new_pod(&before).await;
-        assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
+        assert!(lobby.saved_blocks().await >= 500, "no block is lost");
         observer.assert_order(&[(0, "Stopping server"), (0, "Closing Server"), (1, "Done (")]);
         wait_until_updated(env, &lobby).await;
     })
@@ -90,7 +90,7 @@ async fn clock_skew_is_reported_and_blocks_stops() {
         let rejected = wait_until("a condition says that the clocks differ", START_LIMIT, async || {
             env.trigger_passes(LOBBY).await;
             let found = lobby.condition("AgentRejectsRequests").await.filter(|found| found.reason == "ClocksDiffer");
-            found.ok_or_else(|| "it does not".to_owned())
+            found.ok_or_else(|| "no such condition".to_owned())
         })
         .await;
         assert!(
@@ -102,7 +102,7 @@ async fn clock_skew_is_reported_and_blocks_stops() {
         assert_eq!(
             (lobby.version_set().await, observer.pods()),
             (version_set, 1),
-            "nobody could be warned, so nobody was stopped"
+            "a server is not stopped while players cannot be warned"
         );
 
         env.set_clock_ahead(0).await;

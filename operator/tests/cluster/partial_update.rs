@@ -16,7 +16,7 @@ use super::test_env::{TestEnv, in_test_env};
 
 /// Requests an update of `plugins`, and returns the whole value.
 async fn request_update(env: &TestEnv, plugins: &str) -> String {
-    #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+    #[expect(clippy::disallowed_methods, reason = "the request needs the cluster's time")]
     let value = format!("{};only={plugins}", Timestamp::now().as_second());
     let annotation = format!("nightshift.dev/apply-now={value}");
     env.annotate(LOBBY, &annotation).await;
@@ -54,8 +54,8 @@ async fn partial_update_applies_requested_then_urgent_plugin() {
             env.event_notes(LOBBY, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
         })
         .await;
-        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "everything else stays");
-        let served = wait_until("the request is noted as served", SHORT_LIMIT, async || {
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "only ViaVersion is updated");
+        let served = wait_until("the request is reported as handled", SHORT_LIMIT, async || {
             let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
             handled.apply_now.clone().ok_or_else(|| format!("{handled:?}"))
         })
@@ -64,12 +64,12 @@ async fn partial_update_applies_requested_then_urgent_plugin() {
         lobby.wait_until_planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
         assert!(lobby.condition("Scoped").await.is_none());
         env.trigger_passes(LOBBY).await;
-        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
+        assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
 
         let urgent = Patch::Merge(json!({"spec": {"urgent": true}}));
         env.api::<crds::Plugin>().patch("viabackwards", &PatchParams::default(), &urgent).await.unwrap();
         lobby.wait_until_stable().await;
-        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.1"), "the window is far");
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.1"), "an urgent update needs no window");
         assert_eq!(observer.runs(), 3, "{}", observer.console());
     })
     .await;
@@ -77,7 +77,7 @@ async fn partial_update_applies_requested_then_urgent_plugin() {
 
 /// A schedule that begins in three hours, and then every day.
 fn in_three_hours() -> String {
-    #[expect(clippy::disallowed_methods, reason = "a window opens by the cluster's clock")]
+    #[expect(clippy::disallowed_methods, reason = "windows follow the cluster's clock")]
     let opens = Timestamp::now() + SignedDuration::from_hours(3);
     opens.to_zoned(TimeZone::UTC).strftime("%-M %-H * * *").to_string()
 }
@@ -107,19 +107,19 @@ async fn plugin_window_updates_that_plugin_alone() {
         assert!(!status.available_update.unwrap().summary.contains("ViaBackwards"));
         let waits = lobby.wait_for_condition("Updating", "False", "WaitingForWindow").await;
         assert!(waits.contains("The window of plugin/viaversion opens at"), "{waits}");
-        assert_eq!((versions(&lobby).await, observer.runs()), (pair("5.7.0", "5.7.0"), 1), "it is not open");
+        assert_eq!((versions(&lobby).await, observer.runs()), (pair("5.7.0", "5.7.0"), 1), "its window is closed");
 
         window(ALWAYS_OPEN).await;
         wait_until("the update is applied", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "UpdateApplied").await.pop().ok_or_else(|| "no Event UpdateApplied".to_owned())
         })
         .await;
-        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "everything else stays");
+        assert_eq!(versions(&lobby).await, pair("5.7.1", "5.7.0"), "only ViaVersion is updated");
         lobby.wait_until_planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
         let status = lobby.object().await.status.unwrap();
-        assert_eq!(status.next_window_at, Some(far), "the rest waits for the window of the server");
+        assert_eq!(status.next_window_at, Some(far), "the rest waits for the server's window");
         assert!(lobby.condition("Scoped").await.is_none());
-        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
+        assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
     })
     .await;
 }

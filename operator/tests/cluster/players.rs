@@ -68,7 +68,7 @@ async fn update_waits_for_players_to_leave() {
         assert_eq!((lobby.version_set().await, observer.runs()), (version_set, 1), "{}", observer.console());
         assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, Vec::<String>::new());
         let is_warned = observer.lines().iter().any(|line| line.text.contains("was shown"));
-        assert!(!is_warned, "nothing comes while Alice plays:\n{}", observer.console());
+        assert!(!is_warned, "no warning appears while Alice plays:\n{}", observer.console());
 
         lobby.send_command("leave Alice").await;
         wait_until_updated(env, &lobby).await;
@@ -96,7 +96,7 @@ async fn remaining_players_are_warned_at_deadline() {
         wait_until_updated(env, &lobby).await;
 
         let (warned_at, deadline) = (first_stop_warning(env).await, opens + SignedDuration::from_mins(1));
-        assert!(warned_at >= deadline, "told at {warned_at}, and waited for until {deadline}");
+        assert!(warned_at >= deadline, "warned at {warned_at}, before the deadline {deadline}");
         assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, ["Warned 1 player: restart in 20 seconds."]);
         assert_alice_was_warned(&observer);
         assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
@@ -117,7 +117,7 @@ async fn hidden_players_get_full_notice() {
         wait_until_updated(env, &lobby).await;
 
         let warned = env.event_notes(LOBBY, "PlayersWarned").await;
-        assert_eq!(warned, ["Warned 1 player: restart in 20 seconds."], "by the server's own list");
+        assert_eq!(warned, ["Warned 1 player: restart in 20 seconds."], "the server's own list counts");
         assert_alice_was_warned(&observer);
         let started = env.wait_for_event_note(LOBBY, "UpdateStarted").await;
         assert!(!started.contains("The agent was unreachable"), "{started}");

@@ -23,7 +23,7 @@ async fn failed_plugin_update_restores_plugin_data() {
         lobby.wait_until_planned(&RELEASE_CHANGES).await;
         lobby.set_window(ALWAYS_OPEN).await;
 
-        let restored = wait_until("the data are put back", UPDATE_LIMIT, async || {
+        let restored = wait_until("the plugin data is restored", UPDATE_LIMIT, async || {
             let mut notes = env.event_notes(LOBBY, "PluginDataRestored").await;
             notes.pop().ok_or_else(|| "no Event PluginDataRestored".to_owned())
         })
@@ -36,18 +36,18 @@ async fn failed_plugin_update_restores_plugin_data() {
         let status = lobby.object().await.status.unwrap();
         let last = status.last_update.unwrap();
         assert!(!last.successful && last.message.contains("ViaVersion did not enable"), "{last:?}");
-        assert_eq!(status.next_window.as_deref(), Some("held"), "no window brings it");
+        assert_eq!(status.next_window.as_deref(), Some("held"), "no window applies the failed update");
         assert_eq!(env.event_notes(LOBBY, "UpdateApplied").await, Vec::<String>::new());
         assert_eq!(lobby.version_set().await, before);
         let note = env.wait_for_event_note(LOBBY, "PluginDataSaved").await;
         assert!(note.contains("ViaVersion"), "{note}");
 
         let data = lobby.object().await.status.unwrap().plugin_data.unwrap();
-        let displaced = data.set_aside.expect("the failed version had written something");
+        let displaced = data.set_aside.expect("the failed version wrote files");
         let wrote = async |folder: &str| lobby.shell(&format!("cat /data/{folder}/{VERSIONS}")).await;
         let (current, moved) = (wrote("plugins").await, wrote(&displaced).await);
-        assert!(current.contains("5.7.0") && !current.contains("5.7.1"), "back as it was: {current}");
-        assert!(moved.contains("5.7.0") && moved.contains("5.7.1"), "set aside, not deleted: {moved}");
+        assert!(current.contains("5.7.0") && !current.contains("5.7.1"), "the old data is restored: {current}");
+        assert!(moved.contains("5.7.0") && moved.contains("5.7.1"), "the replaced data is kept: {moved}");
         for folder in ["plugins", &displaced] {
             assert_eq!(lobby.shell(&format!("cat /data/{folder}/ViaVersion/by-hand.yml")).await, "check: true\n");
         }

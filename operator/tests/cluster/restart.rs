@@ -30,8 +30,8 @@ async fn scheduled_restart_keeps_lock_while_update_waits() {
         lobby.patch_spec(json!({"restart": {"cron": cron, "onlyIf": {"uptimeAtLeast": "0s"}}})).await;
         lobby.wait_until_restarted(&observer).await;
         let after = lobby.wait_for_new_pod(&before).await;
-        assert!(after.metadata.creation_timestamp.as_ref().unwrap().0 >= instant, "not before its instant");
-        assert_eq!(lobby.version_set().await, version_set, "the update did not come along");
+        assert!(after.metadata.creation_timestamp.as_ref().unwrap().0 >= instant, "the restart is not early");
+        assert_eq!(lobby.version_set().await, version_set, "the restart applies no update");
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");
         assert!(env.wait_for_event_note(LOBBY, "PlayersWarned").await.starts_with("Warned 7 players"));
 
@@ -48,7 +48,7 @@ async fn scheduled_restart_keeps_lock_while_update_waits() {
         let operator = env.operator().await;
         let name = operator.metadata.name.clone().unwrap();
         env.kubectl(&["delete", "pod", &name, "--wait=false"], "").await;
-        wait_until("another operator works", START_LIMIT, async || {
+        wait_until("another operator is ready", START_LIMIT, async || {
             let selector = ListParams::default().labels("app.kubernetes.io/name=nightshift");
             let pods = env.api::<Pod>().list(&selector).await.unwrap().items;
             let works = pods.iter().any(|pod| uid_of(pod) != uid_of(&operator) && is_ready(pod));
@@ -57,7 +57,7 @@ async fn scheduled_restart_keeps_lock_while_update_waits() {
         .await;
         lobby.wait_for_condition("Updating", "False", "WaitingForWindow").await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!((observer.pods(), observer.runs()), (2, 2), "once:\n{}", observer.console());
+        assert_eq!((observer.pods(), observer.runs()), (2, 2), "one restart:\n{}", observer.console());
         for reason in ["PlayersWarned", "WorldSaved", "RestartStarted", "Restarted"] {
             assert_eq!(env.event_notes(LOBBY, reason).await.len(), 1, "Event {reason}");
         }

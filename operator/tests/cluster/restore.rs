@@ -43,7 +43,7 @@ async fn requested_restore_runs_once_and_needs_overwrite() {
             let handled = wait_until_handled(&lobby, &request).await;
             assert_eq!(handled.result, Some(RestoreResult::Refused), "{handled:?}");
             assert!(handled.message.unwrap().contains(&expected), "{request}");
-            wait_until("the condition says so too", SHORT_LIMIT, async || {
+            wait_until("the condition reports the refusal", SHORT_LIMIT, async || {
                 match lobby.condition("RestoreRequested").await {
                     Some(found) if found.reason == "Refused" && found.message.contains(&expected) => Ok(()),
                     other => Err(format!("{other:?}")),
@@ -54,7 +54,7 @@ async fn requested_restore_runs_once_and_needs_overwrite() {
             assert!(notes.iter().any(|note| note.contains(&expected)), "{notes:?}");
         }
         env.trigger_passes(LOBBY).await;
-        assert_eq!((observer.pods(), observer.runs()), (1, 1), "nothing was stopped:\n{}", observer.console());
+        assert_eq!((observer.pods(), observer.runs()), (1, 1), "the server was not stopped:\n{}", observer.console());
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "now");
 
         let request = format!("{backup_name};overwrite");
@@ -68,8 +68,8 @@ async fn requested_restore_runs_once_and_needs_overwrite() {
         );
         lobby.wait_until_restarted(&observer).await;
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
-        assert!(lobby.saved_blocks().await >= 1000, "what was built before the copy is there");
-        assert_eq!(lobby.version_set().await, version_set, "it is the same set");
+        assert!(lobby.saved_blocks().await >= 1000, "blocks from before the backup are there");
+        assert_eq!(lobby.version_set().await, version_set, "the version set is the same");
         let restored = wait_until("the status names the restore", SHORT_LIMIT, async || {
             let backup = lobby.object().await.status.unwrap_or_default().backup;
             backup.and_then(|backup| backup.last_restore).ok_or_else(|| "no lastRestore".to_owned())
@@ -77,7 +77,7 @@ async fn requested_restore_runs_once_and_needs_overwrite() {
         .await;
         assert_eq!(restored.name, backup_name);
         let displaced = lobby.shell(&format!("cat /data/{}/world/marker.txt", restored.set_aside)).await;
-        assert_eq!(displaced, "now", "set aside, not deleted");
+        assert_eq!(displaced, "now", "the replaced worlds are kept");
         assert!(env.wait_for_event_note(LOBBY, "WorldRestored").await.contains(&restored.set_aside));
         assert!(env.wait_for_event_note(LOBBY, "RestartStarted").await.contains(&backup_name));
 
@@ -114,14 +114,14 @@ async fn reported_command_restores_old_world_on_old_lock() {
         lobby.set_window(ALWAYS_OPEN).await;
 
         let message =
-            wait_until("a person has to decide", UPDATE_LIMIT, async || match lobby.condition("Updating").await {
+            wait_until("the user has to decide", UPDATE_LIMIT, async || match lobby.condition("Updating").await {
                 Some(found) if found.reason == "RollbackWouldLoseProgress" => Ok(found.message),
                 other => Err(format!("{other:?}")),
             })
             .await;
         let failed = lobby.version_set().await;
         assert!(failed.paper.starts_with("1.21.11-"), "{failed:?}");
-        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "nothing was put back");
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "no backup was restored");
         lobby.put_file(MARKER, b"built since").await;
         let observer = ServerObserver::start(&lobby).await;
         let backup_name = lobby.object().await.status.unwrap().backup.unwrap().last_backup.unwrap().name;
@@ -142,11 +142,11 @@ async fn reported_command_restores_old_world_on_old_lock() {
             "{handled:?}"
         );
         lobby.wait_for_condition("Updating", "False", "Held").await;
-        assert_eq!(lobby.version_set().await, before, "the old set");
-        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "the old world");
+        assert_eq!(lobby.version_set().await, before, "the old version set runs");
+        assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then", "the old world is restored");
         let restored = lobby.object().await.status.unwrap().backup.unwrap().last_restore.unwrap();
         let displaced = lobby.shell(&format!("cat /data/{}/world/marker.txt", restored.set_aside)).await;
-        assert_eq!((restored.name, displaced.as_str()), (backup_name.clone(), "built since"), "set aside, not deleted");
+        assert_eq!((restored.name, displaced.as_str()), (backup_name.clone(), "built since"), "old worlds are kept");
         assert!(env.wait_for_event_note(LOBBY, "UpdateRolledBack").await.contains(&backup_name));
         observer.assert_order(&[
             (0, "All dimensions are saved"),
@@ -191,7 +191,7 @@ async fn requested_restore_backup_survives_update_backup() {
         assert_eq!(handled.result, Some(RestoreResult::Restored), "{handled:?}");
         lobby.wait_until_stable().await;
         let version_set = lobby.version_set().await;
-        assert!(version_set.paper.starts_with("1.21.11-"), "the update went first: {version_set:?}");
+        assert!(version_set.paper.starts_with("1.21.11-"), "the update is applied first: {version_set:?}");
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
     })
     .await;
@@ -201,7 +201,7 @@ impl Server<'_> {
     /// Requests a backup and waits for it. `newest` is the newest one before.
     async fn take_next_backup(&self, newest: &str) {
         self.env.request_backup(&self.name).await;
-        wait_until("another copy is taken", START_LIMIT, async || {
+        wait_until("another backup is taken", START_LIMIT, async || {
             let backup = self.object().await.status.unwrap_or_default().backup.unwrap_or_default();
             match backup.last_backup {
                 Some(last) if last.name != newest => Ok(()),
@@ -214,7 +214,7 @@ impl Server<'_> {
 
 /// Waits for the result of a restore request.
 pub(super) async fn wait_until_handled(server: &Server<'_>, request: &str) -> RestoreHandled {
-    wait_until(&format!("something has come of `{request}`"), UPDATE_LIMIT, async || {
+    wait_until(&format!("the request `{request}` is handled"), UPDATE_LIMIT, async || {
         let handled = server.object().await.status.unwrap_or_default().last_handled;
         match handled.and_then(|handled| handled.restore_from) {
             Some(handled) if handled.asked == request && handled.result.is_some() => Ok(handled),

@@ -22,7 +22,7 @@ use super::volume::stop;
 
 /// Waits until the condition names the next version set and its time.
 async fn wait_for_announced_change(server: &Server<'_>, expected_reason: &str) {
-    wait_until("what comes is told", UPDATE_LIMIT, async || {
+    wait_until("the next update is announced", UPDATE_LIMIT, async || {
         let found = server.condition("Updating").await.map(|found| (found.reason, found.message));
         let parts = ["The planned update is applied instead", "The window opens at"];
         match found {
@@ -74,7 +74,7 @@ async fn refused_worlds_are_opened_by_newer_minecraft_in_window() {
 
         env.upstream.set_now(NEWER_MINECRAFT).await;
         wait_for_announced_change(&lobby, "WorldRefused").await;
-        assert_eq!(lobby.pod().await.unwrap().metadata.uid, before, "not before the window");
+        assert_eq!(lobby.pod().await.unwrap().metadata.uid, before, "the update waits for the window");
         lobby.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &lobby).await;
         assert_eq!(lobby.version_set().await.paper.split('-').next(), Some(NEWER_VERSION.0));

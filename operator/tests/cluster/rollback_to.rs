@@ -17,7 +17,7 @@ async fn roll_back_to(env: &TestEnv, version_set: &str) {
 
 /// Waits until an earlier version set runs again, verified.
 async fn wait_until_running(lobby: &Server<'_>, lock: &String) {
-    wait_until("that set runs again", UPDATE_LIMIT, async || {
+    wait_until("the requested version set runs", UPDATE_LIMIT, async || {
         let running = lobby.object().await.status.unwrap_or_default().lock;
         if running.as_ref() == Some(lock) { Ok(()) } else { Err(format!("{running:?}")) }
     })
@@ -56,13 +56,13 @@ async fn rollback_to_previous_lock_holds_until_released() {
         let held = lobby.wait_for_condition("PinnedToSet", "True", "RollbackTo").await;
         assert!(held.contains(&before.lock[..16]) && held.contains("nightshift.dev/rollback-to-"), "{held}");
         env.trigger_passes(LOBBY).await;
-        assert_eq!((lobby.version_set().await, observer.runs()), (before, runs + 1), "it stays");
+        assert_eq!((lobby.version_set().await, observer.runs()), (before, runs + 1), "the old version set stays");
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("held"));
 
         roll_back_to(env, "-").await;
         wait_until_running(&lobby, &after.lock).await;
         assert_eq!(lobby.version_set().await, after);
-        wait_until("the condition goes", SHORT_LIMIT, async || match lobby.condition("PinnedToSet").await {
+        wait_until("the condition is gone", SHORT_LIMIT, async || match lobby.condition("PinnedToSet").await {
             None => Ok(()),
             Some(held) => Err(held.message),
         })

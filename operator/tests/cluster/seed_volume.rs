@@ -52,14 +52,14 @@ async fn new_server_starts_from_backup_of_another() {
         assert_eq!(second.shell(&format!("cat {MARKER}")).await, "then");
         assert!(second.saved_blocks().await >= 1000);
         // A restart in a window removes the claim of the other server, so that it can be deleted later.
-        wait_until("the claim is planned to go", SHORT_LIMIT, async || {
+        wait_until("the removal of the claim is planned", SHORT_LIMIT, async || {
             match second.condition("UpdateAvailable").await {
                 Some(found) if found.status == "True" && found.message == "settings of the pod" => Ok(()),
                 other => Err(format!("{other:?}")),
             }
         })
         .await;
-        assert_eq!(Server::new(env, LOBBY).shell(&format!("cat {MARKER}")).await, "then", "the other one goes on");
+        assert_eq!(Server::new(env, LOBBY).shell(&format!("cat {MARKER}")).await, "then", "the source is unchanged");
     })
     .await;
 }

@@ -122,7 +122,7 @@ impl<'w> Server<'w> {
     /// Waits until the server is up to date and stable, with no update in progress. The server itself must report the
     /// same.
     pub(super) async fn wait_until_stable(&self) {
-        wait_until(&format!("{} is settled", self.name), START_LIMIT, async || {
+        wait_until(&format!("{} is stable", self.name), START_LIMIT, async || {
             let object = self.object().await;
             let generation = object.metadata.generation;
             let status = object.status.unwrap_or_default();
@@ -143,7 +143,7 @@ impl<'w> Server<'w> {
     /// Waits until a restart that the observer saw is verified: players were warned, the world was saved, and then the
     /// server stopped.
     pub(super) async fn wait_until_restarted(&self, observer: &ServerObserver) {
-        wait_until("the server is restarted and proven", UPDATE_LIMIT, async || {
+        wait_until("the restart is verified", UPDATE_LIMIT, async || {
             let restarted = self.env.event_notes(&self.name, "Restarted").await;
             if restarted.is_empty() { Err(observer.console()) } else { Ok(()) }
         })
@@ -162,7 +162,7 @@ impl<'w> Server<'w> {
         wait_until(&format!("another pod of {} is ready", self.name), START_LIMIT, async || {
             let pod = self.pod().await.ok_or("there is no pod")?;
             if uid_of(&pod) == uid_of(before) {
-                return Err("it is the pod that was there before".to_owned());
+                return Err("the old pod still exists".to_owned());
             }
             if is_ready(&pod) { Ok(pod) } else { Err(format!("{:?}", pod.status.map(|status| status.phase))) }
         })
@@ -184,7 +184,7 @@ impl<'w> Server<'w> {
 
     /// Waits until this is the blocker of a newer version.
     pub(super) async fn wait_for_blocker(&self, wanted: &str) {
-        wait_until(&format!("a newer Minecraft waits for {wanted}"), SHORT_LIMIT, async || {
+        wait_until(&format!("{wanted} blocks a newer Minecraft"), SHORT_LIMIT, async || {
             let blocker = self.object().await.status.unwrap_or_default().held_by.unwrap_or_default();
             if blocker == wanted { Ok(()) } else { Err(blocker) }
         })
@@ -193,8 +193,8 @@ impl<'w> Server<'w> {
 
     /// Sends a command to the fake server.
     pub(super) async fn send_command(&self, line: &str) -> String {
-        let pod = self.pod().await.expect("there is a server to give an order to");
-        let address = pod.status.and_then(|status| status.pod_ip).expect("it has an address");
+        let pod = self.pod().await.expect("the server has a pod");
+        let address = pod.status.and_then(|status| status.pod_ip).expect("the pod has an address");
         let answer = send_control(&format!("{address}:{CONTROL_PORT}"), line).await.unwrap();
         assert!(!answer.starts_with("error: "), "{line}: {answer}");
         answer
@@ -244,7 +244,7 @@ impl<'w> Server<'w> {
     /// operator never writes the number alone, so the test changes the spec.
     pub(super) async fn wait_for_player_count(&self, players: Option<u32>) {
         let mut minutes = 0..;
-        wait_until(&format!("the players that the operator has counted are {players:?}"), SHORT_LIMIT, async || {
+        wait_until(&format!("the player count is {players:?}"), SHORT_LIMIT, async || {
             let deadline = format!("{}m", minutes.next().unwrap_or(0) + 60);
             self.patch_spec(json!({"players": {"deadline": deadline}})).await;
             let counted = self.object().await.status.and_then(|status| status.players);
@@ -255,7 +255,7 @@ impl<'w> Server<'w> {
 
     /// The running version set.
     pub(super) async fn version_set(&self) -> VersionSet {
-        let pod = self.pod().await.expect("there is a server");
+        let pod = self.pod().await.expect("the server has a pod");
         let state = self.reported_state().await;
         let plugins = state["plugins"].as_object().unwrap().iter().filter(|(_, plugin)| plugin["enabled"] == true);
         let lock = pod.annotations().get("nightshift.dev/lock-digest").cloned().unwrap_or_default();

@@ -77,13 +77,13 @@ async fn crash_loop_stop_lasts_until_request() {
         assert!(lobby.pod().await.is_none());
         let spec = lobby.stateful_set().await.spec.unwrap();
         assert_eq!((spec.replicas, spec.template), (Some(0), template));
-        assert_eq!(lobby.object().await.status.unwrap().crashes, Some(stopped), "that it is gone is no crash");
+        assert_eq!(lobby.object().await.status.unwrap().crashes, Some(stopped), "a deleted pod is no crash");
         let notes = env.event_notes(LOBBY, "CrashLoop").await;
         assert_eq!(notes.iter().filter(|note| note.contains("It has been stopped since")).count(), 1, "{notes:?}");
         assert_eq!(env.event_notes(LOBBY, "UpdateStarted").await, Vec::<String>::new());
 
         lobby.patch_spec(json!({"players": {"deadline": "61m"}})).await;
-        wait_until("it runs again, and is told what is wrong no more", START_LIMIT, async || {
+        wait_until("the server runs again, and its fault is removed", START_LIMIT, async || {
             if lobby.try_send_command("fault none").await { Ok(()) } else { Err("it does not run".to_owned()) }
         })
         .await;
@@ -101,7 +101,7 @@ async fn server_lost_with_its_agent_is_reported_unsaved() {
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
         // The agent has recorded that this process runs.
-        wait_until("the process is on the volume", START_LIMIT, async || {
+        wait_until("the process is recorded on the volume", START_LIMIT, async || {
             let files = lobby.shell("ls /data/.nightshift").await;
             if files.contains("running.json") { Ok(()) } else { Err(files) }
         })

@@ -27,11 +27,11 @@ async fn suspended_server_is_planned_but_updates_only_on_request() {
         assert_eq!(
             (lobby.version_set().await, observer.runs()),
             (version_set, 1),
-            "the window is open, and nothing happens"
+            "the open window does not update a suspended server"
         );
         assert_eq!(lobby.object().await.status.unwrap().next_window.as_deref(), Some("suspended"));
 
-        #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+        #[expect(clippy::disallowed_methods, reason = "the request needs the cluster's time")]
         let request = format!("nightshift.dev/apply-now={}", Timestamp::now().as_second());
         env.annotate(LOBBY, &request).await;
         wait_until_updated(env, &lobby).await;

@@ -180,7 +180,7 @@ impl TestEnv {
 
     /// Requests an online backup as a user does. Returns the request, which is the current time.
     pub(super) async fn request_backup(&self, server: &str) -> String {
-        #[expect(clippy::disallowed_methods, reason = "a request counts by the cluster's clock")]
+        #[expect(clippy::disallowed_methods, reason = "the request needs the cluster's time")]
         let request = Timestamp::now().as_second().to_string();
         self.annotate(server, &format!("nightshift.dev/backup-now={request}")).await;
         request
@@ -263,7 +263,7 @@ impl TestEnv {
         for mark in ["first", "second"] {
             let before = self.passes().await;
             self.annotate(server, &format!("example.com/look={mark}")).await;
-            wait_until("the operator has looked at the server", SHORT_LIMIT, async || {
+            wait_until("the operator has had a pass over the server", SHORT_LIMIT, async || {
                 let now = self.passes().await;
                 if now > before { Ok(()) } else { Err(format!("{now} passes")) }
             })
@@ -275,7 +275,7 @@ impl TestEnv {
     pub(super) async fn wait_until_idle(&self) -> (Vec<String>, BTreeMap<String, u64>) {
         let mut last = (self.versions().await, self.upstream.requests().await);
         let mut same = 0;
-        wait_until("nothing is written any more", SHORT_LIMIT, async || {
+        wait_until("no object is written any more", SHORT_LIMIT, async || {
             let now = (self.versions().await, self.upstream.requests().await);
             same = if now == last { same + 1 } else { 0 };
             last = now;

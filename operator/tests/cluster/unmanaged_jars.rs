@@ -51,7 +51,7 @@ async fn dependency_of_unmanaged_jar_stays_when_plugin_is_deleted() {
         let needs = PluginYml { depend: vec!["ViaVersion".to_owned()], ..PluginYml::new("Shop", "1.0") };
         lobby.put_file(&format!("/data/plugins/{SHOP}"), &jar::plugin(&needs)).await;
         env.trigger_passes(LOBBY).await;
-        wait_until("the operator knows what the file needs", SHORT_LIMIT, async || {
+        wait_until("the operator knows the dependency of the JAR", SHORT_LIMIT, async || {
             let status = lobby.object().await.status.unwrap_or_default();
             let is_recorded = status.unmanaged.iter().any(|jar| jar.file == SHOP && jar.depend == ["ViaVersion"]);
             if is_recorded { Ok(()) } else { Err(format!("{:?}", status.unmanaged)) }
@@ -66,7 +66,7 @@ async fn dependency_of_unmanaged_jar_stays_when_plugin_is_deleted() {
         lobby.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &lobby).await;
         let names: Vec<String> = lobby.version_set().await.plugins.into_keys().collect();
-        assert_eq!(names, ["Shop", "ViaVersion"], "the file loads because what it needs is still there");
+        assert_eq!(names, ["Shop", "ViaVersion"], "the unmanaged JAR keeps its dependency");
     })
     .await;
 }
@@ -90,11 +90,11 @@ async fn unmanaged_jar_with_managed_name_is_displaced_at_start() {
         assert_eq!(lobby.shell("ls /data/.nightshift/replaced").await.trim(), "my-via.jar");
         env.trigger_passes(LOBBY).await;
         let notes = env.event_notes(LOBBY, "JarDisplaced").await;
-        assert!(notes.len() == 1 && notes[0].contains(moved), "once: {notes:?}");
+        assert!(notes.len() == 1 && notes[0].contains(moved), "one Event: {notes:?}");
 
         lobby.shell("rm /data/.nightshift/replaced/my-via.jar").await;
         env.trigger_passes(LOBBY).await;
-        wait_until("nothing is said of a file that is gone", SHORT_LIMIT, async || {
+        wait_until("the condition is gone with the JAR", SHORT_LIMIT, async || {
             match lobby.condition("JarsDisplaced").await {
                 None => Ok(()),
                 Some(condition) => Err(condition.message),

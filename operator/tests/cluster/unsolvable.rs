@@ -25,11 +25,11 @@ async fn impossible_request_leaves_server_running_and_is_explained() {
         let message = lobby.wait_for_condition("Resolved", "False", "NoSolution").await;
         assert!(message.contains("1.21.11") && message.to_lowercase().contains("viabackwards"), "{message}");
         let noted = env.wait_for_event_note(LOBBY, "NoSolution").await;
-        assert_eq!(noted, message, "the Event says what the condition says");
+        assert_eq!(noted, message, "Event and condition say the same");
 
         let explained = explain(&env.namespace, &["--format", "json"], false).await;
         let explained: Explanation = serde_json::from_str(&explained).unwrap();
-        assert_eq!(explained.summary(), message, "and so does the answer, on one line");
+        assert_eq!(explained.summary(), message, "the command gives the same summary");
         let command = format!("`resolver explain server/{LOBBY} -n {}`", env.namespace);
         assert!(message.contains(&command), "{message}");
 
@@ -52,6 +52,6 @@ pub(super) async fn explain(namespace: &str, options: &[&str], solvable: bool) -
     let stderr = String::from_utf8_lossy(&output.stderr);
     let explanation = String::from_utf8(output.stdout).unwrap();
     assert_eq!(output.status.success(), solvable, "{stderr}{explanation}");
-    assert_eq!(stderr.contains("exit code 1"), !solvable, "1 means no solution: {stderr}{explanation}");
+    assert_eq!(stderr.contains("exit code 1"), !solvable, "exit code 1 means no solution: {stderr}{explanation}");
     explanation
 }

@@ -20,7 +20,7 @@ pub(super) fn next_minute() -> (String, Timestamp) {
 
 /// The cron of the first minute that begins at least this much later, in UTC, and that minute.
 pub(super) fn first_minute_after(least: SignedDuration) -> (String, Timestamp) {
-    #[expect(clippy::disallowed_methods, reason = "the window is to open while the test runs, by the cluster's clock")]
+    #[expect(clippy::disallowed_methods, reason = "the window must open while the test runs")]
     let at = Timestamp::now() + least + SignedDuration::from_mins(1);
     let at = at.to_zoned(jiff::tz::TimeZone::UTC);
     let minute = at.clone().with().second(0).subsec_nanosecond(0).build().unwrap();
@@ -58,7 +58,7 @@ async fn countdown_is_shortened_when_last_player_leaves() {
 
         lobby.send_command("leave Alice").await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await.len(), 1, "Bob was promised ten minutes");
+        assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await.len(), 1, "the notice for Bob is unchanged");
         lobby.send_command("leave Bob").await;
         wait_until_updated(env, &lobby).await;
         assert_eq!(
@@ -87,7 +87,7 @@ async fn apply_request_runs_once_and_expires() {
         lobby.wait_until_planned(&RELEASE_CHANGES).await;
         let version_set = lobby.version_set().await;
         let request_now = async |ago: SignedDuration| {
-            #[expect(clippy::disallowed_methods, reason = "a person asks by the cluster's clock")]
+            #[expect(clippy::disallowed_methods, reason = "the request needs the cluster's time")]
             let at = (Timestamp::now() - ago).as_second().to_string();
             let annotation = format!("nightshift.dev/apply-now={at}");
             env.annotate(LOBBY, &annotation).await;
@@ -96,20 +96,20 @@ async fn apply_request_runs_once_and_expires() {
 
         request_now(SignedDuration::from_mins(10)).await;
         env.trigger_passes(LOBBY).await;
-        assert_eq!(lobby.version_set().await, version_set, "who asked so long ago may not want it any more");
+        assert_eq!(lobby.version_set().await, version_set, "an old request has no effect");
 
         let request = request_now(SignedDuration::ZERO).await;
         let observer = ServerObserver::start(&lobby).await;
         wait_until_updated(env, &lobby).await;
         assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
-        let served = wait_until("the request is noted as served", SHORT_LIMIT, async || {
+        let served = wait_until("the request is reported as handled", SHORT_LIMIT, async || {
             let handled = lobby.object().await.status.unwrap().last_handled.unwrap_or_default();
             handled.apply_now.clone().ok_or_else(|| format!("{handled:?}"))
         })
         .await;
         assert_eq!(served, request);
         env.trigger_passes(LOBBY).await;
-        assert_eq!(observer.runs(), 2, "once:\n{}", observer.console());
+        assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
     })
     .await;
 }
@@ -145,7 +145,7 @@ async fn flapping_ping_never_leads_to_unannounced_stop() {
         .await;
         observer.assert_order(&[(0, "shown: "), (0, "Stopping server"), (1, "Starting minecraft server")]);
         let warnings = observer.lines().iter().filter(|line| line.run == 0 && line.text.contains("shown: ")).count();
-        assert!(warnings >= 3, "the last seconds are counted for the players:\n{}", observer.console());
+        assert!(warnings >= 3, "the last seconds are announced:\n{}", observer.console());
         lobby.send_command("fault none").await;
         wait_until_updated(env, &lobby).await;
     })

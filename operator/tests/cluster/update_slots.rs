@@ -69,14 +69,14 @@ async fn update_one_by_one(env: &TestEnv, names: &[&str], bound: &str) {
                 waited.insert(server.name.clone());
             }
         }
-        assert!(updating.len() <= 1, "{updating:?} are told before the one before is proven");
+        assert!(updating.len() <= 1, "{updating:?} are warned at the same time");
         if order.len() == servers.len() { Ok(()) } else { Err(format!("{order:?}; {waited:?} waited")) }
     })
     .await;
     // The first pass determines the first update slot. From then on there is a waiting list.
     let waiting = &order[1..];
-    assert!(waiting.is_sorted(), "{order:?}: windows that open together go by name");
-    assert!(waiting.iter().all(|name| waited.contains(name)), "{order:?}, and only {waited:?} said that they wait");
+    assert!(waiting.is_sorted(), "{order:?}: servers with equal windows are ordered by name");
+    assert!(waiting.iter().all(|name| waited.contains(name)), "{order:?}, and only {waited:?} reported a wait");
 }
 
 /// The servers whose pod does not exist, is being deleted, or has no running process. "Not ready" does not count,

@@ -33,7 +33,7 @@ async fn break_spec_at(server: &Server<'_>, moment: Moment) {
 
 /// Waits until the rollout has ended, while the spec is wrong.
 async fn wait_until_ended_with_wrong_spec(server: &Server<'_>) {
-    wait_until(&format!("the trial of {} is over", server.name), UPDATE_LIMIT, async || {
+    wait_until(&format!("the rollout of {} is over", server.name), UPDATE_LIMIT, async || {
         let conditions = server.object().await.status.unwrap_or_default().conditions;
         let has_reason = |condition_type: &str, reason: &str| {
             conditions.iter().any(|condition| condition.type_ == condition_type && condition.reason == reason)
@@ -44,7 +44,7 @@ async fn wait_until_ended_with_wrong_spec(server: &Server<'_>) {
     })
     .await;
     let strategy = server.stateful_set().await.spec.unwrap().update_strategy.unwrap();
-    assert_eq!(strategy.rolling_update.unwrap().partition, Some(1), "the door is closed");
+    assert_eq!(strategy.rolling_update.unwrap().partition, Some(1), "the partition blocks updates");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +69,7 @@ async fn rollout_ends_correctly_under_invalid_spec() {
         assert_eq!(good.version_set().await.plugins["ViaVersion"], "5.7.1");
         env.wait_for_event_note(LOBBY, "UpdateApplied").await;
 
-        wait_until("the bad set is given up", UPDATE_LIMIT, async || {
+        wait_until("the failing set is rolled back", UPDATE_LIMIT, async || {
             env.event_notes("second", "UpdateRolledBack").await.pop().ok_or_else(|| of_bad.console())
         })
         .await;
@@ -121,7 +121,7 @@ async fn drifted_update_stays_unverified_until_restart_repairs_it() {
         // Bytes after the end of an archive are ignored, but the hash of the file differs.
         lobby.shell("for jar in /data/plugins/*ersion*.jar; do printf x >> \"$jar\"; done").await;
 
-        let note = wait_until("the set is kept", UPDATE_LIMIT, async || {
+        let note = wait_until("the unverified set is kept", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "UpdateUnverified").await.pop().ok_or_else(|| observer.console())
         })
         .await;
@@ -138,7 +138,7 @@ async fn drifted_update_stays_unverified_until_restart_repairs_it() {
         let before = lobby.pod().await.unwrap();
         env.kubectl(&["delete", "pod", &lobby.pod_name(), "--wait=false"], "").await;
         lobby.wait_for_new_pod(&before).await;
-        wait_until("it is proven at last", UPDATE_LIMIT, async || {
+        wait_until("the set is verified", UPDATE_LIMIT, async || {
             env.trigger_passes(LOBBY).await;
             env.event_notes(LOBBY, "UpdateVerified").await.pop().ok_or_else(|| observer.console())
         })
@@ -169,7 +169,7 @@ async fn failed_start_is_rolled_back_at_its_deadline() {
         lobby.set_window(ALWAYS_OPEN).await;
 
         let why = "the server did not start by its deadline";
-        let note = wait_until("the set is given up", UPDATE_LIMIT, async || {
+        let note = wait_until("the update is reported as failed", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "UpdateFailed").await.pop().ok_or_else(|| observer.console())
         })
         .await;
@@ -204,7 +204,7 @@ async fn long_world_migration_outlasts_deadline_while_progressing() {
         wait_until_updated(env, &lobby).await;
 
         let took = observer.time_between((1, "of the old world layout"), (1, "Migrated the world layout"));
-        assert!(took > jiff::SignedDuration::from_mins(1), "it was over too soon to prove anything: {took:?}");
+        assert!(took > jiff::SignedDuration::from_mins(1), "the migration was too short for this test: {took:?}");
         assert_eq!((observer.pods(), observer.runs()), (2, 2), "{}", observer.console());
         assert_eq!(env.event_notes(LOBBY, "UpdateFailed").await, [""; 0]);
         assert!(lobby.saved_blocks().await >= 1000, "it is the same world");

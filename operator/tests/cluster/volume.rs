@@ -78,7 +78,7 @@ impl SmallVolume {
         let folder = self.folder.canonicalize().unwrap();
         let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
         let mounts: Vec<Vec<&str>> = mounts.lines().map(|line| line.split(' ').collect()).collect();
-        let mounted = mounts.iter().find(|mount| Path::new(mount[MOUNT_POINT]) == folder).expect("it is mounted");
+        let mounted = mounts.iter().find(|mount| Path::new(mount[MOUNT_POINT]) == folder).expect("a mounted folder");
         for mount in mounts.iter().filter(|mount| mount[DEVICE] == mounted[DEVICE]) {
             let mount_point = Path::new(mount[MOUNT_POINT]);
             assert!(remount(mount_point, "bind,rw"), "{} stays read-only", mount_point.display());
@@ -115,7 +115,7 @@ pub(super) async fn stop(server: &Server<'_>) -> PathBuf {
     server.patch_spec(json!({"replicas": 0})).await;
     server.wait_until_pod_is_deleted().await;
     let claim = server.env.api::<PersistentVolumeClaim>().get(&format!("data-{}-0", server.name)).await.unwrap();
-    state().join("volumes").join(claim.spec.and_then(|spec| spec.volume_name).expect("it has a volume"))
+    state().join("volumes").join(claim.spec.and_then(|spec| spec.volume_name).expect("the claim has a volume"))
 }
 
 async fn start(server: &Server<'_>) {

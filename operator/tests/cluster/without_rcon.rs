@@ -41,13 +41,13 @@ async fn update_without_rcon_stops_by_sigterm_and_saves() {
             (0, "Closing Server"),
             (1, "Done ("),
         ]);
-        assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
+        assert!(lobby.saved_blocks().await >= 500, "no block is lost");
         let last = lobby.object().await.status.unwrap().last_stop.unwrap();
         let by_its_log = "stopped by SIGTERM, because RCON is disabled. Its log says that all was saved as it stopped";
         assert!(last.saved && last.why == by_its_log, "{last:?}");
         assert!(last.saved_at.is_some_and(|saved_at| saved_at <= last.at), "{last:?}");
         assert_eq!(env.event_notes(LOBBY, "StoppedUnsaved").await, Vec::<String>::new());
-        assert_eq!(env.event_notes(LOBBY, "UpdateUnverified").await, Vec::<String>::new(), "the log tells enough");
+        assert_eq!(env.event_notes(LOBBY, "UpdateUnverified").await, Vec::<String>::new(), "the log is sufficient");
 
         // The operator cannot announce this restart either, because the running server has no RCON, whatever its spec
         // has now.
@@ -75,7 +75,7 @@ async fn failed_plugin_without_rcon_is_found_in_log() {
         env.upstream.set_now(AFTER_RELEASE).await;
         lobby.wait_until_planned(&RELEASE_CHANGES).await;
         lobby.set_window(ALWAYS_OPEN).await;
-        let last_update = wait_until("it is taken back", UPDATE_LIMIT, async || {
+        let last_update = wait_until("the update is rolled back", UPDATE_LIMIT, async || {
             let last = lobby.object().await.status.and_then(|status| status.last_update);
             last.filter(|last| !last.successful).ok_or_else(|| "not yet".to_owned())
         })

@@ -46,7 +46,7 @@ async fn missing_world_and_datapack_cause_rollback() {
         lobby.wait_until_planned(&RELEASE_CHANGES).await;
         let observer = ServerObserver::start(&lobby).await;
         lobby.set_window(ALWAYS_OPEN).await;
-        let failed = wait_until("the set failed", UPDATE_LIMIT, async || {
+        let failed = wait_until("the update is reported as failed", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "UpdateFailed").await.pop().ok_or_else(|| observer.console())
         })
         .await;

@@ -29,8 +29,8 @@ async fn backup_before_damage_survives_retention() {
 
         let (after, is_marked, count) = take_backup(env, &lobby).await;
         assert!(is_marked);
-        assert_eq!(count, 2, "one is kept, and the one from before");
-        wait_until("the Event about it says so too", SHORT_LIMIT, async || {
+        assert_eq!(count, 2, "the backup from before the damage is kept too");
+        wait_until("the Event reports the damage too", SHORT_LIMIT, async || {
             let taken = env.event_notes(LOBBY, "BackupTaken").await;
             let reports_damage = |note: &String| note.starts_with(&after) && note.contains("reported damage");
             if taken.iter().any(reports_damage) { Ok(()) } else { Err(format!("{taken:?}")) }
@@ -42,7 +42,7 @@ async fn backup_before_damage_survives_retention() {
         env.annotate(LOBBY, &format!("nightshift.dev/restore-from={before};overwrite")).await;
         lobby.wait_for_new_pod(&pod).await;
         env.wait_for_event_note(LOBBY, "WorldRestored").await;
-        wait_until("nothing is reported damage any more", START_LIMIT, async || {
+        wait_until("no damage is reported any more", START_LIMIT, async || {
             match lobby.condition("WorldDamaged").await {
                 None => Ok(()),
                 Some(condition) => Err(condition.message),
@@ -50,7 +50,7 @@ async fn backup_before_damage_survives_retention() {
         })
         .await;
         lobby.wait_until_stable().await;
-        assert_eq!(env.event_notes(LOBBY, "WorldDamaged").await.len(), 1, "its next start tells of nothing");
+        assert_eq!(env.event_notes(LOBBY, "WorldDamaged").await.len(), 1, "the next start reports no damage");
     })
     .await;
 }
@@ -59,7 +59,7 @@ async fn backup_before_damage_survives_retention() {
 /// the number of backups.
 async fn take_backup(env: &TestEnv, lobby: &Server<'_>) -> (String, bool, u32) {
     let request = env.request_backup(LOBBY).await;
-    wait_until("the request for a copy is served", START_LIMIT, async || {
+    wait_until("the backup request is handled", START_LIMIT, async || {
         let status = lobby.object().await.status.unwrap_or_default();
         let served = status.last_handled.and_then(|handled| handled.backup_now);
         let BackupStatus { last_backup, backup_count, .. } = status.backup.unwrap_or_default();

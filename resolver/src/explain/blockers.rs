@@ -158,7 +158,7 @@ fn describe_blocker(
         blocker.both = blocked_twice(context.candidates, at, blocker.newest.as_ref(), paper);
     }
     if blocker.waits_for_listing() {
-        blocker.silent_since = last_release(plugin.project, context.candidates.now);
+        blocker.last_release_at = last_release(plugin.project, context.candidates.now);
     }
     Ok(blocker)
 }
@@ -325,7 +325,7 @@ pub(super) fn new_blocker(candidates: &CandidateIndex<'_>, at: usize, paper: usi
         needed_by: plugin.unmanaged_dependents.clone(),
         pinned: None,
         nearest: Vec::new(),
-        silent_since: None,
+        last_release_at: None,
         read_at: plugin.project.read_at,
     }
 }
@@ -340,19 +340,19 @@ pub(super) fn listed_release(
     papers: &[usize],
 ) -> ListedRelease {
     let release = candidates.plugins[plugin].releases[at].release;
-    let lost = candidates.is_delisted(candidates.plugins[plugin].project, release);
+    let delisted = candidates.is_delisted(candidates.plugins[plugin].project, release);
     ListedRelease {
         version: release.version.clone(),
         published: release.published,
-        lost,
+        delisted,
         // A delisted release has no list any more.
-        up_to: newest_listed(release).filter(|_| !lost),
+        up_to: newest_listed(release).filter(|_| !delisted),
         // Of several Paper versions, the newest counts, because it refuses the fewest releases.
         refuses: papers.iter().max().and_then(|&paper| candidates.refusal(plugin, at, paper)),
         sibling: papers.iter().find_map(|&paper| candidates.untrusted_sibling(plugin, at, paper)),
         overridden: papers.iter().any(|&paper| {
             candidates.listing_evidence(plugin, at, paper).is_none()
                 && candidates.page_evidence(plugin, at, paper).is_some()
-        }) && !lost,
+        }) && !delisted,
     }
 }

@@ -31,7 +31,7 @@ pub(super) fn delisted_warning(
     let by_version = lenient::compare(&to, &from);
     match replacement_reason(candidates, decision, at, &from) {
         _ if by_version.is_gt() => None,
-        Some(reason) if by_version == Ordering::Less => Some(Warning::GoesDown { plugin, from, to, reason }),
+        Some(reason) if by_version == Ordering::Less => Some(Warning::Downgrade { plugin, from, to, reason }),
         // The user requests another version, and the replacement is not lower.
         Some(_) => None,
         None => Some(Warning::RunningReleaseGone { plugin, from, to }),

@@ -111,8 +111,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
         }
     }
 
-    /// The solutions that the members could have alone: on the chosen Paper versions if `on_chosen_papers`, otherwise on those
-    /// that they can choose from.
+    /// The solutions that the members could have alone: on the chosen Paper versions if `on_chosen_papers`, otherwise
+    /// on those that they can choose from.
     fn solo_domains(&self, on_chosen_papers: bool) -> &'c SharedDomains {
         let solo_domains = &self.outcome.solo_domains;
         let cell = if on_chosen_papers { &solo_domains.chosen } else { &solo_domains.open };
@@ -130,8 +130,8 @@ impl<'c, 'a> GroupContext<'c, 'a> {
     /// Finds the servers that share a plugin with this one and have no common release of it.
     ///
     /// `mine` holds the Paper versions of this server. The others use the versions that they can choose from, or the
-    /// chosen ones for servers before this one if `on_chosen_papers`. `ignored` holds plugins of this server to ignore. At most
-    /// `many` options are listed, this server's first. The rest is counted.
+    /// chosen ones for servers before this one if `on_chosen_papers`. `ignored` holds plugins of this server to ignore.
+    /// At most `many` options are listed, this server's first. The rest is counted.
     pub(crate) fn group_conflicts(
         &self,
         ignored: &[usize],
@@ -403,7 +403,7 @@ impl<'c, 'a> GroupContext<'c, 'a> {
                 minecraft: paper.version.minecraft.clone(),
                 build: paper.build?.number,
             },
-            unfollowed: choice.unfollowed.iter().map(|&(plugin, _)| name(plugin)).collect(),
+            left_behind: choice.left_behind.iter().map(|&(plugin, _)| name(plugin)).collect(),
             plugins: choice
                 .releases
                 .iter()

@@ -28,7 +28,7 @@ pub(super) fn for_newer(
     chosen: &ChosenPaper,
     plugins: &[ChosenPlugin],
     newer: &[NewerPaper],
-    unfollowed: &[NotUpdatedWithLatest],
+    left_behind: &[NotUpdatedWithLatest],
 ) -> HintList {
     let (request, prover) = (context.candidates.request, HintProver::new(context));
     let mut hints = Vec::new();
@@ -41,11 +41,11 @@ pub(super) fn for_newer(
         blockers.extend(newer.unusable.as_ref().map(|unusable| against_paper(context, unusable, &newer.minecraft)));
         blockers.extend(newer.pinned.as_ref().map(|_| vec![HintStep::UnpinServer]));
         blockers.extend(
-            newer.held_by.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &newer.minecraft)),
+            newer.blocked_by.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &newer.minecraft)),
         );
         blockers.extend(newer.one_version.iter().map(|one| against_one_version(context, one)));
         for steps in combinations(&blockers, &prover.skipped) {
-            let better = |then: &SolveOutcome| then.unfollowed.is_empty() && then.paper.minecraft >= newer.minecraft;
+            let better = |then: &SolveOutcome| then.left_behind.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(prover.verify(request, steps, Some(&chosen.minecraft), better));
         }
     }
@@ -62,12 +62,12 @@ pub(super) fn for_newer(
         let taken = |then: &SolveOutcome| then.plugins.contains(&(plugin.name.clone(), version.clone()));
         hints.extend(prover.verify(request, vec![step], None, taken));
     }
-    for left in unfollowed {
-        for steps in combinations(&step_lists_for_blocker(context, &left.holder, &chosen.minecraft), &prover.skipped) {
+    for left in left_behind {
+        for steps in combinations(&step_lists_for_blocker(context, &left.blocker, &chosen.minecraft), &prover.skipped) {
             // The plugin follows then, and no other plugin is left behind for it.
             let better = |then: &SolveOutcome| {
-                let before = |name: &String| *name != left.name && unfollowed.iter().any(|other| other.name == *name);
-                then.unfollowed.iter().all(before)
+                let before = |name: &String| *name != left.name && left_behind.iter().any(|other| other.name == *name);
+                then.left_behind.iter().all(before)
             };
             hints.extend(prover.verify(request, steps, None, better));
         }
@@ -85,7 +85,7 @@ pub(super) fn for_conflict(context: &ExplainContext<'_, '_>, conflict: &Conflict
         .filter(|steps| !steps.is_empty())
         .collect();
     let floor = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
-    let verify = |steps: Vec<HintStep>| prover.verify(request, steps, floor, |then| then.unfollowed.is_empty());
+    let verify = |steps: Vec<HintStep>| prover.verify(request, steps, floor, |then| then.left_behind.is_empty());
     let mut hints: Vec<Hint> = blockers.iter().flat_map(|steps| sufficient_steps(steps, verify)).collect();
     if hints.is_empty() {
         hints.extend(combinations(&blockers, &prover.skipped).into_iter().filter_map(verify));
@@ -133,7 +133,7 @@ fn against_target(context: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<Hin
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(context, unusable, &why.target)));
     blockers.extend(why.one_version.iter().map(|one| against_one_version(context, one)));
-    blockers.extend(why.holders.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &why.target)));
+    blockers.extend(why.blockers.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &why.target)));
     blockers
 }
 

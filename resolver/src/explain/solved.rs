@@ -34,15 +34,15 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> 
     let plugins: Vec<ChosenPlugin> =
         (0..candidates.plugins.len()).filter_map(|plugin| chosen_plugin(context, decision, plugin)).collect();
     let newer_paper = newer_papers(context, decision);
-    let unfollowed: Vec<NotUpdatedWithLatest> = decision
-        .unfollowed
+    let left_behind: Vec<NotUpdatedWithLatest> = decision
+        .left_behind
         .iter()
         .map(|&(plugin, retained)| left_behind(context, decision, plugin, retained))
         .collect();
-    let found_hints = hints::for_newer(context, &paper, &plugins, &newer_paper, &unfollowed);
+    let found_hints = hints::for_newer(context, &paper, &plugins, &newer_paper, &left_behind);
     let removed = removed(context, decision);
     let changes = is_change(&paper, &plugins, &removed);
-    let waits = upstream_actions::for_newer(candidates, &paper.minecraft, &newer_paper, &unfollowed);
+    let waits = upstream_actions::for_newer(candidates, &paper.minecraft, &newer_paper, &left_behind);
     SolvedExplanation {
         server: candidates.request.server.clone(),
         software: candidates.request.software,
@@ -51,7 +51,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> 
         plugins,
         removed,
         newer_paper,
-        unfollowed,
+        left_behind,
         bounds: used_facts(candidates, decision),
         warnings: warnings(candidates, decision, changes),
         hints: found_hints.hints,
@@ -83,7 +83,7 @@ fn left_behind(
     NotUpdatedWithLatest {
         name: plugin.name().to_owned(),
         object: plugin.object().map(str::to_owned),
-        holder: blocker,
+        blocker,
         stays: retained.map(|position| plugin.releases[position].release.version.clone()),
     }
 }
@@ -104,7 +104,7 @@ fn blocker_among_others(context: &ExplainContext<'_, '_>, with: &SolverProblem, 
 
 fn chosen_paper(candidates: &CandidateIndex<'_>, decision: &Decision) -> ChosenPaper {
     let candidate = &candidates.papers[decision.chosen.paper];
-    let build = candidate.build.expect("a Paper without a build is unusable, and was not chosen");
+    let build = candidate.build.expect("a chosen Paper version has a build");
     let running = candidates.request.running.as_ref();
     let minecraft = &candidate.version.minecraft;
     let runs_now =
@@ -236,8 +236,8 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
     let candidate = &candidates.papers[position];
     let pinned = paper_pin(candidates);
     let whole = SolverProblem::new(candidates, IndexSet::from_indexes([position + 1]));
-    let (held_by, gave_up) = match find_blockers(context, &whole, position) {
-        Ok(held_by) => (held_by, None),
+    let (blocked_by, gave_up) = match find_blockers(context, &whole, position) {
+        Ok(blocked_by) => (blocked_by, None),
         Err(gave_up) => (Vec::new(), Some(gave_up)),
     };
     let installed: Vec<&str> = decision
@@ -247,10 +247,10 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
         .enumerate()
         .filter_map(|(at, release)| release.map(|_| candidates.plugins[at].name()))
         .collect();
-    let blocked = |name: &str| held_by.iter().any(|blocker| blocker.blocks(name));
+    let blocked = |name: &str| blocked_by.iter().any(|blocker| blocker.blocks(name));
     let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
     let other_reasons =
-        OtherReasons { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), blockers: &held_by };
+        OtherReasons { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), blockers: &blocked_by };
     let one_version = match context.group.filter(|_| gave_up.is_none()) {
         // Then the group is the reason.
         Some(group) if other_reasons.is_empty() => shared_plugins::blocking_plugins(context, group, position),
@@ -263,7 +263,7 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
         unusable: candidate.unusable.clone(),
         pinned,
         ready,
-        held_by,
+        blocked_by,
         gave_up,
         one_version,
         one_way: candidates.request.software.is_minecraft()
@@ -411,7 +411,7 @@ fn downgrade_warning(candidates: &CandidateIndex<'_>, at: usize, position: usize
     };
     let (plugin, from, to) =
         (plugin_candidates.name().to_owned(), runs.release.version.clone(), chosen.version.clone());
-    Some(Warning::GoesDown { plugin, from, to, reason })
+    Some(Warning::Downgrade { plugin, from, to, reason })
 }
 
 /// Whether the page now lists everything that the user added: each existing version of a pattern, on every such Paper

@@ -233,7 +233,7 @@ impl ConflictLeaves<'_, '_> {
                     published: release.published,
                     older: sufficient.members(1, limit).count() - 1,
                     up_to: newest_listed(release).filter(|_| !is_delisted),
-                    lost: is_delisted,
+                    delisted: is_delisted,
                     unusable: why.clone(),
                 };
                 self.add(3, &format!("{}+", plugin_candidates.name()), reason);

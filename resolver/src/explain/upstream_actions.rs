@@ -13,11 +13,11 @@ pub(super) fn for_newer(
     candidates: &CandidateIndex<'_>,
     chosen: &Minecraft,
     newer: &[NewerPaper],
-    unfollowed: &[NotUpdatedWithLatest],
+    left_behind: &[NotUpdatedWithLatest],
 ) -> Vec<UpstreamAction> {
     let next = newer.first().filter(|newer| newer.pinned.is_none() && passes_by_itself(newer.unusable.as_ref()));
-    let held = next.map_or_else(Vec::new, |newer| for_blockers(candidates, &newer.held_by, &newer.minecraft));
-    let left = unfollowed.iter().flat_map(|left| for_blocker(candidates, &left.holder, chosen));
+    let held = next.map_or_else(Vec::new, |newer| for_blockers(candidates, &newer.blocked_by, &newer.minecraft));
+    let left = left_behind.iter().flat_map(|left| for_blocker(candidates, &left.blocker, chosen));
     sort_and_dedup(held.into_iter().chain(left))
 }
 
@@ -87,7 +87,7 @@ fn awaited_action(
     let is_open = |newest: &&ListedRelease| {
         // A delisted release gets no list entries.
         newest.refuses.is_none()
-            && !newest.lost
+            && !newest.delisted
             && !overruled.is_some_and(|user_override| user_override.is_about(&newest.version))
     };
     let (plugin, minecraft) = (plugin.to_owned(), minecraft.clone());

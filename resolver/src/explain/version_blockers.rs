@@ -42,9 +42,9 @@ pub(crate) fn explain_without_hints(
         nearest: if has_usable_build(candidates, target) { Vec::new() } else { nearest_existing(candidates, target) },
         unusable,
         pinned,
-        to_come: false,
+        unreleased: false,
         ready: ready.map(str::to_owned).collect(),
-        holders: blockers,
+        blockers,
         plugins: Vec::new(),
         one_version: Vec::new(),
         shared_name: None,
@@ -57,7 +57,7 @@ pub(crate) fn explain_without_hints(
     // Other reasons must not hide group members that would block it without them.
     if let Some(position) = position {
         let other_reasons =
-            OtherReasons { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), blockers: &why.holders };
+            OtherReasons { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), blockers: &why.blockers };
         let has_other_reason = other_reasons.unusable.is_some() || !other_reasons.blockers.is_empty();
         why.one_version = shared_plugins::blocking_if_usable(context, position, &other_reasons, false)
             .or_else(|gave_up| if has_other_reason { Ok(Vec::new()) } else { Err(gave_up) })?;

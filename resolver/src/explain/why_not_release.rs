@@ -31,8 +31,8 @@ pub(crate) fn explain(
     let state = match (position, &decision) {
         (None, _) => ReleaseState::NoSuchRelease { nearest: nearest_releases(candidates, at, version) },
         (Some(position), None) => match plugin.releases[position].unusable.clone() {
-            Some(unusable) => ReleaseState::KeptOut { because: WhyOlder::Unusable { unusable } },
-            None => ReleaseState::NothingMeets,
+            Some(unusable) => ReleaseState::Excluded { because: WhyOlder::Unusable { unusable } },
+            None => ReleaseState::NoReleaseMatches,
         },
         (Some(position), Some(decision)) => state(context, decision, at, position),
     };
@@ -69,7 +69,7 @@ fn state(context: &ExplainContext<'_, '_>, decision: &Decision, at: usize, posit
     if !is_inherent && chosen.is_some_and(|chosen| position < chosen) {
         return ReleaseState::Older;
     }
-    ReleaseState::KeptOut { because }
+    ReleaseState::Excluded { because }
 }
 
 /// The result with the pin, compared with the plugins of the version set without it.

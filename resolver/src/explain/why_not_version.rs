@@ -23,7 +23,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, target: &Minecraft) -> R
         let found_hints = hints::for_target(context, &why);
         (why.hints, why.more_hints, why.hints_left_out) = (found_hints.hints, found_hints.more, found_hints.skipped);
         if why.pinned.is_none() && unusable::passes_by_itself(why.unusable.as_ref()) {
-            why.waits = upstream_actions::for_blockers(context.candidates, &why.holders, target);
+            why.waits = upstream_actions::for_blockers(context.candidates, &why.blockers, target);
         }
     } else {
         add_nearest_hints(context, &mut why);
@@ -76,7 +76,11 @@ pub(crate) fn states(context: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Plug
             name: plugin.name().to_owned(),
             version: newest.map(|release| release.version.clone()),
             published: newest.and_then(|release| release.published),
-            silent_since: why.holders.iter().find(|h| h.name == plugin.name()).and_then(|blocker| blocker.silent_since),
+            last_release_at: why
+                .blockers
+                .iter()
+                .find(|h| h.name == plugin.name())
+                .and_then(|blocker| blocker.last_release_at),
         }
     };
     whole.mandatory_plugins().into_iter().map(state).collect()

@@ -11,7 +11,7 @@ use crate::model::version::Minecraft;
 
 /// A plugin that blocks a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Blocker {
     /// The display name.
@@ -51,14 +51,14 @@ pub struct Blocker {
     pub nearest: Vec<String>,
     /// The time of the authors' last release. Set if the only missing parts are a list entry or a usable release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub silent_since: Option<Timestamp>,
+    pub last_release_at: Option<Timestamp>,
     /// The time when its list was read.
     pub read_at: Timestamp,
 }
 
 /// A requirement on another plugin that cannot be met on a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct UnmetNeed {
     /// The display name of the other plugin.
@@ -77,7 +77,7 @@ pub struct UnmetNeed {
 
 /// A release and the newest version on its list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListedRelease {
     /// Its version.
@@ -87,7 +87,7 @@ pub struct ListedRelease {
     pub published: Option<Timestamp>,
     /// Set if it runs and is delisted. It stays if no other release is sufficient.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub lost: bool,
+    pub delisted: bool,
     /// The newest Minecraft version on its list. `None` if it has no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<Minecraft>,
@@ -104,7 +104,7 @@ pub struct ListedRelease {
 
 /// A release that would be sufficient but may not be used.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct IneligibleCandidate {
     /// Its version.

@@ -14,7 +14,7 @@ use crate::model::version::Minecraft;
 
 /// An action of the user. Each was verified: the request was solved again with it applied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Hint {
     /// The steps, which have to be taken together.
@@ -23,12 +23,12 @@ pub struct Hint {
     pub gives: PaperName,
     /// The Minecraft version to which the world could not return afterwards.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub no_way_back_to: Option<Minecraft>,
+    pub irreversible_from: Option<Minecraft>,
 }
 
 /// One field to set, or an instant to wait for. The order is that of the hints, lowest risk first.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "do", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HintStep {
     /// No action: the request is solved by itself at that time.
@@ -163,7 +163,7 @@ pub enum HintStep {
 
 /// The reason why a plugin may be downgraded below the running release.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "down", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum DowngradePermission {
     /// `spec.allowDowngrade`, on its Plugin or on one that needs it.
@@ -190,7 +190,7 @@ pub enum DowngradePermission {
 
 /// A proposed Plugin object: the manifest to apply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProposedManifest {
     /// `metadata.name`
@@ -211,7 +211,7 @@ pub struct ProposedManifest {
 
 /// The entries that a proposed Plugin adds to a list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ListOverride {
     /// `minecraftVersions`
@@ -222,7 +222,7 @@ pub struct ListOverride {
 
 /// The reason why not every possible hint was tried: there may be more than the listed ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "because", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum HintsLeftOut {
     /// Each hint requires solving the whole group, which is too large: no hint was tried.
@@ -241,7 +241,7 @@ pub enum HintsLeftOut {
 
 /// The explanation of an unsolvable request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Conflict {
     /// The server as the request names it.
@@ -274,14 +274,14 @@ pub struct Conflict {
     pub lists_read_later: Option<Timestamp>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde requires this signature")]
 pub(crate) fn is_zero(n: &usize) -> bool {
     *n == 0
 }
 
 /// The running versions, by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct RunningNow {
     /// The Paper version.
@@ -292,7 +292,7 @@ pub struct RunningNow {
 
 /// One fact of an unsolvable request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "reason", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Reason {
     /// The user pinned the Paper version.
@@ -383,7 +383,7 @@ pub enum Reason {
         up_to: Option<Minecraft>,
         /// Set if the newest of them runs and is delisted.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-        lost: bool,
+        delisted: bool,
         /// The reason.
         unusable: Unusable,
     },
@@ -454,7 +454,7 @@ pub enum Reason {
 
 /// A range of Paper versions without a gap, in the order of the existing versions.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Span {
     /// The oldest.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The Java version and the image of a chosen version set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenImage {
     /// The minimum Java version on which the whole version set starts.
@@ -30,7 +30,7 @@ pub struct ChosenImage {
 
 /// How the image of a version set was chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ImageChoice {
     /// The user pinned it.

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// A plugin name that several files declare or provide.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SharedName {
     /// The name.

@@ -10,7 +10,7 @@ use crate::model::ignore_unknown_fields::passing_over;
 /// Plugins that are one version on all servers of their Plugin objects (`updateStrategy: latest`), and the versions
 /// that the servers could have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OneVersion {
     /// The plugins. If there are several, they conflict only in combination.
@@ -31,7 +31,7 @@ impl OneVersion {
 
 /// A plugin that is one version on several servers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SharedPlugin {
     /// The Plugin object.
@@ -42,7 +42,7 @@ pub struct SharedPlugin {
 
 /// The versions of a plugin that one server could have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ServerChoice {
     /// The server, as its request names it.

@@ -20,7 +20,7 @@ use crate::model::version::Minecraft;
 
 /// The explanation of a solution: the chosen versions, and why no newer ones were chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SolvedExplanation {
     /// The server as the request names it.
@@ -42,7 +42,7 @@ pub struct SolvedExplanation {
     pub newer_paper: Vec<NewerPaper>,
     /// Plugins that strategy `latest` left behind.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unfollowed: Vec<NotUpdatedWithLatest>,
+    pub left_behind: Vec<NotUpdatedWithLatest>,
     /// Facts about versions that constrain the chosen plugins and that no page states, each with its source.
     #[serde(default, deserialize_with = "passing_over", skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<UsedFact>,
@@ -68,8 +68,7 @@ pub struct SolvedExplanation {
 
 impl SolvedExplanation {
     /// Whether the solution differs from the running versions.
-    #[cfg(feature = "cli")]
-    pub(crate) fn is_change(&self) -> bool {
+    pub fn is_change(&self) -> bool {
         is_change(&self.paper, &self.plugins, &self.removed)
     }
 
@@ -90,7 +89,7 @@ pub(crate) fn is_change(paper: &ChosenPaper, plugins: &[ChosenPlugin], removed: 
 
 /// The chosen Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPaper {
     /// The Minecraft version.
@@ -111,7 +110,7 @@ pub struct ChosenPaper {
 
 /// A newer build and the reason why it was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NewerBuild {
     /// Its number.
@@ -123,7 +122,7 @@ pub struct NewerBuild {
 
 /// One chosen plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ChosenPlugin {
     /// The display name.
@@ -162,7 +161,7 @@ impl ChosenPlugin {
 
 /// The evidence that a release runs on a Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "known", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Listing {
     /// Its page lists the version.
@@ -184,7 +183,7 @@ pub enum Listing {
 
 /// A newer release that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NewerRelease {
     /// Its version.
@@ -198,7 +197,7 @@ pub struct NewerRelease {
 
 /// The reason why an older release of a chosen plugin was preferred to this one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum WhyOlder {
     /// It may not be used.
@@ -235,7 +234,7 @@ pub enum WhyOlder {
 
 /// A newer Paper version that was not chosen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NewerPaper {
     /// The Minecraft version.
@@ -249,7 +248,7 @@ pub struct NewerPaper {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<PaperPin>,
     /// The plugins that block it, by name. Also set if it may not be used anyway.
-    pub held_by: Vec<Blocker>,
+    pub blocked_by: Vec<Blocker>,
     /// Set if the blockers could not be determined within the budget. Then no blocker is listed and no plugin counts as
     /// ready.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -266,7 +265,7 @@ pub struct NewerPaper {
 
 /// A plugin that strategy `latest` left behind.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct NotUpdatedWithLatest {
     /// The display name.
@@ -275,7 +274,7 @@ pub struct NotUpdatedWithLatest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub object: Option<String>,
     /// The blocker: the plugin itself, or a plugin that it needs.
-    pub holder: Blocker,
+    pub blocker: Blocker,
     /// The running version that stays. `None` if the plugin is not installed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stays: Option<String>,

@@ -10,7 +10,7 @@ use crate::model::software::PaperName;
 
 /// The reason why the available metadata cannot answer the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Unanswerable {
     /// The server as the request names it.
@@ -21,7 +21,7 @@ pub struct Unanswerable {
     /// The build that would be chosen but was not downloaded for verification yet: its source gives only an md5, which
     /// is not sufficient for a lock.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unseen: Vec<PaperName>,
+    pub unverified: Vec<PaperName>,
     /// Projects and builds that could not be read, with the reason.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unread: Vec<(String, String)>,
@@ -32,7 +32,7 @@ pub struct Unanswerable {
 
 /// A part that was read, possibly before its upstream became unavailable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastRead {
     /// The builds of a software (`Paper`), or a project (`modrinth/viaversion`).
@@ -50,7 +50,7 @@ impl Unanswerable {
         Self {
             server: request.server.clone(),
             fetch: gap.fetch.into_iter().collect(),
-            unseen: Vec::new(),
+            unverified: Vec::new(),
             unread: gap.unread.into_iter().collect(),
             known,
         }

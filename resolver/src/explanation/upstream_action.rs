@@ -6,7 +6,7 @@ use crate::model::version::Minecraft;
 
 /// An action of the plugin's authors. It changes none of the user's settings, so it was not verified.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "await", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum UpstreamAction {
     /// List the Minecraft version for an existing release, or publish a release for it.
@@ -28,7 +28,8 @@ pub enum UpstreamAction {
 }
 
 impl UpstreamAction {
-    pub(crate) fn plugin(&self) -> &str {
+    /// The name of the plugin whose author can act.
+    pub fn plugin(&self) -> &str {
         match self {
             Self::Listed { plugin, .. } | Self::Released { plugin, .. } => plugin,
         }

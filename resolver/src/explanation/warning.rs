@@ -9,7 +9,7 @@ use crate::model::version::Minecraft;
 
 /// An assumption, or another fact that the user should know.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "warning", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Warning {
     /// The project has no release on the allowed channel, so its most stable channel was used.
@@ -141,7 +141,7 @@ pub enum Warning {
     },
     /// A plugin is downgraded below the running release. It may not be able to read the data that the newer release
     /// wrote.
-    GoesDown {
+    Downgrade {
         /// The plugin name.
         plugin: String,
         /// The running version.
@@ -186,7 +186,7 @@ pub enum Warning {
 
 /// The reason why a delisted release keeps running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum DelistedReason {
     /// The plugin is held (`spec.hold`).

@@ -11,7 +11,7 @@ use crate::model::version::Minecraft;
 
 /// The result of "why not this Paper version?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WhyNot {
     /// The server as the request names it.
@@ -37,11 +37,11 @@ pub struct WhyNot {
     pub pinned: Option<PaperPin>,
     /// Set if it has no build yet, and it was treated as if it had one (`--target`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub to_come: bool,
+    pub unreleased: bool,
     /// Plugins that have a release for it.
     pub ready: Vec<String>,
     /// Plugins that have none.
-    pub holders: Vec<Blocker>,
+    pub blockers: Vec<Blocker>,
     /// The state of each requested plugin, if that was requested (`--target`).
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginState>,
@@ -72,7 +72,7 @@ pub struct WhyNot {
 
 /// Whether one plugin supports the requested Minecraft version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PluginState {
     /// The display name.
@@ -85,17 +85,17 @@ pub struct PluginState {
     pub published: Option<Timestamp>,
     /// The time of the authors' last release. Set if the only missing parts are a list entry or a usable release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub silent_since: Option<Timestamp>,
+    pub last_release_at: Option<Timestamp>,
 }
 
 impl WhyNot {
     /// The result for a version without a build yet. The eligibility of future builds and the resulting version set are
     /// unknown.
-    #[cfg(feature = "cli")]
-    pub(crate) fn into_unreleased(self) -> Self {
+    #[must_use]
+    pub fn into_unreleased(self) -> Self {
         let nearest_possible = self.nearest_possible.filter(|nearest| nearest.minecraft != self.target);
         Self {
-            to_come: true,
+            unreleased: true,
             possible: false,
             unusable: None,
             hints: Vec::new(),
@@ -109,7 +109,7 @@ impl WhyNot {
 
 /// A pin of the Paper version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PaperPin {
     /// `spec.version`

@@ -7,7 +7,7 @@ use crate::model::software::{PaperName, Software};
 
 /// The result of "why not this release?".
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WhyNotRelease {
     /// The server as the request names it.
@@ -39,7 +39,7 @@ pub struct WhyNotRelease {
 
 /// Whether a release is in the chosen version set, and the reason if not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "is", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum ReleaseState {
     /// It is in the version set.
@@ -47,12 +47,12 @@ pub enum ReleaseState {
     /// There is no reason of its own against it, and a newer release is compatible with the rest.
     Older,
     /// This reason excludes it.
-    KeptOut {
+    Excluded {
         /// The reason.
         because: WhyOlder,
     },
     /// There is no solution, and no reason of its own against it.
-    NothingMeets,
+    NoReleaseMatches,
     /// The plugin has no release with this version.
     NoSuchRelease {
         /// Existing versions close to it.
@@ -62,7 +62,7 @@ pub enum ReleaseState {
 
 /// The result with a release pinned.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "then", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Pinned {
     /// A version set.
@@ -81,7 +81,7 @@ pub enum Pinned {
 
 /// A plugin that would change its release, be added, or be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct OtherRelease {
     /// The display name.

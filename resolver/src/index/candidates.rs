@@ -1,5 +1,5 @@
-//! Pure. Defines the releases of one plugin with their eligibility and dependency edges, and groups unusable versions by
-//! reason.
+//! Pure. Defines the releases of one plugin with their eligibility and dependency edges, and groups unusable versions
+//! by reason.
 
 use std::rc::Rc;
 use std::sync::Arc;

@@ -105,11 +105,11 @@ pub(super) fn companion_delay(
         releases.filter_map(move |other| Some((eligible_at(other.published?, companion.delay), companion, other)))
     });
     // Ordered by time, then by name: the result must not depend on the order of a list.
-    let (ripe_at, companion, other) = nights
-        .filter(|(ripe_at, _, _)| *ripe_at > now && *ripe_at > own_eligible_at)
+    let (eligible_at, companion, other) = nights
+        .filter(|(eligible_at, _, _)| *eligible_at > now && *eligible_at > own_eligible_at)
         .max_by(|(a, by, one), (b, of, two)| (a, by.object, &one.id).cmp(&(b, of.object, &two.id)))?;
-    Some(Unusable::HeldBackTogether {
-        ripe_at,
+    Some(Unusable::DelayedWithCompanion {
+        eligible_at,
         delay: companion.delay,
         with: catalog.projects[companion.position].name.clone(),
         version: other.version.clone(),

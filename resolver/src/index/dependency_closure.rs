@@ -60,8 +60,8 @@ pub(super) fn compute_closure<'a>(
     let members = requested.iter().chain(retained.keys()).copied().collect();
     let files = identified_files(catalog, request, &members);
     let builder = ClosureBuilder { request, companions, requested, retained, files };
-    // A JAR declares the names it needs, not their source. So the first pass collects everything that the pages bring
-    // in, and the second pass resolves the names.
+    // A JAR declares the names it needs, not their source. So the first pass collects everything that the pages
+    // require, and the second pass resolves the names.
     let empty_names = NameTable::empty();
     let members = builder.build(eligibility_table, requested_plugins, &empty_names, gap);
     if !members.values().any(|member| member.declared.has_requirements()) {

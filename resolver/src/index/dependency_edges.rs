@@ -180,8 +180,8 @@ pub(super) fn supports(
     bits.iter().map(|words| IndexSet::from_words(words, false)).collect()
 }
 
-/// The edges of one usable release. `name_targets` holds the targets of the names in its JARs. `find_dependency` maps the position of a
-/// project in the closure to its number and its releases, oldest first.
+/// The edges of one usable release. `name_targets` holds the targets of the names in its JARs. `find_dependency` maps
+/// the position of a project in the closure to its number and its releases, oldest first.
 pub(super) fn release_edges<'r: 'x, 'x>(
     catalog: &Catalog,
     position: usize,

@@ -130,7 +130,7 @@ fn compare_age((mainline_a, a): (bool, &Release), (mainline_b, b): (bool, &Relea
 }
 
 /// Whether a pin means this version: literally, or ignoring case and a leading `v`.
-pub(crate) fn is_pinned(version: &str, pin: &str) -> bool {
+pub fn is_pinned(version: &str, pin: &str) -> bool {
     let plain = |text: &str| text.trim().trim_start_matches(['v', 'V']).to_ascii_lowercase();
     version == pin || plain(version) == plain(pin)
 }
@@ -177,8 +177,8 @@ fn policy_reason(
     }
     // A release without a date has no age. The user named exactly these bytes, so no newer file can replace them during
     // a delay.
-    let ripe_at = eligible_at(release.published?, rules.delay);
-    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: rules.delay })
+    let eligible_at = eligible_at(release.published?, rules.delay);
+    (eligible_at > now).then_some(Unusable::Delayed { eligible_at, delay: rules.delay })
 }
 
 /// Whether the user states on which Minecraft versions a release runs.

@@ -140,8 +140,8 @@ impl<'a> EligibilityTable<'a> {
         *self.positions.entry(key).or_insert_with(|| find_project(catalog, key))
     }
 
-    /// Like `find_project`, but records a project that the catalog does not hold in `gap`: to be fetched, or with the reason
-    /// why it could not be read.
+    /// Like `find_project`, but records a project that the catalog does not hold in `gap`: to be fetched, or with the
+    /// reason why it could not be read.
     pub(super) fn find_or_record_gap(&mut self, key: &'a ProjectKey, gap: &mut Gap) -> Option<usize> {
         let found = self.find_project(key);
         if found.is_none() {
@@ -177,19 +177,19 @@ impl<'a> EligibilityTable<'a> {
     }
 
     /// The running releases that are delisted and that dependencies lead to only for that reason. The dependencies are
-    /// those on the pages of the project at `place`, or of its own delisted release that runs.
+    /// those on the pages of the project at `position`, or of its own delisted release that runs.
     fn delisted_targets(
         &mut self,
         position: usize,
         own_delisted: Option<&Release>,
         request: &'a Request,
     ) -> Vec<&'a Release> {
-        let Some(running) = request.running.as_ref().filter(|running| !running.lost.is_empty()) else {
+        let Some(running) = request.running.as_ref().filter(|running| !running.delisted.is_empty()) else {
             return Vec::new();
         };
         let catalog = self.catalog;
         let mut found = Vec::new();
-        for delisted in &running.lost {
+        for delisted in &running.delisted {
             let Some(other) = self.find_project(&delisted.project).filter(|other| *other != position) else { continue };
             let Some(delisted) = self.delisted_release(other, running) else { continue };
             let project = &catalog.projects[other];
@@ -223,7 +223,7 @@ impl<'a> EligibilityTable<'a> {
         declared
     }
 
-    /// The eligibility of the project at `place` under these rules, for a server that requests `requested` and has
+    /// The eligibility of the project at `position` under these rules, for a server that requests `requested` and has
     /// these files.
     pub(super) fn eligibility(
         &mut self,
@@ -304,7 +304,7 @@ fn determine_eligibility<'a>(
         let mut missing_at_source = Vec::new();
         let runs = runs_now(release);
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
-        if !exempt && matches!(unusable, None | Some(Unusable::HeldBack { .. })) {
+        if !exempt && matches!(unusable, None | Some(Unusable::Delayed { .. })) {
             unusable = delay_groups::companion_delay(catalog, release, rules, now).or(unusable);
         }
         // Checked after the policy, so that removing the hold shows the next reason.

@@ -163,7 +163,7 @@ impl<'a> SharedTables<'a> {
             catalog,
             now,
             eligibility_table: EligibilityTable::for_requests(catalog, requests, now),
-            with_delisted: running.clone().filter(|running| !running.lost.is_empty()).collect(),
+            with_delisted: running.clone().filter(|running| !running.delisted.is_empty()).collect(),
             running: running.flat_map(|running| &running.releases).map(String::as_str).collect(),
             projects: BTreeMap::new(),
             eligibilities: Vec::new(),

@@ -189,7 +189,7 @@ fn unmet_bound(
     }
 }
 
-/// For each of these releases (oldest first) of the project at `place`: what keeps it from running beside the files.
+/// For each of these releases (oldest first) of the project at `position`: what keeps it from running beside the files.
 ///
 /// A file that is incompatible with a running release blocks no release. The conflict exists already, and holding back
 /// updates would not fix it.

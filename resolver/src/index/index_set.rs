@@ -27,7 +27,7 @@ pub(crate) enum Index {
 impl Index {
     /// The version with this index.
     pub(crate) fn one(index: usize) -> Self {
-        Self::One(u16::try_from(index).expect("shelves are cut at 60,000 releases"))
+        Self::One(u16::try_from(index).expect("an index has at most 60,000 releases"))
     }
 }
 
@@ -84,7 +84,7 @@ impl IndexSet {
         match (different.next(), different.next()) {
             (None, _) => Self::Small { at: 0, fill, word: background },
             (Some((at, &word)), None) => {
-                Self::Small { at: u16::try_from(at).expect("65,536 indexes are 1,024 words"), fill, word }
+                Self::Small { at: u16::try_from(at).expect("65,536 indexes fit into 1,024 words"), fill, word }
             }
             (Some(_), Some(_)) => big(fill, words.into()),
         }

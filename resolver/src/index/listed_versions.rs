@@ -188,7 +188,7 @@ fn skipped_predecessor(paper: &Minecraft, built: &[&Minecraft]) -> Option<Minecr
     let [major, minor, patch] = paper.parts().filter(|_| paper.is_release())?;
     let patch = patch.checked_sub(1)?;
     let text = if patch == 0 { format!("{major}.{minor}") } else { format!("{major}.{minor}.{patch}") };
-    let skipped: Minecraft = text.parse().expect("numbers and dots");
+    let skipped: Minecraft = text.parse().expect("numbers separated by dots are a version");
     let built_before = built.iter().any(|built| **built < skipped);
     (built_before && !built.contains(&&skipped)).then_some(skipped)
 }

@@ -107,7 +107,7 @@ fn build_candidate<'a>(
     unmanaged: UnmanagedJarCompatibility,
     now: Timestamp,
 ) -> PaperCandidate<'a> {
-    let since = builds.iter().map(|build| build.published).min().expect("a version without builds is no candidate");
+    let since = builds.iter().map(|build| build.published).min().expect("a candidate has at least one build");
     let runs = |build: &Build| is_running(request, version, build);
     let pinned = match &request.paper {
         PaperRequest::BuildPin { version: pin, build } if *pin == version.minecraft => Some(*build),
@@ -165,8 +165,8 @@ fn build_reason(build: &Build, request: &Request, now: Timestamp, exempt: bool) 
     if build.channel < request.channel {
         return Some(Unusable::BuildChannel { best: build.channel, allowed: request.channel });
     }
-    let ripe_at = eligible_at(build.published, request.delay);
-    (ripe_at > now).then_some(Unusable::HeldBack { ripe_at, delay: request.delay })
+    let eligible_at = eligible_at(build.published, request.delay);
+    (eligible_at > now).then_some(Unusable::Delayed { eligible_at, delay: request.delay })
 }
 
 /// The reason for the whole version: the one that ends first.
@@ -174,12 +174,12 @@ fn best_unusable<'a>(builds: &[&'a Build], request: &Request, now: Timestamp) ->
     let reasons = || builds.iter().map(|build| (*build, build_reason(build, request, now, false)));
     let first_eligible = reasons()
         .filter_map(|(build, reason)| match reason {
-            Some(Unusable::HeldBack { ripe_at, delay }) => Some((ripe_at, delay, build)),
+            Some(Unusable::Delayed { eligible_at, delay }) => Some((eligible_at, delay, build)),
             _ => None,
         })
-        .min_by_key(|&(ripe_at, _, build)| (ripe_at, build.number));
-    if let Some((ripe_at, delay, build)) = first_eligible {
-        return Choice { build: Some(build), unusable: Some(Unusable::HeldBack { ripe_at, delay }) };
+        .min_by_key(|&(eligible_at, _, build)| (eligible_at, build.number));
+    if let Some((eligible_at, delay, build)) = first_eligible {
+        return Choice { build: Some(build), unusable: Some(Unusable::Delayed { eligible_at, delay }) };
     }
     let best = builds.iter().filter(|build| can_be_verified(&build.file)).max_by_key(|b| (b.channel, b.number));
     match best {

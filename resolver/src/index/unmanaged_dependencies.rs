@@ -108,7 +108,7 @@ pub(super) fn retained_plugins<'a>(
 }
 
 fn unrequested_projects(request: &Request) -> &[ProjectKey] {
-    request.running.as_ref().map_or(&[], |running| &running.unasked)
+    request.running.as_ref().map_or(&[], |running| &running.unrequested)
 }
 
 /// The names that unmanaged JARs do not load without.

@@ -78,8 +78,8 @@ impl<'x> BoundContext<'x> {
         self.running.and_then(|running| running.delisted_release(project))
     }
 
-    /// The ids of the releases in `running` that belong to the project at `place` or to projects that its facts bind it
-    /// to.
+    /// The ids of the releases in `running` that belong to the project at `position` or to projects that its facts bind
+    /// it to.
     pub(super) fn running_ids<'c>(&self, catalog: &'c Catalog, running: &'c Running, position: usize) -> Vec<&'c str> {
         let running_releases_of = |position: usize| {
             let project = &catalog.projects[position];
@@ -103,7 +103,7 @@ impl<'x> BoundContext<'x> {
         self.running.is_some_and(|running| running.runs_release(release))
     }
 
-    /// The bounds of a release of the project at `place` beyond its page, with their targets. There is one for each
+    /// The bounds of a release of the project at `position` beyond its page, with their targets. There is one for each
     /// plugin.
     pub(super) fn bounds(
         &self,
@@ -123,8 +123,8 @@ impl<'x> BoundContext<'x> {
         bounds
     }
 
-    /// The bound of an unmanaged JAR on the project at `place` beyond its page: the last one counts. No Plugin object
-    /// constrains it.
+    /// The bound of an unmanaged JAR on the project at `position` beyond its page: the last one counts. No Plugin
+    /// object constrains it.
     pub(super) fn file_bound(&self, catalog: &Catalog, file: &KnownFile<'_>, position: usize) -> Option<Bound> {
         let sources = ConstraintSources { user: None, ..self.sources };
         let context = Self { sources, files: &[], ..*self };

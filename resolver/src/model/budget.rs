@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// The search needed more than its budget. It is unknown whether a solution exists.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 #[error("the search reached its budget after {steps} steps")]
 pub struct BudgetExceeded {
@@ -22,7 +22,7 @@ pub struct BudgetExceeded {
 
 /// The resources that a search may use. See [`Budget`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Limit {
     /// The number of steps for one request.

@@ -72,7 +72,7 @@ impl Catalog {
     }
 
     /// The versions for modification. `None` if the software was not read.
-    pub(crate) fn versions_mut(&mut self, software: Software) -> Option<&mut Vec<PaperVersion>> {
+    pub fn versions_mut(&mut self, software: Software) -> Option<&mut Vec<PaperVersion>> {
         match software {
             Software::Paper => Some(&mut self.paper),
             Software::Purpur | Software::Folia | Software::Velocity => {
@@ -134,7 +134,7 @@ impl Catalog {
 
 /// The source of a plugin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Source {
     /// `hangar.papermc.io`
@@ -157,7 +157,7 @@ impl fmt::Display for Source {
 
 /// A project as the user names it: source and slug (or id).
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ProjectKey {
     /// The source.
@@ -247,7 +247,7 @@ pub struct Build {
 
 /// Fill's channels, least stable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum BuildChannel {
     /// Early builds of a new Minecraft version.
@@ -406,6 +406,11 @@ pub(crate) struct Jar<'a> {
 }
 
 impl Release {
+    /// The files of its JARs, the main one first.
+    pub fn files(&self) -> impl Iterator<Item = &Artifact> {
+        self.jars().map(|jar| jar.file)
+    }
+
     /// Its JARs, the main one first.
     pub(crate) fn jars(&self) -> impl Iterator<Item = Jar<'_>> {
         let main = self.file.iter().map(|file| Jar {
@@ -427,7 +432,7 @@ impl Release {
 
 /// A plugin's channel, least stable first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum Channel {
     /// Modrinth `alpha`, Hangar `Alpha`.
@@ -484,7 +489,7 @@ pub struct ImageTag {
 }
 
 /// The time of the last release of a project.
-pub(crate) fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
+pub fn last_release(project: &Project, now: Timestamp) -> Option<Timestamp> {
     project.releases.iter().filter_map(|release| release.published).filter(|published| *published <= now).max()
 }
 

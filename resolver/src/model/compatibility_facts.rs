@@ -6,12 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::version::range::Range;
 
-#[cfg(feature = "manifest")]
-mod file;
-
-#[cfg(feature = "manifest")]
-pub use file::FactsFileError;
-
 /// Facts that an admin recorded for all servers of a cluster. A later fact about the same two plugins and the same
 /// release replaces an earlier one. The constraints of a Plugin (`spec.requires`) replace both.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -47,7 +41,7 @@ pub struct Requirement {
 
 /// The source of a statement about the compatibility of two releases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "who", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FactSource {
     /// The table in the resolver.
@@ -73,7 +67,7 @@ pub enum FactSource {
 
 /// A fact that constrains two plugins of a server.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UsedFact {
     /// The dependent plugin, by display name.

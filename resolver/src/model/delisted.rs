@@ -112,12 +112,12 @@ impl Running {
     /// Adds those releases of the running lock that were delisted since.
     #[must_use]
     pub fn with_delisted(self, lock: &Lock, catalog: &Catalog) -> Self {
-        Self { lost: DelistedRelease::from_running_lock(lock, catalog), ..self }
+        Self { delisted: DelistedRelease::from_running_lock(lock, catalog), ..self }
     }
 
     /// The running release of a project in a form that can be kept, if its page no longer lists it.
     pub(crate) fn delisted_release(&self, project: &Project) -> Option<&Release> {
-        let delisted = self.lost.iter().find(|delisted| delisted.project == project.key)?;
+        let delisted = self.delisted.iter().find(|delisted| delisted.project == project.key)?;
         (!project.has_release(&delisted.release.id)).then_some(&delisted.release)
     }
 }

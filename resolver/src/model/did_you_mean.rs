@@ -4,7 +4,7 @@
 const MAX_WORD_LENGTH: usize = 200;
 
 /// The candidates close to `word`, closest first. Empty if none is close.
-pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> impl Iterator<Item = &'a str> {
     // Real words are at most half as long. Without the limit, a megabyte would be compared letter by letter.
     let candidates = (word.len() <= MAX_WORD_LENGTH).then_some(candidates).into_iter().flatten();
     let plain = |text: &str| -> String { folded_letters(text).collect() };
@@ -20,7 +20,7 @@ pub(crate) fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a s
 }
 
 /// A name in lower case without spaces, `-` and `_`, as in [`ESSENTIALS`] and similar lists.
-pub(crate) fn folded_letters(name: &str) -> impl Iterator<Item = char> {
+pub fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase)
 }
 
@@ -38,7 +38,7 @@ mod tests {
         assert_eq!(first("latset", &strategies), Some("latest"));
         assert_eq!(first("buildPin", &strategies), Some("build-pin"));
         assert_eq!(first("Auto", &strategies), Some("auto"));
-        assert_eq!(first("ato", &strategies), Some("auto"), "one slip in three letters");
+        assert_eq!(first("ato", &strategies), Some("auto"), "one error in three letters is allowed");
         assert_eq!(first("newest", &strategies), None);
         assert_eq!(first("", &strategies), None);
         assert_eq!(first(&"a".repeat(MAX_WORD_LENGTH + 1), &[&"a".repeat(MAX_WORD_LENGTH)]), None);

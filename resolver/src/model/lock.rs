@@ -16,7 +16,7 @@ use super::version::Minecraft;
 /// Solving one request on one catalog twice gives the same bytes ([`Lock::to_json`]). The digest changes only if
 /// something that runs changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Lock {
     /// The file format. A lock without it has format 1, which had neither [`Self::guesses`] nor [`Self::image_java`].
@@ -102,7 +102,7 @@ pub struct UnknownFormat {
 
 /// One file of a lock. It always has a hash: a file without one is never chosen.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedFile {
     /// The name on the volume: one path component, distinct within a lock.
@@ -118,7 +118,7 @@ pub struct LockedFile {
 
 /// One plugin of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LockedPlugin {
     /// The display name: `ViaVersion`.
@@ -143,8 +143,8 @@ pub struct LockedPlugin {
 impl Lock {
     /// The projects of the plugins that no Plugin object requests.
     pub(crate) fn unrequested(&self) -> impl Iterator<Item = &ProjectKey> {
-        let unasked = |plugin: &&LockedPlugin| matches!(plugin.reason, LockReason::NeededBy(_));
-        self.plugins.iter().filter(unasked).map(|plugin| &plugin.key)
+        let unrequested = |plugin: &&LockedPlugin| matches!(plugin.reason, LockReason::NeededBy(_));
+        self.plugins.iter().filter(unrequested).map(|plugin| &plugin.key)
     }
 }
 
@@ -157,7 +157,7 @@ impl LockedPlugin {
 
 /// The reason why a plugin is in a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum LockReason {
     /// These Plugin objects request it, by name.
@@ -168,7 +168,7 @@ pub enum LockReason {
 
 /// A list that was read, and when.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Fact {
     /// `Paper`, or `ViaVersion (modrinth)`.
@@ -179,7 +179,7 @@ pub struct Fact {
 
 /// A minimum version that neither a page nor a fact states: guessed from the dates of two releases.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Guess {
     /// The dependent plugin, by display name.
@@ -200,7 +200,7 @@ pub struct Guess {
 
 /// The Java version of an image, according to its tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ImageJava {
     /// The major version.
@@ -212,7 +212,7 @@ pub struct ImageJava {
 
 /// Identifies a lock: sha256 over its running versions, in hex.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct LockDigest(String);
 
@@ -283,7 +283,7 @@ impl Lock {
 
 fn serialize_json(value: &impl Serialize, pretty: bool) -> String {
     let text = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
-    text.expect("strings and numbers below string keys always serialise")
+    text.expect("all map keys are strings, so serialising cannot fail")
 }
 
 /// A file name that is one safe path component: the name at the source is untrusted text.

@@ -13,7 +13,7 @@ use super::version::{Minecraft, lenient};
 /// The changes from one lock to another: exactly the parts that the digest covers. Dates, URLs, reasons, JVM flags and
 /// the server's name are ignored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Difference {
     /// The old lock.
@@ -37,7 +37,7 @@ pub struct Difference {
 
 /// Identifies a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LockName {
     /// The server it was solved for.
@@ -50,7 +50,7 @@ pub struct LockName {
 
 /// A changed value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ValueChange<T> {
     /// In the old lock.
@@ -61,7 +61,7 @@ pub struct ValueChange<T> {
 
 /// Another Paper version, or another file of the same version.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PaperChange {
     /// In the old lock.
@@ -80,7 +80,7 @@ pub struct PaperChange {
 
 /// The change of one plugin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PluginChange {
     /// The display name.
@@ -97,7 +97,7 @@ pub struct PluginChange {
 
 /// Kinds of changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub enum ChangeKind {
     /// The plugin is added.
@@ -114,7 +114,7 @@ pub enum ChangeKind {
 
 /// One release of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ReleaseName {
     /// The version as its authors write it.

@@ -35,9 +35,9 @@ pub fn find_conflicts<'a>(files: impl IntoIterator<Item = (&'a str, Vec<&'a str>
         .collect()
 }
 
-/// The [`find_conflicts`] between unmanaged files (`unmanaged`) and the files of a version set: files with the names that they
-/// declare or provide, the declared one first. An unmanaged file with the same declared name as a file of the version
-/// set is left out, because it is displaced when that file is installed.
+/// The [`find_conflicts`] between unmanaged files (`unmanaged`) and the files of a version set: files with the names
+/// that they declare or provide, the declared one first. An unmanaged file with the same declared name as a file of the
+/// version set is left out, because it is displaced when that file is installed.
 pub fn find_unmanaged_conflicts<'a>(
     managed: &[(&'a str, Vec<&'a str>)],
     unmanaged: &[(&'a str, Vec<&'a str>)],

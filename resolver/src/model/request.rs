@@ -69,7 +69,7 @@ pub struct Request {
 
 /// Whether the running image may change automatically (`spec.imagePolicy`). Does not apply to a pinned image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum ImagePolicy {
     /// To the newest one with the lowest sufficient Java version.
     #[default]
@@ -161,7 +161,7 @@ pub enum VersionRequest {
 
 /// Where a hold at the running release is set (`spec.hold`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum Hold {
     /// On its Plugin, for all servers.
     Plugin,
@@ -194,7 +194,7 @@ impl CompatibilityOverride {
 
 /// How an override changes a list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum OverrideMode {
     /// Adds to it. Hints use this mode.
     Add,
@@ -251,14 +251,14 @@ pub struct Running {
     pub releases: Vec<String>,
     /// The projects of running plugins that no Plugin object requests: they run because another plugin needs them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub unasked: Vec<ProjectKey>,
+    pub unrequested: Vec<ProjectKey>,
     /// The versions of releases from sites, because the page of a delisted release no longer states it. Not used for
     /// decisions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub versions: Vec<RunningVersion>,
     /// The delisted releases among them, as far as they are known. They may be kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub lost: Vec<DelistedRelease>,
+    pub delisted: Vec<DelistedRelease>,
     /// The running image, if it was chosen.
     #[serde(default)]
     pub image: Option<String>,
@@ -317,7 +317,7 @@ impl Running {
             minecraft: lock.minecraft.clone(),
             build: lock.build,
             releases: lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
-            unasked: lock.unrequested().cloned().collect(),
+            unrequested: lock.unrequested().cloned().collect(),
             // A file that is given by URL has no page.
             versions: lock
                 .plugins
@@ -325,7 +325,7 @@ impl Running {
                 .filter(|plugin| plugin.key.source != Source::Url)
                 .map(|plugin| RunningVersion { project: plugin.key.clone(), version: plugin.version.clone() })
                 .collect(),
-            lost: Vec::new(),
+            delisted: Vec::new(),
             image: lock.image.clone(),
             java: Some(image_has.unwrap_or(lock.java)),
             since: None,

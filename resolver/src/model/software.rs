@@ -9,7 +9,7 @@ use super::version::Minecraft;
 
 /// The software of a server (`spec.software`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 pub enum Software {
     /// Paper.
     #[default]
@@ -38,7 +38,7 @@ impl Software {
 
     /// The name of the list of its builds, used if that could not be read ([`crate::model::catalog::Catalog::unread`]):
     /// `fill/paper`.
-    pub(crate) fn list_name(self) -> String {
+    pub fn list_name(self) -> String {
         let site = match self {
             Self::Purpur => "purpur",
             Self::Paper | Self::Folia | Self::Velocity => "fill",
@@ -47,8 +47,7 @@ impl Software {
     }
 
     /// Whether it is Paper, which texts need not name.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for this signature")]
-    pub(crate) fn is_paper(&self) -> bool {
+    pub fn is_paper(&self) -> bool {
         *self == Self::Paper
     }
 
@@ -86,7 +85,7 @@ impl Software {
     }
 
     /// Whether a page states that the software loads a release. A page that names no software counts as yes.
-    pub(crate) fn is_named_by(self, release: &Release) -> bool {
+    pub fn is_named_by(self, release: &Release) -> bool {
         release.loaders.is_empty()
             || match self {
                 Self::Paper => names_loader(release, &PAPER_LOADERS),
@@ -129,7 +128,7 @@ impl fmt::Display for Software {
 
 /// A Minecraft version and a build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct PaperName {
     /// The software. Absent for Paper.

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 /// Shortens a text to about `most` characters. It keeps the start and the end, which is more informative than the start
 /// alone.
-#[cfg(any(feature = "jar", test))]
-pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
+pub fn shortened(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most || text.chars().nth(most).is_none() {
         return Cow::Borrowed(text);
     }
@@ -18,13 +17,12 @@ pub(crate) fn shortened(text: &str, most: usize) -> Cow<'_, str> {
 
 /// Removes terminal control characters and Unicode direction marks from a line. Titles and versions come from upstream,
 /// and their authors may write anything into them.
-pub(crate) fn sanitize_line(line: &str) -> Cow<'_, str> {
+pub fn sanitize_line(line: &str) -> Cow<'_, str> {
     if line.contains(is_hidden) { Cow::Owned(line.replace(is_hidden, "")) } else { Cow::Borrowed(line) }
 }
 
 /// The same for a text of several lines.
-#[cfg(feature = "cli")]
-pub(crate) fn sanitize_text(text: &str) -> Cow<'_, str> {
+pub fn sanitize_text(text: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| c != '\n' && is_hidden(c);
     if text.contains(is_hidden) { Cow::Owned(text.replace(is_hidden, "")) } else { Cow::Borrowed(text) }
 }

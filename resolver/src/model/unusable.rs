@@ -15,7 +15,7 @@ use super::version::Minecraft;
 ///
 /// Only `explain::phrases` renders it as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum Unusable {
     /// It is less stable than the Plugin allows.
@@ -26,16 +26,16 @@ pub enum Unusable {
         allowed: Channel,
     },
     /// It is younger than `updateDelay`.
-    HeldBack {
+    Delayed {
         /// The instant from which it may be used.
-        ripe_at: Timestamp,
+        eligible_at: Timestamp,
         /// The delay.
         delay: SignedDuration,
     },
     /// It is old enough itself, but a companion release of the same night is not.
-    HeldBackTogether {
+    DelayedWithCompanion {
         /// The instant from which both may be used.
-        ripe_at: Timestamp,
+        eligible_at: Timestamp,
         /// The delay of the companion.
         delay: SignedDuration,
         /// The companion plugin.
@@ -220,7 +220,7 @@ pub enum Unusable {
 
 /// The source of an incompatibility between a release and an unmanaged JAR whose release is known.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "says", rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum FileConflict {
     /// The page of the file excludes the release.
@@ -268,8 +268,8 @@ impl Unusable {
             Self::NoSuchJar { .. }
             | Self::SeveralJars { .. }
             | Self::Channel { .. }
-            | Self::HeldBack { .. }
-            | Self::HeldBackTogether { .. }
+            | Self::Delayed { .. }
+            | Self::DelayedWithCompanion { .. }
             | Self::Older { .. }
             | Self::Held { .. }
             | Self::Superseded { .. }
@@ -297,7 +297,7 @@ impl Unusable {
 
     /// Whether the release only waits for a date.
     pub(crate) fn is_waiting(&self) -> bool {
-        matches!(self, Self::HeldBack { .. } | Self::HeldBackTogether { .. })
+        matches!(self, Self::Delayed { .. } | Self::DelayedWithCompanion { .. })
     }
 
     /// The unmanaged JARs that it is about, by their names in `plugins/`.
@@ -321,7 +321,7 @@ impl Unusable {
             | Self::UnmanagedRefused { .. }
             | Self::NoImage { .. } => true,
             Self::Channel { .. }
-            | Self::HeldBack { .. }
+            | Self::Delayed { .. }
             | Self::Older { .. }
             | Self::Held { .. }
             | Self::Superseded { .. }
@@ -331,7 +331,7 @@ impl Unusable {
             | Self::NoChecksum
             | Self::NeedsUnread { .. }
             | Self::NeedsMissing { .. }
-            | Self::HeldBackTogether { .. }
+            | Self::DelayedWithCompanion { .. }
             | Self::NeedsForbidden { .. }
             | Self::NeedsUnknown { .. }
             | Self::NeedsProposed { .. }
@@ -351,6 +351,6 @@ impl Unusable {
 /// Whether only time and upstream actions block a Paper version itself. Otherwise waiting alone does not help.
 pub(crate) fn passes_by_itself(unusable: Option<&Unusable>) -> bool {
     unusable.is_none_or(|unusable| {
-        matches!(unusable, Unusable::HeldBack { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
+        matches!(unusable, Unusable::Delayed { .. } | Unusable::BuildChannel { .. } | Unusable::NoImage { .. })
     })
 }

@@ -17,7 +17,7 @@ use crate::model::version::range::Range;
 pub(super) const UNVERIFIED: &str = "its source gives only an md5, and its bytes were not downloaded yet";
 
 /// `6 October 2025`
-pub(crate) fn date(at: Timestamp) -> String {
+pub fn date(at: Timestamp) -> String {
     at.to_zoned(TimeZone::UTC).strftime("%-d %B %Y").to_string()
 }
 
@@ -47,7 +47,7 @@ pub(super) fn of_date(published: Option<Timestamp>) -> String {
 }
 
 /// States that the list of a release counts for a Minecraft version that it does not name: it names `of`.
-pub(crate) fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> String {
+pub fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> String {
     if siblings(of).any(|sibling| sibling == minecraft) {
         format!("listed for {of}, which speaks the same network protocol")
     } else {
@@ -56,7 +56,7 @@ pub(crate) fn listed_for_sibling(of: &Minecraft, minecraft: &Minecraft) -> Strin
 }
 
 /// `silent since 6 October 2025`
-pub(crate) fn silent_since(at: Timestamp) -> String {
+pub fn last_release_at(at: Timestamp) -> String {
     format!("silent since {}", date(at))
 }
 
@@ -74,7 +74,7 @@ pub(super) fn duration(length: SignedDuration) -> String {
 }
 
 /// `A`, `A and B`, `A, B and C`. At most `most` names are shown.
-pub(crate) fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
+pub fn list<S: AsRef<str>>(names: &[S], most: usize) -> String {
     let mut shown: Vec<String> = names.iter().take(most).map(|name| name.as_ref().to_owned()).collect();
     if names.len() > most {
         shown.push(format!("{} more", names.len() - most));
@@ -114,7 +114,7 @@ pub(super) fn nearest_are<S: AsRef<str>>(names: &[S]) -> String {
 }
 
 /// Capitalizes the first letter.
-pub(crate) fn sentence(text: &str) -> String {
+pub fn sentence(text: &str) -> String {
     let mut letters = text.chars();
     letters.next().map_or_else(String::new, |first| first.to_uppercase().chain(letters).collect())
 }
@@ -147,7 +147,7 @@ pub(super) fn build_channel(channel: BuildChannel) -> &'static str {
 }
 
 /// Quotes a word for a shell if necessary.
-pub(crate) fn shell_quoted(word: &str) -> String {
+pub fn shell_quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._+-/:@%=,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         word.to_owned()
@@ -174,7 +174,7 @@ pub(super) fn image_policy(policy: ImagePolicy) -> &'static str {
 }
 
 /// `5.7.1 or newer`, otherwise the range as written.
-pub(crate) fn range(range: &Range) -> String {
+pub fn range(range: &Range) -> String {
     match range.as_str().strip_prefix(">=") {
         Some(least) if !least.contains(',') => format!("{} or newer", least.trim()),
         _ => range.to_string(),
@@ -240,16 +240,17 @@ fn file_conflict_clause(file: &str, (project, version): (&str, &str), split: &Fi
 }
 
 /// The reason why a release may not be used, as a clause to append to its name.
-pub(crate) fn unusable(reason: &Unusable) -> String {
+pub fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, allowed } => {
             format!("is published as {}, and you allow {} (`spec.channel`)", channel(*is), channel(*allowed))
         }
-        Unusable::HeldBack { ripe_at, delay } => {
-            format!("is younger than your `updateDelay` of {}: eligible from {}", duration(*delay), instant(*ripe_at))
+        Unusable::Delayed { eligible_at, delay } => {
+            let (delay, from) = (duration(*delay), instant(*eligible_at));
+            format!("is younger than your `updateDelay` of {delay}: eligible from {from}")
         }
-        Unusable::HeldBackTogether { ripe_at, delay, with, version, object: _ } => {
-            let (delay, from) = (duration(*delay), instant(*ripe_at));
+        Unusable::DelayedWithCompanion { eligible_at, delay, with, version, object: _ } => {
+            let (delay, from) = (duration(*delay), instant(*eligible_at));
             format!(
                 "was released with {with} {version}, which is younger than your `updateDelay` of {delay}: both are eligible from {from}"
             )
@@ -353,6 +354,6 @@ pub(crate) fn paper(software: Software, minecraft: &Minecraft, build: u32) -> St
 }
 
 /// The same for a [`PaperName`].
-pub(crate) fn named(name: &PaperName) -> String {
+pub fn named(name: &PaperName) -> String {
     name.to_string()
 }

@@ -11,8 +11,10 @@ use crate::model::version::Minecraft;
 pub fn unusable(reason: &Unusable) -> String {
     match reason {
         Unusable::Channel { is, .. } => format!("published as {}", channel(*is)),
-        Unusable::HeldBack { ripe_at, .. } => format!("eligible from {}", date(*ripe_at)),
-        Unusable::HeldBackTogether { ripe_at, with, .. } => format!("eligible with {with} from {}", date(*ripe_at)),
+        Unusable::Delayed { eligible_at, .. } => format!("eligible from {}", date(*eligible_at)),
+        Unusable::DelayedWithCompanion { eligible_at, with, .. } => {
+            format!("eligible with {with} from {}", date(*eligible_at))
+        }
         Unusable::NeedsProposed { projects } => {
             format!("needs {}, which no Plugin requests", list(&names(projects), 3))
         }
@@ -107,7 +109,7 @@ pub fn name_conflict(name: &str, files: &[String]) -> String {
 }
 
 /// The same for the version set of a requested Paper version.
-pub(crate) fn shared_name(SharedName { name, files }: &SharedName) -> String {
+pub fn shared_name(SharedName { name, files }: &SharedName) -> String {
     name_conflict(name, files)
 }
 
@@ -145,7 +147,7 @@ fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String
     let Some(newest) = newest else { return "no eligible release".to_owned() };
     match (&newest.refuses, &newest.sibling, &newest.up_to) {
         (Some(refuses), _, _) => unusable(refuses),
-        (None, _, _) if newest.lost => "the running release is delisted".to_owned(),
+        (None, _, _) if newest.delisted => "the running release is delisted".to_owned(),
         (None, _, _) if newest.overridden => "your compatibilityOverride removes it".to_owned(),
         (None, Some(sibling), _) => format!("listed for its hotfix sibling {sibling}"),
         (None, None, Some(up_to)) if target.is_some_and(|target| target <= up_to) => "not listed for it".to_owned(),

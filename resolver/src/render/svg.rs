@@ -22,10 +22,10 @@ use section::{DiagramBox, Kind, Section};
 /// Limit of servers in one diagram. The number of further ones is stated.
 const MAX_SERVERS: usize = 20;
 
-/// Renders the diagram of these explanations. `supposed` describes the assumptions that differ from reality.
-pub fn render(explanations: &[Explanation], supposed: &[String]) -> String {
+/// Renders the diagram of these explanations. `what_if` describes the assumptions that differ from reality.
+pub fn render(explanations: &[Explanation], what_if: &[String]) -> String {
     let sections: Vec<Section> = explanations.iter().take(MAX_SERVERS).map(section).collect();
-    let mut heads = supposed.to_vec();
+    let mut heads = what_if.to_vec();
     if explanations.len() > MAX_SERVERS {
         heads.push(format!("{MAX_SERVERS} of {} servers, the others are not drawn", explanations.len()));
     }
@@ -80,8 +80,8 @@ fn release(why: &WhyNotRelease) -> Section {
     let note = match state {
         ReleaseState::Chosen => "in the chosen version set".to_owned(),
         ReleaseState::Older => "a newer one fits the rest".to_owned(),
-        ReleaseState::KeptOut { because } => short::why_older(because),
-        ReleaseState::NothingMeets => "the request cannot be met".to_owned(),
+        ReleaseState::Excluded { because } => short::why_older(because),
+        ReleaseState::NoReleaseMatches => "the request cannot be met".to_owned(),
         ReleaseState::NoSuchRelease { nearest: _ } => "there is no such release".to_owned(),
     };
     section.left_head = "chosen";
@@ -107,13 +107,13 @@ fn given_up(gave_up: &BudgetExceeded) -> Section {
 }
 
 fn unanswerable(unknown: &Unanswerable) -> Section {
-    let Unanswerable { server, fetch, unseen, unread, known: _ } = unknown;
+    let Unanswerable { server, fetch, unverified, unread, known: _ } = unknown;
     let mut section = Section::with_title(format!("no result for {}: some metadata is missing", short_name(server)));
     section.left_head = "missing";
     section.left = unread.iter().map(|(project, because)| DiagramBox::new(Kind::Blocks, project, because)).collect();
     section
         .left
         .extend(fetch.iter().map(|key| DiagramBox::new(Kind::Blocks, key.to_display(), "has not been fetched yet")));
-    section.left.extend(unseen.iter().map(|build| DiagramBox::new(Kind::Blocks, named(build), UNVERIFIED)));
+    section.left.extend(unverified.iter().map(|build| DiagramBox::new(Kind::Blocks, named(build), UNVERIFIED)));
     section
 }

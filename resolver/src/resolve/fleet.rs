@@ -19,9 +19,9 @@ use crate::{DecidedFleet, Fleet};
 /// names.
 ///
 /// Servers that share a Plugin with strategy `latest` get the same release of it and are solved together (see
-/// [`crate::groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper version
-/// comes first, server by server in the order of their names. Then follows the newest release of each requested plugin,
-/// in the order of the object names (for equal names, of the server names). A shared plugin counts once. The
+/// [`crate::groups`]). All others get the result of [`crate::resolve`]. The order is lexicographic. The newest Paper
+/// version comes first, server by server in the order of their names. Then follows the newest release of each requested
+/// plugin, in the order of the object names (for equal names, of the server names). A shared plugin counts once. The
 /// dependencies come last. The order of the input does not matter.
 ///
 /// A server without a solution is excluded: it never blocks the other servers of its group (see `docs/concepts`). A

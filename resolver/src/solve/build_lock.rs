@@ -14,7 +14,7 @@ use crate::model::lock::{Fact, FormatVersion, Guess, Lock, LockReason, LockedFil
 pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, decision: &Decision) -> Lock {
     let paper = &candidates.papers[decision.chosen.paper];
     let java = required_java(candidates, decision);
-    let build = paper.build.expect("a Paper without a build is unusable, and was not chosen");
+    let build = paper.build.expect("a chosen Paper version has a build");
     let mut taken = BTreeSet::new();
     let mut plugins = Vec::new();
     let software = candidates.request.software;
@@ -24,7 +24,7 @@ pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, dec
         let plugin = &candidates.plugins[at];
         let release = plugin.releases[release].release;
         let jars = plugin.rules.jars.select(release);
-        let jars = jars.expect("a release without the files that are asked for is unusable, and was not chosen");
+        let jars = jars.expect("a chosen release has the requested files");
         let mut files = jars.into_iter().map(|jar| {
             let mut name = safe_file_name(jar.file, plugin.name());
             while !taken.insert(name.to_ascii_lowercase()) {
@@ -32,7 +32,7 @@ pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, dec
             }
             locked_file(jar.file, name)
         });
-        let file = files.next().expect("what is asked for of a release is one file at least");
+        let file = files.next().expect("at least one file of a release is requested");
         let more = files.collect();
         facts.push(Fact {
             about: format!("{} ({})", plugin.name(), plugin.project.key.source),
@@ -88,7 +88,7 @@ pub(crate) fn required_java(candidates: &CandidateIndex<'_>, decision: &Decision
 }
 
 fn locked_file(artifact: &Artifact, name: String) -> LockedFile {
-    let hash = artifact.hash.as_deref().expect("a file without a hash is unusable, and was not chosen");
+    let hash = artifact.hash.as_deref().expect("a chosen file has a hash");
     LockedFile { name, url: artifact.url.clone(), size: artifact.size, hash: hash.to_ascii_lowercase() }
 }
 

@@ -21,8 +21,7 @@ pub(crate) mod provider;
 pub(crate) mod solo_domains;
 
 pub use partition::groups;
-#[cfg(feature = "cli")]
-pub(crate) use partition::namespace;
+pub use partition::namespace;
 
 /// The decision for one server of a group.
 #[derive(Debug, Clone)]
@@ -45,7 +44,7 @@ pub(crate) struct Choice<'a> {
     /// Per plugin. `None` means not installed.
     pub(crate) releases: Vec<Option<&'a Release>>,
     /// Plugins that strategy `latest` left behind, with the release that stays.
-    pub(crate) unfollowed: Vec<(usize, Option<&'a Release>)>,
+    pub(crate) left_behind: Vec<(usize, Option<&'a Release>)>,
     /// Whether dependencies may stay at their running release: strategy `latest` finds no other solution for the
     /// requested plugins.
     pub(crate) keeps_dependencies: bool,
@@ -160,8 +159,8 @@ impl<'a> DecidedFleet<'_, 'a> {
 impl Choice<'_> {
     /// The same decision in the numbering of the server's own index.
     pub(crate) fn decision(&self, candidates: &CandidateIndex<'_>) -> Decision {
-        let unfollowed: Vec<(usize, Option<usize>)> = self
-            .unfollowed
+        let left_behind: Vec<(usize, Option<usize>)> = self
+            .left_behind
             .iter()
             .map(|&(plugin, retained)| {
                 (plugin, retained.and_then(|release| candidates.plugins[plugin].position_of(release)))
@@ -170,8 +169,8 @@ impl Choice<'_> {
         let whole = SolverProblem::new(candidates, super::allowed_papers(candidates));
         Decision {
             chosen: Chosen::from_group_choice(candidates, self.paper_index - 1, &self.releases),
-            problem: if self.keeps_dependencies { whole.leaving_behind(candidates, &unfollowed) } else { whole },
-            unfollowed,
+            problem: if self.keeps_dependencies { whole.leaving_behind(candidates, &left_behind) } else { whole },
+            left_behind,
         }
     }
 }

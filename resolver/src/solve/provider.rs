@@ -211,7 +211,7 @@ pub(crate) fn solve(
         Some(Index::Bulk(_)) | None => None,
     };
     Ok(Chosen {
-        paper: position(Package::Paper).expect("the root demands a Paper, and its indexes start at 1"),
+        paper: position(Package::Paper).expect("the root requires Paper, and its indexes start at 1"),
         releases: (0..candidates.plugins.len()).map(|plugin| position(Package::Plugin(plugin))).collect(),
     })
 }
@@ -260,7 +260,7 @@ impl DependencyProvider for Provider<'_, '_> {
         match package {
             Package::Root => u32::MAX,
             Package::Paper => u32::MAX - 1,
-            Package::Plugin(at) => u32::MAX - 2 - u32::try_from(*at).expect("far fewer than 4 billion plugins"),
+            Package::Plugin(at) => u32::MAX - 2 - u32::try_from(*at).expect("there are fewer than 4 billion plugins"),
         }
     }
 
@@ -293,7 +293,7 @@ impl DependencyProvider for Provider<'_, '_> {
             Index::One(index) => usize::from(*index),
             Index::Bulk(members) => {
                 let class = classes.iter().find(|class| class.members == *members);
-                let class = class.expect("choose_version takes classes from this very list");
+                let class = class.expect("`choose_version` returns only classes of this list");
                 return Ok(Dependencies::Unavailable(DebugUnusable(class.reason.clone())));
             }
         };

@@ -35,7 +35,7 @@ proptest! {
         let found = match solved(&problem) {
             Ok(resolution) => Some(small_fleets::named(&resolution.lock)),
             Err(Unsolvable::NoSolution(impossible)) => {
-                prop_assert!(!impossible.reasons.is_empty(), "a no without a reason");
+                prop_assert!(!impossible.reasons.is_empty(), "a conflict must have a reason");
                 None
             }
             Err(other) => return Err(TestCaseError::fail(other.to_string())),
@@ -151,9 +151,9 @@ proptest! {
                 build: first.lock.build,
                 releases: first.lock.plugins.iter().map(|plugin| plugin.release_id.clone()).collect(),
                 image: None,
-                unasked: Vec::new(),
+                unrequested: Vec::new(),
                 versions: Vec::new(),
-                lost: Vec::new(),
+                delisted: Vec::new(),
                 java: None,
                 since: None,
             });
@@ -177,7 +177,7 @@ proptest! {
             project.releases.retain(|release| held_plugins.iter().all(|locked| locked.release_id != release.id));
         }
         let running = crate::model::request::Running::from_lock(&first.lock).with_delisted(&first.lock, &after.catalog);
-        prop_assert_eq!(running.lost.len(), held_plugins.len());
+        prop_assert_eq!(running.delisted.len(), held_plugins.len());
         let another = Problem { request: Request { running: None, ..after.request.clone() }, ..after.clone() };
         after.request.running = Some(running);
         // The running releases are compatible, so there is a solution.
@@ -215,7 +215,7 @@ fn unusable_releases_form_one_fact_of_derivation() {
     let meter = BudgetMeter::new(Budget { steps: 200, ..UNLIMITED });
     let solver_problem = SolverProblem::new(&candidates, allowed_papers(&candidates));
     let Err(SolverFailure::NoSolution(proof)) = provider::solve(&candidates, &solver_problem, &meter) else {
-        panic!("500 betas and one release for another Paper: nothing to choose, and cheap to prove");
+        panic!("500 betas and a release for another Paper have no solution");
     };
     let mut facts = Vec::new();
     let mut open = vec![&*proof];
@@ -241,8 +241,8 @@ fn changed_candidate_index_reuses_unchanged_parts() {
     let mut other = request.clone();
     other.plugins[0].delay = jiff::SignedDuration::ZERO;
     let changed = candidates.with_request(&other, *now).unwrap_or_else(|gap| panic!("{gap:?}"));
-    let taken_over = |at: usize| std::rc::Rc::ptr_eq(&candidates.plugins[at], &changed.plugins[at]);
-    assert_eq!([taken_over(0), taken_over(1)], [false, true]);
+    let is_reused = |at: usize| std::rc::Rc::ptr_eq(&candidates.plugins[at], &changed.plugins[at]);
+    assert_eq!([is_reused(0), is_reused(1)], [false, true]);
 }
 
 #[test]
@@ -262,7 +262,7 @@ fn search_beyond_memory_budget_stops_after_few_steps() {
     let Err(Unsolvable::GaveUp(BudgetExceeded { steps, limit: Limit::Memory, .. })) =
         resolve_with(Budget { words: 100, ..UNLIMITED })
     else {
-        panic!("60 releases on each side of a ladder take more than 100 words");
+        panic!("two plugins with 60 conflicting releases must exceed 100 words");
     };
     assert!(steps < 1_000, "{steps}");
 }
@@ -276,7 +276,7 @@ fn search_beyond_time_budget_reports_exceeded_budget() {
     let Err(Unsolvable::GaveUp(BudgetExceeded { steps: 0, limit: Limit::Time, clashing })) =
         resolve_with(Duration::ZERO)
     else {
-        panic!("no time is no step");
+        panic!("a search without time must end before its first step");
     };
     assert_eq!(clashing, [""; 0]);
     // The search has begun as soon as there is time for a first step.
@@ -284,7 +284,7 @@ fn search_beyond_time_budget_reports_exceeded_budget() {
     let begun =
         more.map(Result::unwrap_err).find(|why| !matches!(why, Unsolvable::GaveUp(BudgetExceeded { steps: 0, .. })));
     let Some(Unsolvable::GaveUp(BudgetExceeded { steps: 1.., limit: Limit::Time, .. })) = begun else {
-        panic!("a search of many steps is not ended in it: {begun:?}");
+        panic!("the time limit must end a long search: {begun:?}");
     };
 }
 
@@ -296,7 +296,7 @@ fn exceeded_budget_names_most_frequent_clashes() {
         let Err(Unsolvable::GaveUp(mut gave_up)) =
             resolve_within(&problem.catalog, &problem.request, problem.now, budget)
         else {
-            panic!("a ladder of 60 rungs takes more than {steps} steps");
+            panic!("60 conflicting releases must take more than {steps} steps");
         };
         gave_up.clashing.sort();
         assert_eq!(

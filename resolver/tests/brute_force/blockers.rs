@@ -30,7 +30,7 @@ fn check_blockers_complete(problem: &Problem, minecraft: &Minecraft, blockers: &
     let mut without = problem.clone();
     // Also removes a plugin that is running for an unmanaged JAR.
     if let Some(running) = &mut without.request.running {
-        running.unasked.retain(|key| {
+        running.unrequested.retain(|key| {
             let index = rules::project_index(&problem.catalog, key);
             index.is_none_or(|index| !is_blocked(blockers, &problem.catalog.projects[index].name))
         });
@@ -46,8 +46,8 @@ fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) 
     for newer in &solved.newer_paper {
         let usable = newer.unusable.as_ref().map(|_| with_usable_paper(problem, &newer.minecraft));
         let problem = usable.as_ref().unwrap_or(problem);
-        check_blockers_complete(problem, &newer.minecraft, &newer.held_by)?;
-        if newer.held_by.is_empty() {
+        check_blockers_complete(problem, &newer.minecraft, &newer.blocked_by)?;
+        if newer.blocked_by.is_empty() {
             continue;
         }
         if is_solvable(&force_paper(problem, &newer.minecraft, &|_| true)) {
@@ -58,7 +58,7 @@ fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) 
             continue;
         }
         let mut blocking_together = Vec::new();
-        for blocker in &newer.held_by {
+        for blocker in &newer.blocked_by {
             let mut objects = objects_of(problem, &blocker.name);
             if objects.is_empty() {
                 // The plugin is not requested, so the plugins that need it block together with it.
@@ -116,7 +116,7 @@ fn release_not_chosen_cannot_be_forced() {
             };
             let objects = objects_of(problem, &plugin.name);
             let unlisted = matches!(newer.because, WhyOlder::NotListed { .. } | WhyOlder::Others { .. });
-            if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.unfollowed.is_empty() {
+            if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.left_behind.is_empty() {
                 continue;
             }
             // Plugins before it in the order keep their releases, because a newer release may be possible at their
@@ -176,24 +176,24 @@ fn check_why_not(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), S
     if why.exists {
         let usable = why.unusable.as_ref().map(|_| with_usable_paper(problem, &why.target));
         let problem = usable.as_ref().unwrap_or(problem);
-        check_blockers_complete(problem, &why.target, &why.holders)?;
-        let unblocked = unblocked_plugins(problem, &why.holders);
-        let retained = problem.request.running.iter().flat_map(|running| &running.unasked);
+        check_blockers_complete(problem, &why.target, &why.blockers)?;
+        let unblocked = unblocked_plugins(problem, &why.blockers);
+        let retained = problem.request.running.iter().flat_map(|running| &running.unrequested);
         let retained: Vec<&str> = retained
             .filter_map(|key| {
                 Some(problem.catalog.projects[rules::project_index(&problem.catalog, key)?].name.as_str())
             })
             .collect();
         let is_ready =
-            |name: &str| unblocked.contains(&name) || retained.contains(&name) && !is_blocked(&why.holders, name);
+            |name: &str| unblocked.contains(&name) || retained.contains(&name) && !is_blocked(&why.blockers, name);
         if let Some(name) = why.ready.iter().find(|name| !is_ready(name)) {
             return Err(format!("{name} is called ready for {} and holds it, or nobody wants it", why.target));
         }
         if let Some(name) = unblocked.iter().find(|name| !why.ready.iter().any(|ready| ready == *name)) {
             return Err(format!("{name} is asked for, does not hold {}, and is not called ready", why.target));
         }
-        if !why.holders.is_empty() && is_solvable(&force_paper(problem, &why.target, &|_| true)) {
-            return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.holders));
+        if !why.blockers.is_empty() && is_solvable(&force_paper(problem, &why.target, &|_| true)) {
+            return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.blockers));
         }
     }
     for hint in &why.hints {
@@ -206,7 +206,7 @@ fn check_why_not(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), S
         tried.record("a hint");
     }
     tried.record(if why.possible { "nothing against it" } else { "something against it" });
-    why.holders.iter().for_each(|_| tried.record("a holder"));
+    why.blockers.iter().for_each(|_| tried.record("a blocker"));
     Ok(())
 }
 
@@ -221,6 +221,6 @@ fn why_not_answers_are_true() {
         }
         Ok(())
     });
-    let kinds = ["a hint", "a holder", "nothing against it", "something against it"];
+    let kinds = ["a hint", "a blocker", "nothing against it", "something against it"];
     tried.assert_enough(&kinds.map(|kind| (kind, 20)));
 }

@@ -75,16 +75,16 @@ impl<'p> Asked<'p> {
         if self.is_allowed(&restricted) == Some(true) {
             return Err(format!("{name} is not kept by {}", reason_text()));
         }
-        if let Against::Unusable(Unusable::HeldBack { ripe_at, .. }) = reason {
+        if let Against::Unusable(Unusable::Delayed { eligible_at, .. }) = reason {
             let at = |now: Timestamp| self.is_allowed(&Problem { now, ..restricted.clone() });
-            if at(*ripe_at - SignedDuration::from_nanos(1)) == Some(true) || at(*ripe_at) == Some(false) {
-                return Err(format!("{name} is not held until {ripe_at}"));
+            if at(*eligible_at - SignedDuration::from_nanos(1)) == Some(true) || at(*eligible_at) == Some(false) {
+                return Err(format!("{name} is not held until {eligible_at}"));
             }
         }
         Ok(())
     }
 
-    /// The problem without all reasons that could exclude the release on this Paper, except `against`. `None` if that
+    /// The problem without all reasons that could exclude the release on this Paper, except `reason`. `None` if that
     /// depends on other plugins, which cannot be separated here.
     fn without_other_reasons(self, problem: &Problem, reason: Option<Against<'_>>) -> Option<Problem> {
         use Unusable as U;
@@ -152,10 +152,10 @@ impl<'p> Asked<'p> {
             let plugin_request = plugin_requests.first_mut()?;
             (plugin_request.key, plugin_request.jars, plugin_request.compatibility) =
                 (self.project.key.clone(), Vec::new(), None);
-            if let Some(U::Superseded { .. } | U::NeedsUnknown { .. } | U::HeldBackTogether { .. }) = unusable {
+            if let Some(U::Superseded { .. } | U::NeedsUnknown { .. } | U::DelayedWithCompanion { .. }) = unusable {
                 return None;
             }
-            if let Some(U::HeldBack { delay, .. }) = unusable {
+            if let Some(U::Delayed { delay, .. }) = unusable {
                 plugin_request.delay = *delay;
             } else if let Some(U::Channel { allowed, .. }) = unusable {
                 plugin_request.channel = *allowed;
@@ -173,7 +173,7 @@ impl<'p> Asked<'p> {
                 (plugin_request.object.clone(), plugin_request.jars.clone(), plugin_request.hold);
             *plugin_request = PluginRequest { object, jars, hold, ..decides.clone() };
             plugin_request.version = VersionRequest::Auto;
-            if !matches!(unusable, Some(U::HeldBack { .. } | U::Superseded { .. })) {
+            if !matches!(unusable, Some(U::Delayed { .. } | U::Superseded { .. })) {
                 plugin_request.delay = SignedDuration::ZERO;
             }
             if !matches!(unusable, Some(U::Channel { .. })) {
@@ -189,7 +189,7 @@ impl<'p> Asked<'p> {
             plugin_request.delay_together.clear();
         }
         // The other plugins of its group are requested too.
-        if let Some(U::HeldBackTogether { object, .. }) = unusable {
+        if let Some(U::DelayedWithCompanion { object, .. }) = unusable {
             plugin_requests.clone_from(&problem.request.plugins);
             for plugin_request in plugin_requests.iter_mut().filter(|plugin_request| plugin_request.object != *object) {
                 (plugin_request.delay, plugin_request.channel, plugin_request.version) =
@@ -267,10 +267,10 @@ pub(super) fn check_paper_excluded_by(
     let problem = &problem;
     let free = with_usable_paper(problem, minecraft);
     let restricted = with_reason(problem, &free, unusable);
-    if let Unusable::HeldBack { ripe_at, .. } = unusable {
+    if let Unusable::Delayed { eligible_at, .. } = unusable {
         let at = |now: Timestamp| is_used(&Problem { now, ..restricted.clone() });
-        if at(*ripe_at - SignedDuration::from_nanos(1)) == Some(true) || at(*ripe_at) == Some(false) {
-            return Err(format!("{minecraft} is not held until {ripe_at}"));
+        if at(*eligible_at - SignedDuration::from_nanos(1)) == Some(true) || at(*eligible_at) == Some(false) {
+            return Err(format!("{minecraft} is not held until {eligible_at}"));
         }
     }
     match (is_used(problem), is_used(&restricted), is_used(&free)) {
@@ -289,11 +289,11 @@ fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Proble
     if matches!(unusable, U::BelowFloor { .. } | U::Unmanaged { .. } | U::UnmanagedRefused { .. }) {
         request.floor.clone_from(&before.floor);
     }
-    if matches!(unusable, U::HeldBack { .. }) {
+    if matches!(unusable, U::Delayed { .. }) {
         request.delay = before.delay;
     }
     // An older, less stable build may have another reason, which is not reported.
-    if matches!(unusable, U::BuildChannel { .. } | U::Preview | U::HeldBack { .. }) {
+    if matches!(unusable, U::BuildChannel { .. } | U::Preview | U::Delayed { .. }) {
         request.channel = before.channel;
     }
     if matches!(unusable, U::Unmanaged { .. }) {

@@ -268,7 +268,7 @@ impl Census {
         self.record("two servers of which both move", moves == 2);
         self.record("two servers of which one is set aside", moves == 1);
         let leaves =
-            |outcome: &Outcome| matches!(outcome, Outcome::Chosen { unfollowed, .. } if !unfollowed.is_empty());
+            |outcome: &Outcome| matches!(outcome, Outcome::Chosen { left_behind, .. } if !left_behind.is_empty());
         let one_leaves = outcomes.iter().any(leaves);
         self.record("two servers of which one leaves a plugin behind", one_leaves);
         self.record("two servers that both move, and one leaves a plugin behind", one_leaves && moves == 2);
@@ -298,7 +298,7 @@ impl Census {
 
 /// The ids of the running releases that are delisted, as far as the lock knows them.
 fn delisted(request: &Request) -> impl Iterator<Item = &String> {
-    request.running.iter().flat_map(|running| &running.lost).map(|delisted| &delisted.release.id)
+    request.running.iter().flat_map(|running| &running.delisted).map(|delisted| &delisted.release.id)
 }
 
 /// Whether a release is old enough itself, but a release of a plugin in its group from the same hour is not.

@@ -51,7 +51,7 @@ fn scatter(rng: &mut Rng, catalog: &mut Catalog, requests: &mut [Request]) {
         for request in requests.iter_mut().filter(|request| keeps_delisted(request)) {
             known_release = known_release.or_else(|| locked_release(rng, catalog, request, (at, &delisted)));
             if let (Some(running), Some(known_release)) = (&mut request.running, &known_release) {
-                running.lost.push(known_release.clone());
+                running.delisted.push(known_release.clone());
             }
         }
     }

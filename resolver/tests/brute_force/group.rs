@@ -98,9 +98,9 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
         minecraft: paper.minecraft.clone(),
         build: paper.builds[0].number,
         releases: catalog.projects.iter().map(|project| rng.choose(&project.releases).id.clone()).collect(),
-        unasked: Vec::new(),
+        unrequested: Vec::new(),
         versions: Vec::new(),
-        lost: Vec::new(),
+        delisted: Vec::new(),
         image: None,
         java: None,
         since: None,
@@ -204,12 +204,12 @@ struct Found<'a> {
 
 impl<'a> Search<'_, 'a> {
     fn outcome(&self, found: &Found<'a>, server_index: usize) -> Outcome {
-        let unfollowed = self.questions[server_index].unfollowed.clone();
+        let left_behind = self.questions[server_index].left_behind.clone();
         oracle::outcome(
             &self.books[server_index],
             found.papers[server_index],
             &found.releases[server_index],
-            unfollowed,
+            left_behind,
         )
     }
 

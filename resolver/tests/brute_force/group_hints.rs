@@ -56,7 +56,7 @@ fn is_plugin_step(step: &HintStep) -> bool {
     }
 }
 
-/// The pair after the user of the server at `seat` followed a hint.
+/// The pair after the user of the server at `server_index` followed a hint.
 fn apply_hint(pair: &Pair, server_index: usize, hint: &Hint) -> Pair {
     let (mut requests, mut now) = (pair.requests.clone(), pair.now);
     apply_steps(&mut requests[server_index], &mut now, &hint.steps);
@@ -75,7 +75,7 @@ fn check_hint(pair: &Pair, server_index: usize, before: &Answer, hint: &Hint) ->
         return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
     }
     let left = |result: &Resolution| {
-        let Explanation::Solved(solved) = &result.explanation else { panic!("a resolution explains a yes") };
+        let Explanation::Solved(solved) = &result.explanation else { panic!("expected a solved explanation") };
         excluded_count(solved)
     };
     if let Ok(before) = before
@@ -126,5 +126,5 @@ fn joint_hint_leads_to_promised_result() {
     });
     let counts = [of_yes.get(), of_no.get(), per_server.get()];
     let [yes, no, each] = [150, 150, 20].map(required_count);
-    assert!(counts[0] > yes && counts[1] > no && counts[2] > each, "too few were followed: {counts:?}");
+    assert!(counts[0] > yes && counts[1] > no && counts[2] > each, "too few hints were followed: {counts:?}");
 }

@@ -136,13 +136,13 @@ fn group_explanation_round_trips_through_json() {
             }
             check_text(&text::render(&explanation, pair.now))?;
             shared.set(shared.get() + u64::from(text.contains("oneVersion")));
-            held.set(held.get() + u64::from(text.contains("\"heldBy\":[{")));
+            held.set(held.get() + u64::from(text.contains("\"blockedBy\":[{")));
         }
         Ok(())
     });
     let counts = [shared.get(), held.get()];
     assert!(
         counts[0] > required_count(3) && counts[1] > required_count(10),
-        "of one version, and of who holds: {counts:?}"
+        "too few shared versions or blockers: {counts:?}"
     );
 }

@@ -38,7 +38,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
         java: None,
         trusted: if rng.chance(80) { vec!["*".to_owned()] } else { Vec::new() },
     });
-    // Pages of files and of Hangar have fewer lines, see `sites`.
+    // Pages of files and of Hangar have fewer lines, see `sources`.
     for other in (0..catalog.projects.len()).filter(|other| *other != at) {
         let by_page = [at, other].iter().all(|index| catalog.projects[*index].key.source == Source::Modrinth);
         if by_page && rng.chance(40) {

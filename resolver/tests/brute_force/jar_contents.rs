@@ -57,7 +57,7 @@ fn add_unmanaged_needs(rng: &mut Rng, Problem { catalog, request, now: _ }: &mut
         |project: &&Project| !request.plugins.iter().any(|plugin_request| plugin_request.key == project.key);
     let is_running = |project: &&Project| project.releases.iter().any(|release| running.releases.contains(&release.id));
     let unrequested: Vec<&Project> = catalog.projects.iter().filter(is_unrequested).filter(is_running).collect();
-    running.unasked = unrequested.iter().map(|project| project.key.clone()).collect();
+    running.unrequested = unrequested.iter().map(|project| project.key.clone()).collect();
     for jar in &mut request.unmanaged {
         if rng.chance(40) {
             let random_name = rng.choose(&NAMES).to_uppercase();

@@ -16,7 +16,7 @@ pub(crate) enum Outcome {
         /// Ids of the installed releases, sorted.
         releases: Vec<String>,
         /// Plugins that `latest` excludes, by project name, with the version that stays.
-        unfollowed: BTreeMap<String, Option<String>>,
+        left_behind: BTreeMap<String, Option<String>>,
     },
     NoSolution,
     Unknown,
@@ -40,7 +40,7 @@ pub(crate) struct Question<'a> {
     /// For each member.
     pub(crate) choices: Vec<Open<'a>>,
     /// Plugins that `latest` excludes, by project name, with the version that stays.
-    pub(crate) unfollowed: BTreeMap<String, Option<String>>,
+    pub(crate) left_behind: BTreeMap<String, Option<String>>,
     /// Whether an unrequested dependency may keep its running release, listed or not.
     may_keep_running: bool,
 }
@@ -61,7 +61,7 @@ impl<'a> Question<'a> {
             .iter()
             .map(|member| if member.is_required() { Open::Required } else { Open::Optional })
             .collect();
-        let mut question = Self { papers: Vec::new(), choices, unfollowed: BTreeMap::new(), may_keep_running: false };
+        let mut question = Self { papers: Vec::new(), choices, left_behind: BTreeMap::new(), may_keep_running: false };
         if *strategy == PaperRequest::Latest {
             papers.truncate(1);
             if let [newest] = papers[..]
@@ -95,7 +95,7 @@ impl<'a> Question<'a> {
             if stays.is_none() {
                 self.choices[at] = Open::Optional;
             }
-            self.unfollowed.insert(member.project.name.clone(), stays.map(|release| release.version.clone()));
+            self.left_behind.insert(member.project.name.clone(), stays.map(|release| release.version.clone()));
         }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Question<'a> {
 pub(crate) fn best(book: &Book<'_>) -> Outcome {
     let question = Question::new(book);
     let found = question.papers.iter().find_map(|&paper| Some((paper, question.find_set(book, paper)?)));
-    found.map_or(Outcome::NoSolution, |(paper, version_set)| outcome(book, paper, &version_set, question.unfollowed))
+    found.map_or(Outcome::NoSolution, |(paper, version_set)| outcome(book, paper, &version_set, question.left_behind))
 }
 
 /// Whether a complete version set for a Paper exists that contains these releases, by the places of their members.
@@ -132,12 +132,12 @@ pub(crate) fn outcome(
     book: &Book<'_>,
     paper: usize,
     version_set: &[Option<&Release>],
-    unfollowed: BTreeMap<String, Option<String>>,
+    left_behind: BTreeMap<String, Option<String>>,
 ) -> Outcome {
     let mut releases: Vec<String> = version_set.iter().flatten().map(|release| release.id.clone()).collect();
     releases.sort();
     let (minecraft, build) = (book.papers[paper].minecraft.to_string(), book.papers[paper].build.unwrap().number);
-    Outcome::Chosen { minecraft, build, releases, unfollowed }
+    Outcome::Chosen { minecraft, build, releases, left_behind }
 }
 
 /// The first complete version set, depth first in the order of preference, which is the best one.

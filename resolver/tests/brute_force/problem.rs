@@ -98,9 +98,9 @@ impl Problem {
         with(&|p| p.request.channel = BuildChannel::Stable);
         with(&|p| p.request.floor = None);
         with(&|p| p.request.running = None);
-        for at in 0..self.request.running.iter().flat_map(|running| &running.lost).count() {
-            with(&|p| drop(p.request.running.as_mut().unwrap().lost.remove(at)));
-            with(&|p| p.request.running.as_mut().unwrap().lost[at].release.dependencies.clear());
+        for at in 0..self.request.running.iter().flat_map(|running| &running.delisted).count() {
+            with(&|p| drop(p.request.running.as_mut().unwrap().delisted.remove(at)));
+            with(&|p| p.request.running.as_mut().unwrap().delisted[at].release.dependencies.clear());
         }
         with(&|p| p.request.image = None);
         with(&|p| p.request.image_policy = ImagePolicy::Follow);

@@ -1,22 +1,18 @@
 //! Edge (reads). Tests on random small problems that answers depend on no hash seed and no thread, because std's maps
 //! have a new seed in each process and thread.
 
-use std::process::{Command, Output};
+use std::process::Command;
 use std::{fs, thread};
 
-use resolver::Unsolvable;
-use resolver::explanation::Explanation;
-
 use super::problem::Problem;
-use super::properties::{explanation, output_text, resolve_problem};
-use super::saved_query::saved_query_json;
+use super::properties::{output_text, resolve_problem};
 use super::{generate, software};
 
 /// Problems that each thread answers.
 const PROBLEMS: u64 = 300;
-/// One in this many is also answered in separate processes.
-const PROCESS_INTERVAL: u64 = 10;
-/// Processes for each of those.
+/// Of this many problems, one is also answered in separate processes.
+const PROCESS_INTERVAL: usize = 10;
+/// Number of those processes.
 const PROCESSES: usize = 3;
 
 fn problem(index: u64) -> Problem {
@@ -42,40 +38,30 @@ fn answer_bytes_are_identical_across_eight_threads() {
     });
     for (thread, outputs) in all.iter().enumerate() {
         for (one, other) in all[0].iter().zip(outputs) {
-            assert!(one == other, "thread {thread}, seed {}:\n{}\n-- not --\n{}", one.0, one.1, other.1);
+            assert!(one == other, "thread {thread}, seed {}:\n{}\n-- differs from --\n{}", one.0, one.1, other.1);
         }
     }
 }
 
+/// Names the file for the answers of a process that this test has started.
+const ANSWERS_FILE: &str = "NIGHTSHIFT_ANSWERS_FILE";
+
 #[test]
 fn answer_bytes_are_identical_across_processes() {
-    let directory = tempfile::tempdir().unwrap();
-    let (mut yes, mut no) = (0, 0);
-    for index in (0..PROBLEMS).step_by(usize::try_from(PROCESS_INTERVAL).unwrap()) {
-        let problem = problem(index);
-        let result = resolve_problem(&problem);
-        *if result.is_ok() { &mut yes } else { &mut no } += 1;
-        let file = directory.path().join(format!("{index}.json"));
-        fs::write(&file, saved_query_json(&problem.catalog, std::slice::from_ref(&problem.request), problem.now))
-            .unwrap();
-        let run = |format: &str| -> Output {
-            let mut command = Command::new(env!("CARGO_BIN_EXE_resolver"));
-            command.env_clear().current_dir(directory.path()).args(["explain", "--format", format, "--problem"]);
-            command.arg(&file).output().unwrap()
-        };
-        for format in ["json", "human"] {
-            let outputs: Vec<Output> = (0..PROCESSES).map(|_| run(format)).collect();
-            for output in &outputs {
-                assert_eq!(output, &outputs[0], "seed {index}, {format}");
-            }
-            // Without an answer, stdout is empty.
-            if format == "json" && !matches!(result, Err(Unsolvable::Unanswerable(_))) {
-                let printed: Explanation = serde_json::from_slice(&outputs[0].stdout).unwrap_or_else(|error| {
-                    panic!("seed {index}: {error}: {}", String::from_utf8_lossy(&outputs[0].stderr))
-                });
-                assert_eq!(printed, explanation(&result), "seed {index}");
-            }
-        }
+    let problems: Vec<Problem> = (0..PROBLEMS).step_by(PROCESS_INTERVAL).map(problem).collect();
+    let answers = problems.iter().map(output_text).collect::<Vec<_>>().join("\n");
+    if let Some(file) = std::env::var_os(ANSWERS_FILE) {
+        fs::write(file, answers).unwrap();
+        return;
     }
-    assert!(yes > 8 && no > 8, "{yes} were yes, {no} no");
+    let solved = problems.iter().filter(|problem| resolve_problem(problem).is_ok()).count();
+    assert!(solved > 8 && problems.len() - solved > 8, "{solved} of {} are solvable", problems.len());
+    let directory = tempfile::tempdir().unwrap();
+    for number in 0..PROCESSES {
+        let file = directory.path().join(number.to_string());
+        let mut process = Command::new(std::env::current_exe().unwrap());
+        process.args(["--exact", "processes::answer_bytes_are_identical_across_processes"]).env(ANSWERS_FILE, &file);
+        assert!(process.output().unwrap().status.success());
+        assert!(fs::read_to_string(&file).unwrap() == answers, "process {number} gave another answer");
+    }
 }

@@ -84,7 +84,7 @@ pub(super) fn shuffled(problem: &Problem, seed: u64) -> Problem {
     }
     if let Some(running) = &mut other.request.running {
         rng.shuffle(&mut running.releases);
-        rng.shuffle(&mut running.lost);
+        rng.shuffle(&mut running.delisted);
     }
     other
 }
@@ -150,15 +150,15 @@ fn remove_suggestions(data: &mut Value) {
 
 #[test]
 fn answer_is_independent_of_project_names() {
-    let said = |problem: &Problem| {
+    let answer_of = |problem: &Problem| {
         let result = resolve_problem(problem);
         let mut data = serde_json::to_value(explanation(&result)).unwrap();
         remove_suggestions(&mut data);
         format!("{}\n{data:#}", result.map_or_else(|_| String::new(), |resolution| resolution.lock.to_json()))
     };
     for_all(12_000_000, |problem| {
-        let other = said(&renamed(problem));
-        let one = lengthen_names(said(problem));
+        let other = answer_of(&renamed(problem));
+        let one = lengthen_names(answer_of(problem));
         if one == other { Ok(()) } else { Err(format!("{one}\n-- and with other names --\n{other}")) }
     });
 }
@@ -280,7 +280,7 @@ pub(super) fn check_hint(problem: &Problem, hint: &Hint) -> Result<Resolution, S
 
 /// Number of plugins that `latest` excludes. A removed plugin counts twice.
 pub(super) fn excluded_count(solved: &SolvedExplanation) -> usize {
-    solved.unfollowed.len() + solved.unfollowed.iter().filter(|plugin| plugin.stays.is_none()).count()
+    solved.left_behind.len() + solved.left_behind.iter().filter(|plugin| plugin.stays.is_none()).count()
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn hint_for_resolution_changes_answer_as_stated() {
         };
         for hint in &solved.hints {
             let then = check_hint(problem, hint)?;
-            let Explanation::Solved(after) = &then.explanation else { panic!("a resolution explains a yes") };
+            let Explanation::Solved(after) = &then.explanation else { panic!("expected a solved explanation") };
             let newer = then.lock.minecraft > lock.minecraft;
             let follows = excluded_count(after) < excluded_count(&solved);
             let adds = matches!(hint.steps.as_slice(), [HintStep::AddPlugins { .. }])
@@ -343,8 +343,8 @@ fn hint_steps_are_all_necessary() {
                 let mut fewer = hint.clone();
                 fewer.steps.remove(index);
                 let Ok(then) = resolve_problem(&apply_hint(problem, &fewer)) else { continue };
-                let Explanation::Solved(after) = &then.explanation else { panic!("a resolution explains a yes") };
-                if after.unfollowed.is_empty() && then.lock.minecraft >= hint.gives.minecraft {
+                let Explanation::Solved(after) = &then.explanation else { panic!("expected a solved explanation") };
+                if after.left_behind.is_empty() && then.lock.minecraft >= hint.gives.minecraft {
                     return Err(format!("{:?} does what {:?} does", fewer.steps, hint.steps));
                 }
             }

@@ -137,7 +137,7 @@ impl<'p> Judged<'p> {
                 })?;
                 check_newest(member, newest.as_ref())
             }
-            Reason::ReleasesUnusable { plugin, version, published, older, unusable, up_to, object: _, lost: _ } => {
+            Reason::ReleasesUnusable { plugin, version, published, older, unusable, up_to, object: _, delisted: _ } => {
                 self.check_unusable(plugin, (version, *published), *older, unusable, up_to.as_ref())
             }
             Reason::Needs { plugin, version, older, needs, at_least, at_most, guessed: _, optional, fact } => {
@@ -236,12 +236,12 @@ impl<'p> Judged<'p> {
         let (_, member) = self.member(needs)?;
         let published = self.published(member);
         let is_meant = |(or_absent, one_of): &(bool, BTreeSet<&str>)| {
-            let will_do = || published.iter().filter(|release| one_of.contains(release.id.as_str()));
+            let accepted = || published.iter().filter(|release| one_of.contains(release.id.as_str()));
             let newest = published.iter().rposition(|release| one_of.contains(release.id.as_str()));
             let newer = || published[newest.map_or(0, |newest| newest + 1)..].iter();
             let is_ruled_out = newer().any(|other| member.usable.iter().any(|usable| usable.id == other.id));
-            let at_most = will_do().next_back().filter(|_| is_ruled_out).map(|release| release.version.as_str());
-            let at_least = will_do().next().map(|release| release.version.as_str());
+            let at_most = accepted().next_back().filter(|_| is_ruled_out).map(|release| release.version.as_str());
+            let at_least = accepted().next().map(|release| release.version.as_str());
             *or_absent == optional && [at_least, at_most] == reported
         };
         let requirements = self.requirements(plugin, version, needs, fact)?;
@@ -360,7 +360,7 @@ fn conflict_reasons_are_true_and_effective() {
         ("paperPinned", 45),
         ("paperUnusable belowFloor", 5),
         ("paperUnusable buildChannel", 10),
-        ("paperUnusable heldBack", 10),
+        ("paperUnusable delayed", 10),
         ("paperUnusable imageCarries", 2),
         ("paperUnusable javaHeld", 5),
         ("paperUnusable javaTooOld", 1),
@@ -374,7 +374,7 @@ fn conflict_reasons_are_true_and_effective() {
         ("releasesUnusable besideFile", 5),
         ("releasesUnusable channel", 10),
         ("releasesUnusable held", 1),
-        ("releasesUnusable heldBack", 8),
+        ("releasesUnusable delayed", 8),
         ("releasesUnusable needsMissing", 3),
         ("releasesUnusable needsUnknown", 1),
         ("releasesUnusable noChecksum", 6),

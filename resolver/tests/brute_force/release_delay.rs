@@ -52,11 +52,17 @@ struct Held {
 fn delayed_releases(result: &Result<Resolution, Unsolvable>) -> Vec<Held> {
     let mut found = Vec::new();
     let mut record = |plugin: &str, version: &str, unusable: &Unusable| {
-        let (Unusable::HeldBack { ripe_at, .. } | Unusable::HeldBackTogether { ripe_at, .. }) = unusable else {
+        let (Unusable::Delayed { eligible_at, .. } | Unusable::DelayedWithCompanion { eligible_at, .. }) = unusable
+        else {
             return;
         };
-        let by_own_age = matches!(unusable, Unusable::HeldBack { .. });
-        found.push(Held { plugin: plugin.to_owned(), version: version.to_owned(), eligible_at: *ripe_at, by_own_age });
+        let by_own_age = matches!(unusable, Unusable::Delayed { .. });
+        found.push(Held {
+            plugin: plugin.to_owned(),
+            version: version.to_owned(),
+            eligible_at: *eligible_at,
+            by_own_age,
+        });
     };
     match result {
         Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
@@ -65,8 +71,8 @@ fn delayed_releases(result: &Result<Resolution, Unsolvable>) -> Vec<Held> {
                     record(&plugin.name, &newer.version, unusable);
                 }
             }
-            let blockers = solved.newer_paper.iter().flat_map(|newer| &newer.held_by);
-            let blockers = blockers.chain(solved.unfollowed.iter().map(|plugin| &plugin.holder));
+            let blockers = solved.newer_paper.iter().flat_map(|newer| &newer.blocked_by);
+            let blockers = blockers.chain(solved.left_behind.iter().map(|plugin| &plugin.blocker));
             for Blocker { name, nearly, .. } in blockers {
                 if let Some(nearly) = nearly {
                     record(name, &nearly.version, &nearly.unusable);
@@ -164,7 +170,7 @@ fn delayed_release_becomes_eligible_exactly_at_its_instant() {
     });
     assert!(
         reported_count.get() > required_count(50) && installed_count.get() > required_count(25),
-        "{} were held, {} came",
+        "{} were delayed, {} were installed",
         reported_count.get(),
         installed_count.get()
     );
@@ -210,7 +216,7 @@ fn eligible_release_is_never_delayed_later() {
                 return Err(format!("used now on {}, and later {held:?}", paper.minecraft));
             }
             // An excluded plugin may be updated later, with further dependencies.
-            if !solved.unfollowed.is_empty() {
+            if !solved.left_behind.is_empty() {
                 continue;
             }
             let then = resolve_problem(&only_locked(&later, &lock))
@@ -223,7 +229,7 @@ fn eligible_release_is_never_delayed_later() {
         }
         Ok(())
     });
-    assert!(checked.get() > required_count(500), "only {} releases were looked at", checked.get());
+    assert!(checked.get() > required_count(500), "only {} releases were checked", checked.get());
 }
 
 /// Checks that requested releases stay usable. In the order of the Plugin objects, the first change is an upgrade, and

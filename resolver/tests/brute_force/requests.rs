@@ -57,15 +57,15 @@ pub(super) fn request(rng: &mut Rng, catalog: &Catalog, named: &[&str]) -> Reque
             let image =
                 rng.chance(60).then(|| (*rng.choose(&["itzg:2026.8.1-java21", "itzg:2026.1.0-java25"])).to_owned());
             let java = image.as_deref().and_then(super::texts::java_in).or(rng.chance(50).then_some(21));
-            let unasked = Vec::new();
+            let unrequested = Vec::new();
             Running {
                 software: Software::Paper,
                 minecraft: version,
                 build,
                 releases,
-                unasked,
+                unrequested,
                 versions: Vec::new(),
-                lost: Vec::new(),
+                delisted: Vec::new(),
                 image,
                 java,
                 since: None,

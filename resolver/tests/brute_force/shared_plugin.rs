@@ -58,7 +58,7 @@ fn check_separation(pair: &Pair, server_index: usize, papers: [Option<&Minecraft
     Ok(())
 }
 
-/// The pair in which the server at `seat` shares only these plugins.
+/// The pair in which the server at `server_index` shares only these plugins.
 fn share_only(pair: &Pair, server_index: usize, one_version: &OneVersion) -> Pair {
     let mut changed = pair.clone();
     for plugin_request in &mut changed.requests[server_index].plugins {
@@ -111,7 +111,7 @@ fn check_server_conflicts(
     reported.facts.iter().try_for_each(|fact| check_fact(&problem, &book, fact))
 }
 
-/// The pair without all reasons against a newer Paper of the server at `seat`, except the other server.
+/// The pair without all reasons against a newer Paper of the server at `server_index`, except the other server.
 fn without_other_reasons(pair: &Pair, server_index: usize, newer: &NewerPaper) -> Pair {
     let mut then = pair.clone();
     let request = &mut then.requests[server_index];
@@ -119,7 +119,7 @@ fn without_other_reasons(pair: &Pair, server_index: usize, newer: &NewerPaper) -
         request.paper = PaperRequest::Auto;
     }
     match &newer.unusable {
-        Some(Unusable::HeldBack { ripe_at, .. }) => then.now = *ripe_at,
+        Some(Unusable::Delayed { eligible_at, .. }) => then.now = *eligible_at,
         Some(Unusable::BuildChannel { best, .. }) => request.channel = *best,
         Some(Unusable::Preview) => request.channel = BuildChannel::Alpha,
         Some(Unusable::Unmanaged { .. } | Unusable::UnmanagedRefused { .. }) => {
@@ -127,12 +127,12 @@ fn without_other_reasons(pair: &Pair, server_index: usize, newer: &NewerPaper) -
         }
         Some(Unusable::JavaTooOld { .. } | Unusable::ImageCarries { .. }) => request.image = None,
         Some(Unusable::JavaHeld { .. }) => request.image_policy = ImagePolicy::Follow,
-        Some(other) => panic!("nothing makes this one usable: {other:?}"),
+        Some(other) => panic!("no setting makes this version usable: {other:?}"),
         None => {}
     }
     let is_blocking = |name: &str| {
         newer
-            .held_by
+            .blocked_by
             .iter()
             .any(|blocker| blocker.name == name || blocker.needed_by.iter().any(|dependent| dependent == name))
     };
@@ -183,7 +183,7 @@ fn check_solved(
         }
     }
     for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
-        let is_behind = newer.pinned.is_some() || newer.unusable.is_some() || !newer.held_by.is_empty();
+        let is_behind = newer.pinned.is_some() || newer.unusable.is_some() || !newer.blocked_by.is_empty();
         held[usize::from(is_behind)] += 1;
         let then = if is_behind { without_other_reasons(pair, server_index, newer) } else { pair.clone() };
         let results = resolve_fleet(&then.catalog, &then.requests, then.now, budget());
@@ -222,6 +222,6 @@ fn shared_version_reason_is_true_for_two_servers() {
     let [excluded, releases, held, behind, conflicts] = tried;
     assert!(
         excluded > 7 && releases > 2 && held > 0 && behind > 0 && conflicts > 2,
-        "servers set aside, releases, Papers, those behind something else, and sets that a release does not go with: {tried:?}"
+        "too few excluded servers, releases, Papers, Papers with other reasons, or conflicts: {tried:?}"
     );
 }

@@ -69,7 +69,7 @@ pub(super) fn check_conflicting_facts(
     }
 }
 
-/// Checks that a fact is the last word about its two plugins, and comes from the reported source.
+/// Checks that a fact overrides all others about its two plugins, and comes from the reported source.
 pub(super) fn check_fact(problem: &Problem, book: &Book<'_>, fact: &UsedFact) -> Result<(), String> {
     let members = || book.members.iter().enumerate().filter(|(_, member)| member.project.name == fact.plugin);
     let counts = members().any(|(at, member)| {
@@ -117,8 +117,8 @@ pub(super) fn check_silent_since(problem: &Problem, blocker: &Blocker, minecraft
         || !blocker.together_with.is_empty()
         || blocker.newest.as_ref().is_some_and(|newest| newest.refuses.is_some() || newest.overridden);
     let expected = last.filter(|_| !has_other_reason);
-    if blocker.silent_since != expected {
-        return Err(format!("{} is silent since {expected:?}, not {:?}", blocker.name, blocker.silent_since));
+    if blocker.last_release_at != expected {
+        return Err(format!("{} is silent since {expected:?}, not {:?}", blocker.name, blocker.last_release_at));
     }
     // A Modrinth page lists no versions of a proxy.
     let unlistable = problem.request.software == Software::Velocity && blocker.key.source != Source::Hangar;

@@ -51,7 +51,7 @@ pub(crate) fn with_verified_build(catalog: &Catalog, PaperName { software, minec
     let versions = &mut catalog.others.get_mut(software).unwrap().versions;
     let version = versions.iter_mut().find(|version| version.minecraft == *minecraft).unwrap();
     let build = version.builds.iter_mut().find(|other| other.number == *build).unwrap();
-    assert_eq!(build.file.hash.as_deref(), Some(UNVERIFIED_HASH), "only what nobody has seen is looked at");
+    assert_eq!(build.file.hash.as_deref(), Some(UNVERIFIED_HASH), "only an unverified build is verified");
     build.file.hash = Some(sha256());
     catalog
 }

@@ -17,7 +17,7 @@ struct Expect {
 
 /// A named scenario of the query about these servers.
 pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
-    let (request, others) = requests.split_first().expect("a question is about a server");
+    let (request, others) = requests.split_first().expect("a query has at least one server");
     let text = toml::to_string(&Verbatim {
         name: name.to_owned(),
         why: "Found by trying everything; say here what it proves.".to_owned(),
@@ -26,7 +26,7 @@ pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now:
         others: others.iter().map(|_| Expect { solvable: true }).collect(),
         problem: Parts { request: request.clone(), others: others.to_vec(), catalog: catalog.clone() },
     });
-    text.expect("names, numbers and dates are TOML")
+    text.expect("names, numbers and dates are valid TOML")
 }
 
 #[test]
@@ -43,5 +43,5 @@ fn scenario_text_is_read_back_as_same_query() {
         assert!((at, &read_requests, &read) == (now, &requests, &catalog), "{text}");
         servers[requests.len() - 1] += 1;
     }
-    assert!(servers[0] == 200 && servers[1] > 50, "{servers:?} are too few");
+    assert!(servers[0] == 200 && servers[1] > 50, "too few cases: {servers:?}");
 }

@@ -63,9 +63,9 @@ fn check_state(
     match (&why.state, lock) {
         (ReleaseState::NoSuchRelease { .. }, _) if !is_published => tried.record("no such release"),
         (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.record("chosen"),
-        (ReleaseState::NothingMeets, None) => tried.record("nothing meets"),
+        (ReleaseState::NoReleaseMatches, None) => tried.record("nothing meets"),
         // Other properties test which of several reasons is reported without a version set.
-        (ReleaseState::KeptOut { because: WhyOlder::Unusable { .. } }, None) => tried.record("kept out of nothing"),
+        (ReleaseState::Excluded { because: WhyOlder::Unusable { .. } }, None) => tried.record("kept out of nothing"),
         (ReleaseState::Older, Some(lock)) => {
             let reported = (why.version.as_str(), why.published);
             let Some(candidate) = Asked::find(problem, &project.name, reported, &lock.minecraft) else { return Ok(()) };
@@ -79,8 +79,8 @@ fn check_state(
             tried.record("older");
         }
         // If no release of the plugin is in the version set, there may be further reasons.
-        (ReleaseState::KeptOut { .. }, Some(_)) if chosen.is_none() => tried.record("left behind"),
-        (ReleaseState::KeptOut { because }, Some(lock)) => {
+        (ReleaseState::Excluded { .. }, Some(_)) if chosen.is_none() => tried.record("left behind"),
+        (ReleaseState::Excluded { because }, Some(lock)) => {
             let reported = (project.name.as_str(), objects.as_slice(), (why.version.as_str(), why.published));
             check_why_older(problem, lock, reported, because, tried)?;
         }
@@ -175,6 +175,6 @@ fn missed_release_reason_and_pin_outcome_are_true() {
         ("others", 1),
         ("pinned", 4),
         ("unusable channel", 11),
-        ("unusable heldBack", 2),
+        ("unusable delayed", 2),
     ]);
 }

@@ -42,14 +42,14 @@ impl Tried {
         *self.0.borrow_mut().entry(kind.to_owned()).or_default() += 1;
     }
 
-    /// Fails when one of these kinds occurred less often than the minimum of a thorough run. See [`required_count`] for other
-    /// runs.
+    /// Fails when one of these kinds occurred less often than the minimum of a thorough run. See [`required_count`] for
+    /// other runs.
     pub(super) fn assert_enough(&self, least: &[(&str, u64)]) {
         let tried = self.0.borrow();
         for (kind, least) in least {
             assert!(
                 tried.get(*kind).copied().unwrap_or_default() >= required_count(*least),
-                "{kind}: too few of them in {tried:?}"
+                "{kind}: too few cases in {tried:?}"
             );
         }
     }
@@ -162,7 +162,7 @@ fn check_next(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tri
         |version: &str, published| Asked::find(problem, &plugin.name, (version, published), &lock.minecraft);
     let newer = |newer: &NewerRelease| candidate(&newer.version, newer.published);
     let later = Problem { now: problem.now + SignedDuration::from_hours(24 * 1000), ..problem.clone() };
-    let may_come = |candidate: Asked<'_>| {
+    let is_possible = |candidate: Asked<'_>| {
         candidate.is_allowed(problem) == Some(true) || candidate.is_allowed(&later) == Some(true)
     };
     let (Some(chosen), Some(newest)) =
@@ -172,11 +172,11 @@ fn check_next(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tri
     };
     let above = match plugin.next.as_ref().map(newer) {
         None => chosen,
-        Some(_) if may_come(newest) => {
+        Some(_) if is_possible(newest) => {
             return Err(format!("{} may come, and another one is told", newest.release.version));
         }
         Some(None) => return Ok(()),
-        Some(Some(next)) if !may_come(next) => {
+        Some(Some(next)) if !is_possible(next) => {
             return Err(format!("{} is told as what may come next, and may not", next.release.version));
         }
         Some(Some(next)) => {
@@ -186,7 +186,7 @@ fn check_next(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, tried: &Tri
     };
     let is_between = |other: &&Release| age(above.release) < age(other) && age(other) < age(newest.release);
     let mut between = newest.project.releases.iter().filter(is_between);
-    match between.find(|release| !may_come(newest) && may_come(Asked { release, ..newest })) {
+    match between.find(|release| !is_possible(newest) && is_possible(Asked { release, ..newest })) {
         Some(unreported) => Err(format!("{} may come, and is not told", unreported.version)),
         None => Ok(()),
     }
@@ -243,7 +243,7 @@ fn check_blocker(problem: &Problem, blocker: &Blocker, minecraft: &Minecraft, tr
     let paper = book.papers.iter().position(|paper| paper.minecraft == minecraft);
     let (Some(at), Some(paper)) = (at, paper) else { return Ok(()) };
     check_silent_since(problem, blocker, minecraft)?;
-    if blocker.silent_since.is_some() {
+    if blocker.last_release_at.is_some() {
         tried.record("silent");
     }
     for _ in &blocker.facts {
@@ -347,7 +347,7 @@ fn check_unmet_need(problem: &Problem, need: &UnmetNeed, minecraft: &Minecraft, 
 
 /// Checks that only the date excludes the reported release: its list allows this Paper (by place).
 fn check_date_suffices(book: &Book<'_>, need: &UnmetNeed, paper: usize) -> Result<(), String> {
-    let (Some(release), Some(Unusable::HeldBack { .. })) = (&need.release, &need.unusable) else { return Ok(()) };
+    let (Some(release), Some(Unusable::Delayed { .. })) = (&need.release, &need.unusable) else { return Ok(()) };
     let Some(at) = book.members.iter().position(|member| member.project.name == need.name) else { return Ok(()) };
     let is_same = |of: &&Release| of.version == release.version && of.published == release.published;
     match book.members[at].project.releases.iter().find(is_same) {
@@ -365,9 +365,9 @@ fn check_all(problem: &Problem, lock: &Lock, solved: &SolvedExplanation, tried: 
     }
     solved.plugins.iter().try_for_each(|plugin| check_next(problem, lock, plugin, &tried[0]))?;
     for newer in &solved.newer_paper {
-        newer.held_by.iter().try_for_each(|blocker| check_blocker(problem, blocker, &newer.minecraft, &tried[1]))?;
+        newer.blocked_by.iter().try_for_each(|blocker| check_blocker(problem, blocker, &newer.minecraft, &tried[1]))?;
     }
-    solved.unfollowed.iter().try_for_each(|plugin| check_blocker(problem, &plugin.holder, &lock.minecraft, &tried[1]))
+    solved.left_behind.iter().try_for_each(|plugin| check_blocker(problem, &plugin.blocker, &lock.minecraft, &tried[1]))
 }
 
 #[test]
@@ -381,7 +381,7 @@ fn reasons_for_blocked_releases_and_paper_are_true() {
             let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) else {
                 continue;
             };
-            why.holders.iter().try_for_each(|blocker| check_blocker(problem, blocker, &why.target, &tried[1]))?;
+            why.blockers.iter().try_for_each(|blocker| check_blocker(problem, blocker, &why.target, &tried[1]))?;
         }
         Ok(())
     });
@@ -394,7 +394,7 @@ fn reasons_for_blocked_releases_and_paper_are_true() {
         ("pinned", 2),
         ("unusable apiVersion", 3),
         ("unusable besideFile", 2),
-        ("unusable heldBack", 15),
+        ("unusable delayed", 15),
         ("unusable noChecksum", 6),
         ("unusable noFile", 3),
         ("unusable noSuchJar", 4),
@@ -404,7 +404,7 @@ fn reasons_for_blocked_releases_and_paper_are_true() {
         ("channel", 35),
         ("fact", 45),
         ("held", 4),
-        ("heldBack", 60),
+        ("delayed", 60),
         ("javaHeld", 3),
         ("kept twice", 1),
         ("lacks what is unlisted", 1),

@@ -85,7 +85,7 @@ fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
     assert_eq!((recorded.len(), table.at_least.len()), (57, 56));
     for (release, least, _) in &table.at_least {
         let (release, least) = (release.as_str(), least.as_str());
-        assert!(recorded.contains(&(release, least)), "{release} checks for another one than {least}");
+        assert!(recorded.contains(&(release, least)), "{release} has another recorded minimum than {least}");
         let below = viaversion.iter().filter(|tag| numbers(tag) < numbers(least)).max_by_key(|tag| numbers(tag));
         let below = *below.unwrap();
         let request = request(PaperRequest::Auto, &["viabackwards"]);
@@ -96,7 +96,7 @@ fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
         let locked: Vec<(&str, &str)> =
             lock.plugins.iter().map(|plugin| (plugin.name.as_str(), plugin.version.as_str())).collect();
         assert_eq!(locked, [("ViaBackwards", release), ("ViaVersion", least)]);
-        let Explanation::Solved(solved) = explanation else { panic!("a resolution explains a yes") };
+        let Explanation::Solved(solved) = explanation else { panic!("expected a solved explanation") };
         let [fact] = solved.bounds.as_slice() else { panic!("{release}: {:?}", solved.bounds) };
         assert_eq!(
             (fact.range.as_str(), matches!(fact.says, FactSource::BuiltIn { .. })),
@@ -105,7 +105,7 @@ fn viabackwards_row_accepts_least_viaversion_and_refuses_one_below() {
 
         let only_below = small_catalog(&catalog, release, &[below], now);
         let Err(Unsolvable::NoSolution(no)) = resolve(&only_below, &request, now) else {
-            panic!("{release} with ViaVersion {below} is no no")
+            panic!("{release} must refuse ViaVersion {below}")
         };
         let names_minimum = |reason: &Reason| matches!(reason, Reason::Needs { fact: Some(fact), .. } if fact.range.as_str() == format!(">={least}"));
         let text = text::render(&Explanation::Impossible(*no.clone()), now);

@@ -20,7 +20,7 @@ pub(crate) fn violations(catalog: &Catalog, request: &Request, now: Timestamp, l
     }
 }
 
-/// The same with given rules. With `told`, the warnings of the answer are checked too.
+/// The same with given rules. With `reported`, the warnings of the answer are checked too.
 pub(crate) fn violations_with_rules(book: &Book<'_>, lock: &Lock, reported: Option<&[Warning]>) -> Vec<String> {
     let request = book.request;
     let mut found = Vec::new();

@@ -244,7 +244,7 @@ impl<'a> Needs<'a> {
         if matches!(leads, Leads::Project(other) if is_unmanaged(other)) { Leads::UnmanagedFile } else { leads }
     }
 
-    /// Constraints that no page contains: the last word about each plugin from built-in tables, the cluster's facts and
+    /// Constraints that no page contains: the last one about each plugin from built-in tables, the cluster's facts and
     /// the Plugin's own `requires`. The required plugin may be one of the files.
     pub(super) fn constraints(
         &self,
@@ -374,7 +374,7 @@ impl<'a> Needs<'a> {
         }
     }
 
-    /// The requirements of a release on the members. `out` are the members' releases, oldest first.
+    /// The requirements of a release on the members. `available` holds the members' releases, oldest first.
     pub(crate) fn requirements(
         &self,
         members: &[usize],

@@ -27,7 +27,7 @@ struct Checker<'a> {
 impl Checker<'_> {
     fn check(&self, schema: &Value, value: &Value, path: &str, violations: &mut Vec<String>) {
         let Value::Object(keywords) = schema else {
-            assert_eq!(schema, true, "a schema that nothing fits");
+            assert_eq!(schema, true, "a boolean schema must be `true`");
             return;
         };
         let colon = if path.is_empty() { "" } else { ": " };
@@ -86,9 +86,9 @@ impl Checker<'_> {
 fn merged(named: &Value, schema: &Value) -> Value {
     let mut whole = named.clone();
     if let Some(added) = schema["properties"].as_object() {
-        whole["properties"].as_object_mut().expect("fields are added to fields").extend(added.clone());
+        whole["properties"].as_object_mut().expect("a referenced schema has properties").extend(added.clone());
         let required = schema["required"].as_array().into_iter().flatten().cloned();
-        whole["required"].as_array_mut().expect("all of them have to be there").extend(required);
+        whole["required"].as_array_mut().expect("a referenced schema lists its required fields").extend(required);
     }
     whole
 }

@@ -260,7 +260,7 @@ impl<'a> Membership<'a> {
         let exempt = |release: &Release| {
             is_running(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_matches(pin, &release.version))
         };
-        // The running release stays or goes up, if it is a verifiable file for Paper. A missing Java, list or
+        // The running release is kept or upgraded, if it is a verifiable file for Paper. A missing Java, list or
         // dependency is no reason for a downgrade.
         let is_still_loaded = |release: &&&Release| {
             let has_unmatched_jars = || terms.files(release).is_none() && release.file.is_some();

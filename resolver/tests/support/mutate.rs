@@ -43,6 +43,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// The same as text.
+#[allow(dead_code, reason = "not every crate that includes this file needs text")]
 pub(crate) fn text() -> impl Strategy<Value = String> {
     bytes().prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -95,7 +95,7 @@ struct BuildFields {
     hash: bool,
     /// Its source publishes only an md5, and the build is not verified.
     #[serde(default)]
-    unseen: bool,
+    unverified: bool,
 }
 
 /// Parses a day or a time.
@@ -135,7 +135,7 @@ pub(crate) fn parse_papers(table: &toml::Table, software: &str) -> Vec<PaperVers
                     Some(builds) => (builds.iter())
                         .map(|b| {
                             let mut build = build(b.number, b.published.as_deref(), b.channel, b.hash);
-                            if b.unseen {
+                            if b.unverified {
                                 build.file.hash = Some(format!("md5:{:c<32}", ""));
                             }
                             build

@@ -85,7 +85,7 @@ const SETS_WITHOUT_EXAMPLES: [&str; 9] = [
 ];
 
 /// Fields of an answer that lacks metadata, and their heading on the page.
-const MISSING: (&str, [&str; 3]) = ("Metadata missing", ["fetch", "unread", "unseen"]);
+const MISSING: (&str, [&str; 3]) = ("Metadata missing", ["fetch", "unread", "unverified"]);
 
 /// Findings of `resolver verify`: the set in its own schema, its tag, and its heading on the page.
 const VERIFY_SETS: [(&str, &str, &str); 2] = [
@@ -107,7 +107,7 @@ pub(crate) fn page(
         "# Every reason and every hint\n\n\
          `make generate` writes this page from the scenarios in `resolver/tests/scenarios`. The words in code are those of \
          `--format json` and are stable. Each example is the answer of the named scenario, which has a small fictional catalog. The findings of `resolver verify` are \
-         shown by one printed line. The example names the file in `resolver/tests/cli/snapshots` with the full output, where `[hex]` stands for \
+         shown by one printed line. The example names the file in `resolver/cli/tests/cli/snapshots` with the full output, where `[hex]` stands for \
          values that differ between runs.\n",
     );
     let mut missing = unlisted_sets(schema);

@@ -85,7 +85,7 @@ pub(crate) fn is_running(request: &Request, release: &Release) -> bool {
 
 /// The running release of a project if it is delisted, as the lock describes it.
 pub(crate) fn delisted<'a>(request: &'a Request, project: &Project) -> Option<&'a Release> {
-    let mut delisted_releases = request.running.iter().flat_map(|running| &running.lost);
+    let mut delisted_releases = request.running.iter().flat_map(|running| &running.delisted);
     let running_release = &delisted_releases.find(|delisted| delisted.project == project.key)?.release;
     project.releases.iter().all(|release| release.id != running_release.id).then_some(running_release)
 }

@@ -85,7 +85,7 @@ pub(crate) struct Another {
 
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
-#[expect(clippy::struct_field_names, reason = "called as the field of the server is")]
+#[expect(clippy::struct_field_names, reason = "named like the fields of the server")]
 struct Policy {
     delay: Option<String>,
     channel: Option<BuildChannel>,
@@ -119,12 +119,12 @@ pub(crate) struct Wanted {
     running_software: Software,
     /// Releases of `running` that are delisted and known from the lock, with their dependents by slug.
     #[serde(default)]
-    running_lost: BTreeMap<String, Vec<String>>,
+    running_delisted: BTreeMap<String, Vec<String>>,
     /// The tag of the running image.
     running_image: Option<String>,
     /// The running plugins that are not requested, by slug.
     #[serde(default)]
-    running_unasked: Vec<String>,
+    running_unrequested: Vec<String>,
     /// Unmanaged JARs on the server.
     #[serde(default)]
     unmanaged: Vec<UnmanagedJar>,
@@ -191,7 +191,7 @@ pub(crate) struct Expect {
     pub(crate) java: Option<u32>,
     /// The tag of the image.
     pub(crate) image: Option<String>,
-    pub(crate) held_by: Option<Vec<String>>,
+    pub(crate) blocked_by: Option<Vec<String>>,
     /// All files in `plugins/`.
     pub(crate) files: Option<Vec<String>>,
     #[serde(default)]
@@ -355,7 +355,7 @@ impl Scenario {
                     .filter_map(|text| text.split_once(' '))
                     .map(|(slug, version)| RunningVersion { project: self.key(slug), version: version.to_owned() })
                     .collect(),
-                lost: (wanted.running_lost.iter())
+                delisted: (wanted.running_delisted.iter())
                     .map(|(text, needs)| {
                         let (slug, version) = text.split_once(' ').unwrap();
                         let minecraft: Minecraft = minecraft.parse().unwrap();
@@ -367,7 +367,7 @@ impl Scenario {
                             .unwrap()
                     })
                     .collect(),
-                unasked: wanted.running_unasked.iter().map(|slug| self.key(slug)).collect(),
+                unrequested: wanted.running_unrequested.iter().map(|slug| self.key(slug)).collect(),
                 image: wanted.running_image.as_deref().map(|tag| {
                     let ImageTag { repository, tag, digest, pushed: _ } = image_tag(tag);
                     format!("{repository}:{tag}@{digest}")

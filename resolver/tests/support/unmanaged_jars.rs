@@ -153,7 +153,7 @@ fn need_of_dependency<'a>(
 }
 
 fn unrequested(request: &Request) -> &[ProjectKey] {
-    request.running.as_ref().map_or(&[], |running| &running.unasked)
+    request.running.as_ref().map_or(&[], |running| &running.unrequested)
 }
 
 /// Running, unrequested plugins that a JAR needs, with those files. `Err` if such a project is not read.
@@ -169,8 +169,8 @@ pub(super) fn retained_plugins(needs: &Needs<'_>, requested: &Asked<'_>, wants: 
             unread = true;
             continue;
         };
-        let will_do = |want: &Want<'_>| want.is_met_by(needs, at, &retained_terms(needs.request));
-        let met_needs: Vec<usize> = (0..wants.len()).filter(|want| will_do(&wants[*want])).collect();
+        let is_met = |want: &Want<'_>| want.is_met_by(needs, at, &retained_terms(needs.request));
+        let met_needs: Vec<usize> = (0..wants.len()).filter(|want| is_met(&wants[*want])).collect();
         if !met_needs.is_empty() && !requested.contains_key(&at) {
             let files: BTreeSet<&str> = met_needs.iter().map(|want| wants[*want].file).collect();
             retained.insert(at, files.into_iter().map(str::to_owned).collect());

@@ -6,7 +6,7 @@ use std::io;
 use serde_json::Value;
 
 /// The directory of the snapshots. The findings have the same name with the suffix `FOUND`.
-const SNAPSHOTS: &str = "tests/cli/snapshots";
+const SNAPSHOTS: &str = "cli/tests/cli/snapshots";
 const FINDINGS_SUFFIX: &str = "-found";
 
 /// The lists of a report: field, and heading of the printed list.
@@ -37,7 +37,7 @@ pub(crate) fn findings() -> io::Result<Vec<Finding>> {
             let lines = printed.lines().skip_while(|line| *line != heading).skip(1);
             let lines: Vec<&str> = lines.take_while(|line| line.starts_with("  ")).collect();
             let found = found[field].as_array().unwrap();
-            assert_eq!(lines.len(), found.len(), "{snapshot}: each of `{field}` is one line");
+            assert_eq!(lines.len(), found.len(), "{snapshot}: each finding in `{field}` is one line");
             findings.extend(lines.iter().zip(found).map(|(line, data)| Finding {
                 snapshot: snapshot.to_owned(),
                 data: data.clone(),

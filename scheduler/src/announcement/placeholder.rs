@@ -132,7 +132,7 @@ mod tests {
     #[test]
     fn title_uses_language_of_line_below_it() {
         assert_eq!(remaining_time("Neustart in {in:de}", FIVE), "5 Minuten");
-        assert_eq!(remaining_time("{in} {in:de}", FIVE), "5 minutes", "the first");
+        assert_eq!(remaining_time("{in} {in:de}", FIVE), "5 minutes", "the first placeholder counts");
         assert_eq!(remaining_time("Update!", FIVE), "5 minutes");
     }
 }

@@ -20,8 +20,8 @@ use jiff::Timestamp;
 
 use super::Gate;
 use super::window::{Window, WindowError};
-use crate::backup::Trigger;
-use crate::protocol::{OnlineBackupOutcome, OnlineBackupReport};
+use agent_api::Trigger;
+use agent_api::{OnlineBackupOutcome, OnlineBackupReport};
 
 /// When a running server is backed up, repeatedly.
 #[derive(Debug, Clone)]

@@ -119,7 +119,7 @@ pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
     }
     let schedule = |day_of_month: &str, day_of_week: &str| {
         let text = format!("0 {} {} {day_of_month} {} {day_of_week}", lists[0], lists[1], lists[3]);
-        text.parse::<Schedule>().expect("lists of numbers within their bounds are an expression")
+        text.parse::<Schedule>().expect("lists of numbers within bounds are a valid expression")
     };
     // Vixie's cron decides this by the first character of the field, so `*/2` is no restriction of this kind.
     let restricted = |field: &str| !field.starts_with('*');
@@ -141,7 +141,7 @@ fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
             None => (item, None),
         };
         let (from, to) = parse_bounds(field, range, step).map_err(problem)?;
-        let step = usize::try_from(step.unwrap_or(1)).expect("a u32 is a usize on every machine we build for");
+        let step = usize::try_from(step.unwrap_or(1)).expect("usize has at least 32 bits on all targets");
         numbers.extend((from..=to).step_by(step));
     }
     if field == Field::DayOfWeek && numbers.remove(&7) {

@@ -16,9 +16,9 @@ pub(super) type WallClock = DateTime<Utc>;
 
 /// The reading of a zone's clocks at an instant.
 pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> WallClock {
-    let utc = DateTime::from_timestamp(instant.as_second(), 0).expect("jiff's range lies within chrono's");
+    let utc = DateTime::from_timestamp(instant.as_second(), 0).expect("chrono's range includes jiff's");
     let shown = utc.with_timezone(&zone).naive_local().and_utc();
-    shown.with_nanosecond(0).expect("zero is a nanosecond")
+    shown.with_nanosecond(0).expect("zero is a valid nanosecond")
 }
 
 /// The first instant at which the clocks of a zone have reached a reading. If they are set back over it, the first of

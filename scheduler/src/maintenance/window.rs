@@ -22,19 +22,6 @@ pub struct Window {
     last_part: SignedDuration,
 }
 
-/// Which text of a window an error is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WindowField {
-    /// The cron expression.
-    Cron,
-    /// The time zone.
-    Zone,
-    /// The length.
-    Duration,
-    /// The last part, in which no update begins.
-    LatestStart,
-}
-
 /// Why a text is not a window, and what to write instead.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WindowError {
@@ -116,17 +103,17 @@ pub enum WindowError {
 }
 
 impl WindowError {
-    /// Which of the texts is invalid.
-    pub const fn part(&self) -> WindowField {
+    /// The API's name of the field that is invalid.
+    pub const fn field(&self) -> &'static str {
         match self {
             Self::Fields { .. }
             | Self::Seconds { .. }
             | Self::Nickname { .. }
             | Self::Field { .. }
-            | Self::NeverOccurs { .. } => WindowField::Cron,
-            Self::Zone { .. } => WindowField::Zone,
-            Self::Length { .. } | Self::BlackoutLength { .. } => WindowField::Duration,
-            Self::LatestStart { .. } => WindowField::LatestStart,
+            | Self::NeverOccurs { .. } => "cron",
+            Self::Zone { .. } => "timeZone",
+            Self::Length { .. } | Self::BlackoutLength { .. } => "duration",
+            Self::LatestStart { .. } => "latestStart",
         }
     }
 }
@@ -246,10 +233,23 @@ fn fields(cron: &str, found: usize) -> WindowError {
     WindowError::Fields { text, found }
 }
 
+/// Checks that a time zone exists.
+pub fn check_zone(name: &str) -> Result<(), WindowError> {
+    parse_zone(name).map(|_| ())
+}
+
 fn parse_zone(name: &str) -> Result<Tz, WindowError> {
     name.parse().map_err(|_| {
         let plain = |name: &str| name.trim().replace(' ', "_").to_ascii_lowercase();
-        let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).find(|candidate| plain(candidate) == plain(name));
-        WindowError::Zone { name: name.to_owned(), nearest }
+        let similarity = |zone: &str| strsim::jaro_winkler(&plain(zone), &plain(name));
+        let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+        WindowError::Zone {
+            name: name.to_owned(),
+            nearest: nearest.filter(|zone| similarity(zone) > MIN_ZONE_SIMILARITY),
+        }
     })
 }
+
+/// The least similarity of a zone that is suggested for an unknown one. `Europe/Berlim` has 0.97, and `CET` has 0.91 for
+/// `CET+1`.
+const MIN_ZONE_SIMILARITY: f64 = 0.93;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::AgentMemory;
 use crate::maintenance::saturating_add;
-use crate::protocol::Announce;
+use agent_api::Announce;
 
 /// The hash of a whole rendered pod template. It has 16 hex digits in names, labels and annotations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

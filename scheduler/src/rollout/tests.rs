@@ -143,7 +143,7 @@ fn update_is_staged_announced_saved_written_committed_and_verified() {
     let candidate = Observation { verification: Verification::Pending { until }, ..in_progress(PodPhase::Up) };
     assert_eq!(step(&candidate, SUNDAY + 8), Step::Wait(WaitingOn::Verification { until }));
     let mut candidate = in_progress(PodPhase::Up);
-    assert_eq!(step(&candidate, SUNDAY + 9), Step::Wait(WaitingOn::Controller), "proven, but not yet current");
+    assert_eq!(step(&candidate, SUNDAY + 9), Step::Wait(WaitingOn::Controller), "verified, but not yet current");
     candidate.stateful_set = Some(StatefulSetView { current: NEW, ..COMMITTED });
     assert_eq!(step(&candidate, SUNDAY + 9), Step::MarkStable { revision: NEW });
     candidate.stateful_set = Some(StatefulSetView { current: NEW, partition: Partition::Closed, ..COMMITTED });
@@ -182,20 +182,20 @@ fn countdown_is_shortened_once_last_player_has_left() {
         |at| Observation { players: Players::Nobody, empty_since: Some(second(at)), facts: warned.clone(), ..lobby() };
     let step = |observation: &Observation, now| next_step(&GOAL, observation, open(), second(now));
     let continues = Step::Wait(WaitingOn::Countdown { ends: at(SUNDAY + 5) });
-    assert_eq!(step(&left(60), 69), continues, "who only lost the connection finds what they were told");
+    assert_eq!(step(&left(60), 69), continues, "a player who reconnects sees the same countdown");
     let not_after = second(70) + DECISION_VALID_FOR;
     let shortened = Step::Announce { disruption: update(SUNDAY), pod: POD, notice: GOAL.empty_notice, not_after };
     assert_eq!(step(&left(60), 70), shortened);
     let returned = Observation { players: Players::Some(1), empty_since: None, ..left(60) };
     assert_eq!(step(&returned, 70), continues);
     let unknown = Observation { players: Players::Unknown { since: second(69) }, ..left(60) };
-    assert!(matches!(step(&unknown, 70), Step::Wait(WaitingOn::Agent { .. })), "silence is nobody's leaving");
-    assert_eq!(step(&left(60), 290), continues, "the end is as near");
+    assert!(matches!(step(&unknown, 70), Step::Wait(WaitingOn::Agent { .. })), "unreachable does not mean empty");
+    assert_eq!(step(&left(60), 290), continues, "the rest is already as short");
     let mut cut = left(60);
     cut.facts.announced = Some(Announced { ends: second(80), ..announced(0) });
-    assert_eq!(step(&cut, 73), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "once");
+    assert_eq!(step(&cut, 73), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "it is shortened only once");
     cut.players = Players::Some(1);
-    assert_eq!(step(&cut, 79), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "who joins now is told that");
+    assert_eq!(step(&cut, 79), Step::Wait(WaitingOn::Countdown { ends: second(80) }), "a join changes nothing");
     assert!(matches!(step(&cut, 80), Step::Save { .. }));
 }
 
@@ -203,18 +203,18 @@ fn countdown_is_shortened_once_last_player_has_left() {
 fn restarted_agent_gets_same_countdown_end_until_it_passes() {
     let mut observation = Observation { agent_memory: AgentMemory::Forgotten, ..lobby() };
     let step = |observation: &Observation, minute| next_step(&GOAL, observation, open(), at(minute));
-    assert!(matches!(step(&observation, SUNDAY), Step::Announce { .. }), "nobody was told yet");
+    assert!(matches!(step(&observation, SUNDAY), Step::Announce { .. }), "players were not warned yet");
     observation.facts.announced = Some(announced(SUNDAY + 5));
     let not_after = at(SUNDAY + 2) + DECISION_VALID_FOR;
     let again = Step::Reannounce { disruption: update(SUNDAY), pod: POD, ends: at(SUNDAY + 5), not_after };
     assert_eq!(step(&observation, SUNDAY + 2), again);
-    assert!(matches!(step(&observation, SUNDAY + 5), Step::Save { .. }), "the end is what players were promised");
+    assert!(matches!(step(&observation, SUNDAY + 5), Step::Save { .. }), "the announced end counts");
     // The current agent is asked first who is online.
     observation.players = Players::Unknown { since: at(SUNDAY + 2) };
     assert!(matches!(step(&observation, SUNDAY + 2), Step::Wait(WaitingOn::Agent { .. })));
     observation.players = Players::Some(60);
     observation.facts.announced = Some(Announced { pod: PodUid(6), ..announced(SUNDAY + 5) });
-    assert!(matches!(step(&observation, SUNDAY + 2), Step::Announce { .. }), "another pod");
+    assert!(matches!(step(&observation, SUNDAY + 2), Step::Announce { .. }), "the announcement was to another pod");
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn disruption_is_not_decided_in_last_minute_of_window() {
     assert!(matches!(next_step(&GOAL, &observation, open(), almost), Step::Commit { .. }));
     let too_late = almost + SignedDuration::from_secs(1);
     let reverted = Step::Restore { revision: OLD, partition: Partition::Closed };
-    assert_eq!(next_step(&GOAL, &observation, open(), too_late), reverted, "and nothing stays behind the door");
+    assert_eq!(next_step(&GOAL, &observation, open(), too_late), reverted, "the written template is reverted");
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn save_expires_after_ten_minutes_and_refusal_after_two() {
     observation.facts.saved = Some(saved(SUNDAY + 5));
     assert!(matches!(next_step(&GOAL, &observation, open(), at(SUNDAY + 14)), Step::WriteTemplate { .. }));
     let too_late = next_step(&GOAL, &observation, open(), at(SUNDAY + 15));
-    assert!(matches!(too_late, Step::Announce { .. }), "nor does what players were told: {too_late:?}");
+    assert!(matches!(too_late, Step::Announce { .. }), "the announcement expires, too: {too_late:?}");
     observation.facts.saved = observation.facts.saved.map(|saved| SavedWorld { confirmed: false, ..saved });
     let retry_at = at(SUNDAY + 7);
     assert_eq!(next_step(&GOAL, &observation, open(), at(SUNDAY + 6)), Step::Wait(WaitingOn::SaveRefused { retry_at }));
@@ -306,14 +306,14 @@ fn rollback_over_changed_world_requires_backup_and_restore_request() {
     assert_eq!(
         again(&observation),
         Step::Wait(WaitingOn::NoBackup),
-        "the kubelet starts it again, which decides nothing"
+        "a restart of the container by the kubelet changes nothing"
     );
     observation.world.backup = Some(DataVersion(1));
     observation.world.played_since = true;
     assert_eq!(next(&observation), Step::Wait(WaitingOn::RollbackWouldLoseProgress));
     assert_eq!(again(&observation), Step::Wait(WaitingOn::RollbackWouldLoseProgress));
     observation.world.played_since = false;
-    assert_eq!(again(&observation), Step::Wait(WaitingOn::Start { until }), "nothing ends a start");
+    assert_eq!(again(&observation), Step::Wait(WaitingOn::Start { until }), "a start is not interrupted");
     assert_eq!(next(&observation), Step::RequestRestore { to: OLD, requested_by_user: false });
     observation.world.restore_requested = true;
     assert!(matches!(next(&observation), Step::RollBack { to: OLD, agent_unreachable: false, .. }));
@@ -329,7 +329,7 @@ fn named_backup_allows_progress_loss_and_accompanies_rollback() {
     assert_eq!(
         next(&Observation { verification: Verification::Failed, ..observation.clone() }),
         Step::MarkFailed { revision: NEW },
-        "first of all"
+        "the failure is recorded first"
     );
     observation.facts.failed = vec![NEW];
     let is_roll_back = |observation: &Observation| {
@@ -395,14 +395,14 @@ fn plugin_data_restore_is_requested_before_failed_lock_stops() {
     assert_eq!(
         next(&Observation { verification: Verification::Failed, ..observation.clone() }),
         Step::MarkFailed { revision: NEW },
-        "first of all"
+        "the failure is recorded first"
     );
     observation.facts.failed = vec![NEW];
     observation.world.floor = DataVersion(2);
     assert_eq!(
         next(&observation),
         Step::Wait(WaitingOn::NoBackup),
-        "a world that cannot go back keeps the data where they are"
+        "without a rollback of the worlds, plugin data is not restored"
     );
     observation.world.floor = DataVersion(1);
     observation.data_restore_requested = true;
@@ -532,19 +532,19 @@ fn update_is_in_progress_from_own_announcement_until_stable() {
     let mut warned = lobby();
     warned.facts.announced = Some(announced(SUNDAY + 5));
     assert!(under_way(&warned));
-    assert!(!is_in_progress(&GOAL, &warned, shut()), "what was announced in a window does not begin after it");
+    assert!(!is_in_progress(&GOAL, &warned, shut()), "an announced update does not begin after its window");
     warned.facts.announced = Some(Announced { act: update(SUNDAY - WEEK), ..announced(SUNDAY + 5) });
     assert!(!under_way(&warned));
     assert!(
         under_way(&Observation { stateful_set: Some(StatefulSetView { template: NEW, ..STATEFUL_SET }), ..lobby() }),
-        "nobody was told, and it is written"
+        "the template is written without an announcement"
     );
     assert!(under_way(&in_progress(PodPhase::Up)));
     let closed = Observation {
         stateful_set: Some(StatefulSetView { partition: Partition::Closed, ..COMMITTED }),
         ..in_progress(PodPhase::Up)
     };
-    assert!(under_way(&closed), "what runs was never proven");
+    assert!(under_way(&closed), "the running revision was never verified");
     let first_start = Observation { facts: RecordedFacts::default(), ..in_progress(PodPhase::Up) };
     assert!(!under_way(&first_start));
 }

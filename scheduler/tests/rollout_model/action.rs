@@ -26,7 +26,7 @@ pub(crate) struct Again {
 }
 
 /// A fact, with the conditions that made it true.
-#[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is one dimension of the state space")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct F {
     pub(crate) disruption: For,

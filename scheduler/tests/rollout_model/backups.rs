@@ -73,13 +73,13 @@ impl Moves<'_> {
             RestoreChoice::Before if self.s.backups => {
                 self.add(
                     Kind::User,
-                    "a person asks for a copy",
+                    "a user requests a restore",
                     State { user_request: RestoreChoice::Requested, ..*w },
                 );
             }
             RestoreChoice::Requested if !w.is_user_restore_in_progress() => {
                 let to = State { user_request: RestoreChoice::Over, user_restore_for: None, ..*w };
-                self.tick("too late for the copy", to);
+                self.tick("too late for the restore", to);
             }
             RestoreChoice::Before | RestoreChoice::Requested | RestoreChoice::Over => {}
         }

@@ -23,11 +23,11 @@ impl Moves<'_> {
     pub(crate) fn crash_loop(&mut self, w: &State) {
         if w.crash_loop {
             let held = w.held.map(|held| crate::action::Held { in_time: false, ..held });
-            self.add(Kind::Help, "an hour without a crash", State { crash_loop: false, held, ..*w });
+            self.add(Kind::Help, "an hour passes without a crash", State { crash_loop: false, held, ..*w });
         } else if self.s.loops && w.counts_crashes() {
             let Some(p) = w.pod.filter(|p| matches!(p.phase, L::Up | L::Down)) else { return };
             let pod = Some(P { phase: L::Down, ..p });
-            self.add(Kind::Fault, "the server crashes again and again", State { crash_loop: true, pod, ..*w });
+            self.add(Kind::Fault, "the server is in a crash loop", State { crash_loop: true, pod, ..*w });
         }
     }
 
@@ -36,15 +36,12 @@ impl Moves<'_> {
         let counts_down = w.announced.is_some_and(|f| f.pod && !f.good);
         if w.faults > 0 && counts_down && !w.forgot {
             let to = State { forgot: true, faults: w.faults - 1, ..*w };
-            self.add(Kind::Fault, "the agent dies in the countdown", to);
+            self.add(Kind::Fault, "the agent restarts during the countdown", to);
         }
     }
 
     pub(crate) fn check_begins(&mut self, w: &State, revision: Rev) {
         let begins = w.crash_loop && !w.has_begun(revision);
-        self.check(
-            !begins || self.is_delayed,
-            "15 an update begins by itself on a server that crashes again and again",
-        );
+        self.check(!begins || self.is_delayed, "15 an update begins by itself on a crash-looping server");
     }
 }

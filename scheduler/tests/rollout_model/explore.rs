@@ -26,7 +26,7 @@ impl Hasher for Quick {
         self.write_u64(u64::from(i));
     }
     fn write_isize(&mut self, i: isize) {
-        self.write_u64(u64::from_ne_bytes(i64::try_from(i).expect("64 bits").to_ne_bytes()));
+        self.write_u64(u64::from_ne_bytes(i64::try_from(i).expect("isize has at most 64 bits").to_ne_bytes()));
     }
     fn write_u64(&mut self, i: u64) {
         self.0 = (self.0.rotate_left(5) ^ i).wrapping_mul(0x517c_c1b7_2722_0a95);

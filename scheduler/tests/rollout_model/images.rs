@@ -25,7 +25,7 @@ impl Moves<'_> {
             self.add(Kind::Environment, "the images are pulled", State { images: ImagesOnNode::Present, ..*w });
         }
         if w.images == ImagesOnNode::Pulling {
-            self.add(Kind::Environment, "the node cannot be asked", State { images: ImagesOnNode::Unknown, ..*w });
+            self.add(Kind::Environment, "the node is unreachable", State { images: ImagesOnNode::Unknown, ..*w });
         }
         if matches!(w.images, ImagesOnNode::Pulling | ImagesOnNode::Unknown) {
             self.add(Kind::Environment, "an image cannot be pulled", State { images: ImagesOnNode::Failed, ..*w });

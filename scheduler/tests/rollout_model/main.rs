@@ -21,7 +21,7 @@
 //! - (14) No player is warned of an update, and no server is stopped for one, whose images its node lacks, if the node can be asked.
 //! - (15) No update begins by itself on a crash-looping server.
 
-#![expect(clippy::print_stdout, reason = "what was explored is the result; cargo shows it on failure or when asked")]
+#![expect(clippy::print_stdout, reason = "cargo shows the explored states on failure or on request")]
 
 mod action;
 mod backups;
@@ -110,7 +110,7 @@ fn assert_random_traces(seeds: impl Iterator<Item = u64>) -> RunResult {
     let traces = run_traces(seeds);
     println!("{} moves, {} faults; {:?}", traces.moves, traces.faults, traces.ends);
     for (invariant, (seed, trace)) in &traces.broken {
-        println!("BROKEN by history {seed}: {invariant}\n    {}", trace.join("\n    "));
+        println!("BROKEN by trace {seed}: {invariant}\n    {}", trace.join("\n    "));
     }
     let broken: Vec<_> = traces.broken.iter().map(|(invariant, (seed, _))| (invariant, seed)).collect();
     assert!(broken.is_empty(), "{broken:?}");
@@ -128,18 +128,18 @@ fn model_holds_and_ends_in_twenty_thousand_long_runs() {
     for end in
         ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "noImage", "worldRefused", "asleep", "nodeLost"]
     {
-        assert!(traces.ends.contains_key(end), "no history ends with {end}: {:?}", traces.ends);
+        assert!(traces.ends.contains_key(end), "no trace ends with {end}: {:?}", traces.ends);
     }
 }
 
 #[test]
-#[ignore = "a million histories: cargo test -p scheduler --release --test rollout_model -- --ignored million"]
+#[ignore = "a million traces: cargo test -p scheduler --release --test rollout_model -- --ignored million"]
 fn model_holds_in_a_million_long_runs() {
     assert_random_traces(0..1_000_000);
 }
 
 #[test]
-#[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored three"]
+#[ignore = "needs gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored three"]
 fn model_holds_in_one_update_with_any_three_faults() {
     for name in ["plain: B flaky", "one-way: B flaky"] {
         assert_invariants(named(name), 3, 1);
@@ -147,7 +147,7 @@ fn model_holds_in_one_update_with_any_three_faults() {
 }
 
 #[test]
-#[ignore = "gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored two"]
+#[ignore = "needs gigabytes and minutes: cargo test -p scheduler --release --test rollout_model -- --ignored two"]
 fn model_holds_with_any_two_faults_and_other_events() {
     for name in [
         "one-way, and a person asks for a copy: B flaky",

@@ -21,7 +21,7 @@ pub(crate) enum Kind {
     User,
 }
 
-/// The moves from one state, and the broken invariants and notes there.
+/// The moves from one state, and the broken invariants and recorded events there.
 pub(crate) struct Moves<'a> {
     pub(crate) s: &'a Scenario,
     pub(crate) successors: Vec<(Kind, &'static str, State)>,
@@ -80,10 +80,10 @@ impl<'a> Moves<'a> {
             }
         }
         if w.scaled_to_zero {
-            self.add(Kind::Help, "somebody scales to 1", State { scaled_to_zero: false, ..*w });
+            self.add(Kind::Help, "an admin scales to 1", State { scaled_to_zero: false, ..*w });
         }
         if w.refuses {
-            self.add(Kind::Help, "somebody makes room on the disk", State { refuses: false, ..*w });
+            self.add(Kind::Help, "an admin frees disk space", State { refuses: false, ..*w });
         }
         self.drain_node(w, &step);
         self.request_user_restore(w);
@@ -100,7 +100,7 @@ impl<'a> Moves<'a> {
         let quiet = match step {
             Step::UpToDate => {
                 let runs = w.pod.is_some_and(|p| p.rev == w.goal && p.phase == L::Up);
-                self.check(Some(w.goal) == w.stable && runs, "9 settled, but the goal does not run");
+                self.check(Some(w.goal) == w.stable && runs, "9 up to date, but the goal does not run");
                 true
             }
             Step::Wait(why) => {
@@ -136,9 +136,9 @@ impl<'a> Moves<'a> {
         let counts_down = w.announced.is_some_and(|f| f.pod && f.is_confirmed && f.disruption != For::Drain);
         if quiet {
             let whole = Some(w.template) == w.stable && Some(w.current) == w.stable;
-            self.check(!w.open && whole && !w.foreign, "9 quiet with the door open or another template behind it");
+            self.check(!w.open && whole && !w.foreign, "9 at rest with an open partition or another template");
             let is_reachable = w.agent == Agent::Answers && *step != Step::Wait(WaitingOn::Eviction);
-            self.check(!counts_down || !is_reachable, "1 players count down to what does not come");
+            self.check(!counts_down || !is_reachable, "1 players count down to a stop that does not happen");
         }
         let decides = matches!(
             step,
@@ -147,23 +147,23 @@ impl<'a> Moves<'a> {
         let is_world_refused = *step == Step::Wait(WaitingOn::WorldRefused);
         self.check(
             !(decides && !is_world_refused && counts_down && w.agent == Agent::Answers),
-            "1 players count down to what does not come",
+            "1 players count down to a stop that does not happen",
         );
-        self.check(!(decides && w.is_user_restore_confirmed()), "13 a person has named the copy, and is asked again");
+        self.check(!(decides && w.is_user_restore_confirmed()), "13 a user has chosen a backup, and is asked again");
         let whole = !w.open && Some(w.template) == w.stable && Some(w.current) == w.stable && !w.foreign;
         let stays_down = *step == Step::Wait(WaitingOn::ServerDown) && whole;
         self.check(
             !(stays_down && w.is_user_restore_confirmed()),
-            "13 a person has named the copy, and the server stays down without",
+            "13 a user has chosen a backup, and the server stays down",
         );
         let waits = matches!(step, Step::Wait(WaitingOn::Countdown { .. }));
         let is_abandoned = waits && w.forgot && w.agent == Agent::Answers;
-        self.check(!is_abandoned, "1 the agent has died in the countdown, and players are left without another word");
+        self.check(!is_abandoned, "1 a restarted agent does not continue the countdown");
         let outside = w.window == WindowNow::Shut && !w.is_unobtrusive(self.s);
         let committed = w.by_operator == ByUs::Update && w.open && outside;
         if committed && *step == Step::Wait(WaitingOn::Controller) {
             let without_effect = w.active_pod().is_some_and(|p| Some(p.rev) == w.stable && w.template != p.rev);
-            self.check(!without_effect, "2 a commit without effect is left standing after the window");
+            self.check(!without_effect, "2 a commit without effect is not reverted after the window");
         }
     }
 
@@ -174,7 +174,7 @@ impl<'a> Moves<'a> {
         if w.faults > 0 && w.held.is_none() {
             let held = Some(Held { action, is_fresh: true, pod: true, in_time: true });
             let to = State { faults: w.faults - 1, held, ..*w };
-            self.add(Kind::Fault, "falls asleep with a step in its hand", to);
+            self.add(Kind::Fault, "the process is delayed before the step", to);
         }
     }
 
@@ -189,16 +189,16 @@ impl<'a> Moves<'a> {
             self.is_delayed = true;
             let to = self.perform(&to, held.action);
             self.is_delayed = false;
-            self.add(Kind::Environment, "the sleeper acts", to);
+            self.add(Kind::Environment, "the delayed process acts", to);
         } else {
-            self.add(Kind::Environment, "the sleeper is refused", to);
+            self.add(Kind::Environment, "the delayed process is refused", to);
         }
     }
 
     /// Marks the node, evicts where that is allowed, and removes the mark again.
     fn drain_node(&mut self, w: &State, step: &Step) {
         if *step == Step::Wait(WaitingOn::Eviction) {
-            self.check(w.mark == Mark::Set, "12 evictions are let through from a node that stays");
+            self.check(w.mark == Mark::Set, "12 evictions are allowed from a node without a mark");
             self.check_eviction(w);
             if let Some(p) = w.active_pod() {
                 self.add(Kind::User, "evicted", State { pod: Some(p.stopping()), ..*w });
@@ -209,7 +209,7 @@ impl<'a> Moves<'a> {
                 let mark = if w.pod.is_some() { Mark::Set } else { Mark::Over };
                 self.add(Kind::User, "the node is marked", State { mark, ..*w });
             }
-            Mark::Set => self.add(Kind::User, "the mark is taken away", State { mark: Mark::Over, ..*w }),
+            Mark::Set => self.add(Kind::User, "the mark is removed", State { mark: Mark::Over, ..*w }),
             Mark::Over => {}
         }
     }
@@ -226,7 +226,7 @@ impl<'a> Moves<'a> {
             );
         }
         if let Some(fact) = w.saved.filter(|fact| fact.good) {
-            self.tick("save grows old", State { saved: Some(F { good: false, ..fact }), ..*w });
+            self.tick("the save expires", State { saved: Some(F { good: false, ..fact }), ..*w });
         }
         match w.clock {
             Clock::Before => self.tick("a restart is due", State { clock: Clock::Due, ..*w }),
@@ -243,7 +243,7 @@ impl<'a> Moves<'a> {
             return;
         }
         if w.window == WindowNow::Open && self.s.policy == crate::state::Asking::EmptyFirst {
-            self.tick("patience with players is over", State { window: WindowNow::OpenForLong, ..*w });
+            self.tick("the limit for waiting on players is over", State { window: WindowNow::OpenForLong, ..*w });
         }
         if matches!(w.window, WindowNow::Open | WindowNow::OpenForLong) {
             self.tick("the last part of the window begins", State { window: WindowNow::Ending, ..*w });

@@ -24,7 +24,7 @@ const OPENS: i64 = 300;
 
 /// Minutes from the instant at which `next_step` is always called.
 fn at(minutes: i64) -> Timestamp {
-    Timestamp::from_second(1_000_000 + 60 * minutes).expect("near 1970")
+    Timestamp::from_second(1_000_000 + 60 * minutes).expect("an instant near 1970 is valid")
 }
 
 /// The instant of the scheduled restart.

@@ -90,7 +90,7 @@ pub(crate) fn run_trace(seed: u64) -> Result<Walk, Broken> {
     for at in 0..fault_moves + MAX_EXTRA_MOVES {
         if at == fault_moves {
             (state.faults, state.changes) = (0, 0);
-            trace.push("nothing goes wrong any more".to_owned());
+            trace.push("no more faults occur".to_owned());
         }
         let step = moves.all_moves(&state);
         let decision = if let Step::Wait(why) = step { why.name() } else { step.name() };
@@ -113,7 +113,7 @@ pub(crate) fn run_trace(seed: u64) -> Result<Walk, Broken> {
     }
     trace.push(format!("{state:?}"));
     trace.push(format!("answer: {:?}", state.decide(&s)));
-    Err(Broken { invariant: "7 no end was found when nothing went wrong any more", trace })
+    Err(Broken { invariant: "7 no end was found after the last fault", trace })
 }
 
 /// The combined result of many traces.

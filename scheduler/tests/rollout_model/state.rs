@@ -39,7 +39,7 @@ impl Rev {
 
     /// Any other revision never existed in this model: the foreign template of a variant.
     pub(crate) fn from_revision(real: Revision) -> Self {
-        Self::ALL.into_iter().find(|rev| rev.to_revision() == real).expect("next_step makes no revisions of its own")
+        Self::ALL.into_iter().find(|rev| rev.to_revision() == real).expect("next_step invents no revisions")
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) enum SetBehaviour {
 }
 
 /// A scenario to explore.
-#[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is one dimension of the state space")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scenario {
     pub(crate) name: &'static str,
@@ -197,7 +197,7 @@ pub(crate) enum ByUs {
 }
 
 /// One state of the model.
-#[expect(clippy::struct_excessive_bools, reason = "a state space: each of them is one dimension of it")]
+#[expect(clippy::struct_excessive_bools, reason = "each flag is one dimension of the state space")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct State {
     pub(crate) faults: u8,

@@ -70,7 +70,7 @@ fn message_template_is_rendered_per_language_line() {
     let text = rendered(ChatKind::Discord, &texts, &done);
     assert_eq!(text, "**lobby** is back after 21 s: Via\\_Version 5.7.1\nlobby ist nach 21 s wieder da (-)");
     let soon = rendered(ChatKind::Discord, &texts, &notification(NotificationEvent::Soon, &json!({})));
-    assert!(soon.starts_with("games/lobby: "), "ours where there are none: {soon}");
+    assert!(soon.starts_with("games/lobby: "), "the default text without a template: {soon}");
 }
 
 #[test]

@@ -72,7 +72,7 @@ async fn cluster_channel_shares_backoff_across_servers() {
     }
     let messages = receiver.received(21).await;
     let pause = messages[1].2.duration_since(messages[0].2);
-    assert!(pause >= Duration::from_millis(400), "nobody else tries meanwhile: {pause:?}");
+    assert!(pause >= Duration::from_millis(400), "no other server tries during the pause: {pause:?}");
     // Compared as a set: a busy machine replies late, and a message with a late reply is sent again.
     let texts = receiver.texts(21).await;
     let delivered: BTreeSet<&String> = texts[1..].iter().collect();
@@ -122,7 +122,7 @@ async fn missing_cluster_secret_is_read_once_for_all_servers() {
     assert_eq!(process.woken_now(), []);
     *process.backend.secrets.lock().unwrap() = cluster_secret(&receiver.webhook_url());
     assert_eq!(process.notifier.check_channels(&server(3), &[staff()], now + SECRET_FRESH_FOR).await, []);
-    assert_eq!(process.woken_now().len(), 10, "each says that it is well again");
+    assert_eq!(process.woken_now().len(), 10, "the recovery wakes every server");
     process.notifier.0.check_cluster_channels().await;
     assert_eq!(process.metrics.cluster_failing.get(), 0);
 }

@@ -24,7 +24,7 @@ impl StepExecutor<'_> {
         let now = now();
         let is_cut_short = self.observed.facts.is_counting_down(disruption, pod, now);
         let announced = self.observed.reply.report.as_ref().and_then(|report| report.announced.as_ref());
-        let announced_end = announced.and_then(|announced| announced.ends_within(disruption, notice, now));
+        let announced_end = announced.and_then(|announced| announced.ends_within(&disruption.to_string(), notice, now));
         let ends = announced_end.unwrap_or(now + notice);
         if announced_end.is_none() {
             match self.agent()?.announce(&self.announcement(disruption, ends)).await {

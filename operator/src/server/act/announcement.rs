@@ -1,22 +1,24 @@
 //! Pure. Builds the announcement that players read before a stop.
 
+use agent_api::{Announce, in_the_chat};
 use jiff::Timestamp;
 use scheduler::announcement::placeholder::has_languages;
 use scheduler::observation::Disruption;
-use scheduler::protocol::{Announce, in_the_chat};
 use scheduler::rollout::OpportunityReason;
 
 use super::StepExecutor;
-use crate::server::check::Announcement;
+use validate::Announcement;
 
 impl StepExecutor<'_> {
     /// The announcement for this disruption, with where it is shown.
     pub(super) fn announcement(&self, disruption: Disruption, ends: Timestamp) -> Announce {
-        let announcement = match (disruption, &self.server.players.restart) {
-            (Disruption::Restart { due }, Some(restart)) if self.restore_due_at(due).is_none() => &restart.announcement,
-            (Disruption::Drain { .. }, _) => &self.server.players.drain_announcement,
+        let players = &self.server.players;
+        let announcement = match (disruption, &players.restart) {
+            (Disruption::Restart { due }, _) if self.restore_due_at(due).is_some() => &players.restore_announcement,
+            (Disruption::Restart { .. }, Some(restart)) => &restart.announcement,
+            (Disruption::Drain { .. }, _) => &players.drain_announcement,
             (Disruption::Restart { .. } | Disruption::Update { .. } | Disruption::RollBack { .. }, _) => {
-                &self.server.players.announcement
+                &players.announcement
             }
         };
         let Announcement { text, short } = announcement.clone();

@@ -1,7 +1,7 @@
 //! Edge (writes). Tells players that an announced stop is cancelled, and removes the record of the announcement.
 
+use agent_api::CancelAnnouncement;
 use scheduler::observation::{Announced, Disruption, RecordedFacts};
-use scheduler::protocol::CancelAnnouncement;
 
 use super::StepExecutor;
 use super::error::ActError;

@@ -97,7 +97,7 @@ mod tests {
         assert!(write(409, "Conflict").is_stale());
         assert!(ActError::Stale { intent: "commit" }.is_stale());
         for (code, reason) in [(422, "Invalid"), (403, "Forbidden"), (500, "InternalError")] {
-            assert!(!write(code, reason).is_stale(), "{reason} is told");
+            assert!(!write(code, reason).is_stale(), "{reason} is reported");
         }
         assert!(!ActError::NoAgent.is_stale());
     }

@@ -10,7 +10,7 @@ pub(crate) enum StepOutcome {
     Announced {
         /// Time left until the stop.
         notice: SignedDuration,
-        /// Players were told a later end before, and have left.
+        /// An earlier announcement gave a later end, and all players have left since.
         is_cut_short: bool,
     },
     Reannounced {

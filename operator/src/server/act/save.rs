@@ -11,7 +11,7 @@ const MAX_SECONDS: i64 = 300;
 /// The timeout in seconds. `save-all flush` is the larger part of a stop, so users with slow saves have already raised
 /// `gracefulShutdown.timeout`.
 pub(super) fn save_timeout_seconds(stop_timeout: SignedDuration) -> u32 {
-    u32::try_from(stop_timeout.as_secs().clamp(MIN_SECONDS, MAX_SECONDS)).expect("the bounds fit")
+    u32::try_from(stop_timeout.as_secs().clamp(MIN_SECONDS, MAX_SECONDS)).expect("the bounds fit into `u32`")
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
+use agent_api::AgentReport;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::{RecordedFacts, Revision, StableSet};
-use scheduler::protocol::AgentReport;
 use serde_json::{Value, json};
 
 use super::*;
@@ -74,7 +74,7 @@ fn backup_before_this_lock_is_restored_and_needs_request() {
     assert!(world_state(&observed).restore_requested);
     observed.init_requests.rollback =
         Some(RestoreRequest { to: "a".repeat(64), failed: "c".repeat(64), unless_played: false, worlds: true });
-    assert!(!world_state(&observed).restore_requested, "an order after another failure is another one");
+    assert!(!world_state(&observed).restore_requested, "a request for another failed set does not count");
 }
 
 #[test]
@@ -89,10 +89,10 @@ fn backup_without_space_to_restore_is_not_usable() {
     let (backup, needed) = (Some(DataVersion(4556)), space_needed(60_000_000_000));
     let free = 40_000_000_000_u64;
     assert_eq!(world_and_space(false, &json!(free)), (None, Some((needed, free))));
-    assert_eq!(world_and_space(false, &json!(needed - 1)).0, None, "what must stay free counts");
+    assert_eq!(world_and_space(false, &json!(needed - 1)).0, None, "one byte less than needed is not enough");
     assert_eq!(world_and_space(false, &json!(needed)), (backup, None));
-    assert_eq!(world_and_space(false, &json!(null)), (backup, None), "an agent from before");
-    assert_eq!(world_and_space(true, &json!(free)).0, backup, "what may be lost is a person's to decide, first of all");
+    assert_eq!(world_and_space(false, &json!(null)), (backup, None), "an older agent does not report free space");
+    assert_eq!(world_and_space(true, &json!(free)).0, backup, "after play, missing space is not the reason to report");
 }
 
 #[test]
@@ -115,14 +115,14 @@ fn world_counts_as_played_when_agent_is_silent() {
     let mut silent = observed(true, &backup("a", "b", false));
     silent.reply.report = None;
     let world = world_state(&silent);
-    assert!(world.played_since, "nobody can be asked");
+    assert!(world.played_since, "the agent is unreachable");
     assert_eq!((world.backup, world.floor), (None, DataVersion(4556)));
     let request = world_restore_request(&silent).unwrap();
-    assert!(request.unless_played, "the init container looks for itself");
+    assert!(request.unless_played, "the init container checks for play");
     silent.init_requests.rollback = Some(request.clone());
     assert!(world_state(&silent).restore_requested);
     silent.init_requests.rollback = Some(RestoreRequest { unless_played: false, ..request });
-    assert!(!world_state(&silent).restore_requested, "it was given when nobody had played, which nobody says any more");
+    assert!(!world_state(&silent).restore_requested, "a request without a check for play does not count");
 }
 
 #[test]
@@ -130,12 +130,12 @@ fn world_report_of_silent_agent_still_counts() {
     let mut silent = observed(true, &backup("a", "b", true));
     silent.reply.cached_report = silent.reply.report.take();
     let world = world_state(&silent);
-    assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))), "they were opened");
-    assert!(world.played_since, "it was said that somebody has played");
+    assert_eq!((world.floor, world.backup), (DataVersion(4671), Some(DataVersion(4556))), "the last report counts");
+    assert!(world.played_since, "the last report says that players have joined");
     let mut silent = observed(true, &backup("a", "b", false));
     silent.reply.cached_report = silent.reply.report.take();
-    assert!(!world_state(&silent).played_since, "nobody has, as far as is known");
-    assert!(world_restore_request(&silent).unwrap().unless_played, "and the init container looks for itself");
+    assert!(!world_state(&silent).played_since, "the last report knows of no play");
+    assert!(world_restore_request(&silent).unwrap().unless_played, "the init container checks for play");
 }
 
 #[test]
@@ -145,7 +145,7 @@ fn world_counts_as_played_when_backups_are_unreadable() {
     assert_eq!((world.floor, world.backup), (DataVersion(4671), None));
     assert!(world.played_since && world_restore_request(&observed).unwrap().unless_played);
     observed.reply.cached_report = observed.reply.report.take();
-    assert!(world_state(&observed).played_since, "it fell silent with that");
+    assert!(world_state(&observed).played_since, "the last report could not read the backups");
 }
 
 #[test]
@@ -153,14 +153,14 @@ fn world_counts_as_opened_without_report_or_backup() {
     let started = json!({"metadata": {"name": "lobby-0"}, "status": {"containerStatuses": [{
         "name": "papermc", "ready": false, "restartCount": 0, "image": "", "imageID": "", "state": {"running": {}},
     }]}});
-    let unheard = |has_backups, pod: &Value| {
+    let floor_of = |has_backups, pod: &Value| {
         let mut observed = observed(has_backups, &json!(null));
         (observed.reply.report, observed.pod) = (None, serde_json::from_value(pod.clone()).unwrap());
         world_state(&observed).floor
     };
-    assert_eq!(unheard(false, &started), DataVersion(4671));
-    assert_eq!(unheard(true, &started), DataVersion(4556), "who is ordered to put them back looks for itself");
-    assert_eq!(unheard(false, &json!({"metadata": {"name": "lobby-0"}})), DataVersion(4556), "its server has not run");
+    assert_eq!(floor_of(false, &started), DataVersion(4671));
+    assert_eq!(floor_of(true, &started), DataVersion(4556), "with backups, the init container inspects the worlds");
+    assert_eq!(floor_of(false, &json!({"metadata": {"name": "lobby-0"}})), DataVersion(4556), "the server has not run");
 }
 
 #[test]
@@ -179,7 +179,7 @@ fn refused_world_format_comes_from_init_container() {
 fn restore_is_not_requested_without_stable_backup_volume() {
     let world = world_state(&observed(false, &backup("a", "b", false)));
     assert_eq!(world.backup, None);
-    assert!(world.restore_requested, "there is nothing to wait for");
+    assert!(world.restore_requested, "no restore request is needed");
 }
 
 #[test]

@@ -3,9 +3,9 @@
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::changes::format_changes;
-use crate::server::check::CheckedServer;
 use crate::server::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
 use crate::server::plan::{PassInput, Plan};
+use validate::CheckedServer;
 
 pub(super) struct Approval;
 

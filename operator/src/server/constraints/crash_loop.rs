@@ -9,7 +9,6 @@ use scheduler::rollout::{Step, is_blocked_by_crash_loop, is_in_progress};
 use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::check::CheckedServer;
 use crate::server::crash_loop::stopped::{
     active_stop, allows_stop, generation_of, is_up_since, stopped_message, unrestarted_crash, user_requests,
 };
@@ -17,6 +16,7 @@ use crate::server::crash_loop::{CRASH_LOOP, CRASH_WINDOW, format_exit, is_crash_
 use crate::server::observe::Observed;
 use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
 use crate::server::plan::{PassInput, Plan};
+use validate::CheckedServer;
 
 pub(crate) struct CrashLoop;
 

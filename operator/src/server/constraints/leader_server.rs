@@ -103,14 +103,14 @@ mod tests {
         };
         assert!(!may_wait(&goal, &announced(at(0)), open));
         let remaining = remaining_wait(waits(LeaderState::Missing), &goal, &announced(at(0)), open).unwrap();
-        assert!(!remaining.blocks_update, "a mistake is told, and holds nothing that has begun");
-        assert!(may_wait(&goal, &announced(at(-9)), open), "that was another opening");
+        assert!(!remaining.blocks_update, "a spec error does not delay an update that has begun");
+        assert!(may_wait(&goal, &announced(at(-9)), open), "announced in an earlier opening");
         let written = StatefulSetView { template: goal.revision, ..observation.stateful_set.unwrap() };
         assert!(!may_wait(&goal, &Observation { stateful_set: Some(written), ..observation.clone() }, open));
         let manual = StatefulSetView { template: Revision(9), ..written };
         assert!(
             may_wait(&goal, &Observation { stateful_set: Some(manual), ..observation.clone() }, open),
-            "what a person wrote is another thing"
+            "a template written by a user does not count"
         );
     }
 }

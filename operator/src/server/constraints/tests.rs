@@ -55,7 +55,7 @@ fn end_of_crash_loop_wakes_server() {
     let mut pass = open_pass();
     let crashes = serde_json::json!({"pod": "a", "at": ["2026-11-22T03:00:00Z", "2026-11-22T03:20:00Z"]});
     pass.plan.constraints.crashes = Some(serde_json::from_value(crashes).unwrap());
-    assert_eq!(wake_ups(&pass.plan).next(), None, "twice is no loop");
+    assert_eq!(wake_ups(&pass.plan).next(), None, "two crashes are no crash loop");
     pass.plan.observation.crash_loop = true;
     assert_eq!(wake_ups(&pass.plan).next(), Some("2026-11-22T04:20:00Z".parse().unwrap()));
 }

@@ -1,10 +1,10 @@
 //! Pure. Reports that an update waits for a free update slot (`maxConcurrentUpdates`). `server/update_slot.rs` acquires the slot when the
 //! update is about to begin, because that changes the slots of the whole process.
 
-use crate::server::check::CheckedServer;
 use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
 use crate::server::plan::{PassInput, Plan};
 use crate::update_slots::SlotUnavailable;
+use validate::CheckedServer;
 
 /// Number of servers ahead of this one that are named.
 const MAX_NAMED: usize = 5;
@@ -50,8 +50,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn update_slot_message_names_limit_and_servers_ahead() {

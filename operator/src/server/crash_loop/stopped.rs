@@ -3,19 +3,19 @@
 //! The stop is recorded in the status before the operator acts on it. If the operator crashes in between, the next pass finds it. Only a
 //! user's request ends the stop. It does not end with time, nor because of the scale to 0 itself, which deletes the pod.
 
+use agent_api::{AgentReport, Server};
 use crds::annotations::{APPLY, RESTORE_FROM, ROLLBACK_TO};
 use crds::paper_mc_server::{CrashLoopStop, CrashStatus};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
-use scheduler::protocol::{AgentReport, Server};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::{format_times, last_crash};
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
-use crate::server::check::CheckedServer;
 use crate::server::observe::{Observed, server_status};
+use validate::CheckedServer;
 
 /// The annotations by which a user requests something that needs a running server.
 const REQUESTS: [&str; 4] = [APPLY_NOW, APPLY, ROLLBACK_TO, RESTORE_FROM];

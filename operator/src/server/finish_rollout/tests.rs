@@ -1,16 +1,16 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use agent_api::Server;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Partition, PodPhase, Revision, StatefulSetView, Verification};
-use scheduler::protocol::Server;
 use scheduler::rollout::{Step, WaitingOn, next_step};
 use serde_json::json;
 
 use super::*;
-use crate::server::check::tests::server;
 use crate::server::observe::AgentReply;
 use crate::server::requested_restore::tests::after_failed_update::{FAILED, STABLE, rolling_out};
+use crate::server::test_server::server;
 
 const START_TIMEOUT: StartTimeout = StartTimeout {
     settle: SignedDuration::from_secs(60),
@@ -126,7 +126,7 @@ fn verification_is_not_shortened_by_slow_node_clock() {
     };
     let until = now() + SignedDuration::from_mins(14);
     assert_eq!(result(Some(report)), Verification::Pending { until });
-    assert_eq!(result(None), Verification::Inconclusive, "nobody knows which clock is wrong");
+    assert_eq!(result(None), Verification::Inconclusive, "without a report, the clock offset is unknown");
 }
 
 #[test]
@@ -149,14 +149,14 @@ fn failed_rollout_rolls_back_while_spec_is_invalid() {
         let phase = PodPhase::Starting { deadline: now() };
         plan.observation.pod = plan.observation.pod.map(|pod| scheduler::observation::PodView { phase, ..pod });
     });
-    assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the deadlines of a start hold too");
+    assert_eq!(late, Step::MarkFailed { revision: FAILED }, "the start deadline applies, too");
 }
 
 #[test]
 fn first_start_of_newer_minecraft_uses_its_own_deadline() {
     let minutes = |observed: &Observed| {
         let phase = plan(observed).observation.pod.unwrap().phase;
-        let PodPhase::Starting { deadline: gives_up_at } = phase else { panic!("it starts: {phase:?}") };
+        let PodPhase::Starting { deadline: gives_up_at } = phase else { panic!("not starting: {phase:?}") };
         gives_up_at.duration_since(now()).as_mins()
     };
     let mut observed = rollout_in_progress();
@@ -166,7 +166,7 @@ fn first_start_of_newer_minecraft_uses_its_own_deadline() {
     // The 20 minutes for files and an image come first.
     assert_eq!(minutes(&observed), 20 + 40);
     observed.pod_lock = observed.stable_lock.clone();
-    assert_eq!(minutes(&observed), 20 + 10, "of the same Minecraft");
+    assert_eq!(minutes(&observed), 20 + 10, "the Minecraft version is unchanged");
 }
 
 #[test]
@@ -199,16 +199,16 @@ fn rollout_is_in_progress_until_its_end_is_reported() {
     });
     observed.pod_revision = Some(STABLE);
     assert!(!has_unfinished_rollout(&observed, &status_with(STABLE)));
-    assert!(has_unfinished_rollout(&observed, &status_with(FAILED)), "another one was told of last");
+    assert!(has_unfinished_rollout(&observed, &status_with(FAILED)), "the status has another stable revision");
     assert!(!has_unfinished_rollout(&observed, &PaperMCServerStatus::default()));
     let status_updating = |status: &str| -> PaperMCServerStatus {
         let updating = json!({"type": "Updating", "status": status, "reason": "StepExecuted", "message": "", "lastTransitionTime": now()});
         serde_json::from_value(json!({"conditions": [updating]})).unwrap()
     };
-    assert!(has_unfinished_rollout(&observed, &status_updating("True")), "what it went back to runs, and nobody knows");
+    assert!(has_unfinished_rollout(&observed, &status_updating("True")), "the end of the roll-back is not reported");
     assert!(!has_unfinished_rollout(&observed, &status_updating("False")));
     observed.facts.settled = None;
-    assert!(!has_unfinished_rollout(&observed, &status_updating("True")), "a first start");
+    assert!(!has_unfinished_rollout(&observed, &status_updating("True")), "a first start is no rollout");
 }
 
 #[test]
@@ -216,12 +216,12 @@ fn transient_failure_keeps_countdown_and_pending_rollout_end() {
     use scheduler::observation::{Announced, Disruption, PodUid};
 
     let none = PaperMCServerStatus::default();
-    assert!(has_to_continue(&rollout_in_progress(), &none), "another set runs");
+    assert!(has_to_continue(&rollout_in_progress(), &none), "another set is running");
     let mut committed = rollout_in_progress();
     committed.pod_revision = Some(STABLE);
-    assert!(!has_to_continue(&committed, &none), "the pod is still to be stopped");
+    assert!(!has_to_continue(&committed, &none), "the pod has not been stopped yet");
     let rollback = with_view(committed, |stateful_set| StatefulSetView { template: STABLE, ..stateful_set });
-    assert!(has_to_continue(&rollback, &none), "it comes back, and is to be proven");
+    assert!(has_to_continue(&rollback, &none), "the roll-back has to be verified");
 
     let status_with = |stable: Revision, updating: &str| -> PaperMCServerStatus {
         let updating =
@@ -230,12 +230,12 @@ fn transient_failure_keeps_countdown_and_pending_rollout_end() {
     };
     let mut ended =
         with_view(rollback, |stateful_set| StatefulSetView { partition: Partition::Closed, ..stateful_set });
-    assert!(has_to_continue(&ended, &status_with(FAILED, "False")), "what has settled is news");
-    assert!(has_to_continue(&ended, &status_with(STABLE, "True")), "so is that it runs again");
-    assert!(!has_to_continue(&ended, &status_with(STABLE, "False")), "all is told");
+    assert!(has_to_continue(&ended, &status_with(FAILED, "False")), "the new stable revision is not reported yet");
+    assert!(has_to_continue(&ended, &status_with(STABLE, "True")), "the end of the update is not reported yet");
+    assert!(!has_to_continue(&ended, &status_with(STABLE, "False")), "the end is already reported");
     let disruption = Disruption::Update { goal: FAILED, window_opened_at: now() };
     ended.facts.announced = Some(Announced { act: disruption, pod: PodUid(7), ends: now() });
-    assert!(!has_to_continue(&ended, &status_with(STABLE, "True")), "a countdown");
+    assert!(!has_to_continue(&ended, &status_with(STABLE, "True")), "a countdown is in progress");
 }
 
 #[test]

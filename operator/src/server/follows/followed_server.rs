@@ -9,10 +9,10 @@ use kube::ResourceExt;
 
 use super::{FollowState, LeaderState, RanSet};
 use crate::context::Context;
-use crate::server::check::{CheckedFollows, CheckedServer};
 use crate::server::last_status::status_before;
 use crate::server::records::{RecordError, read_lock};
 use crate::server::render::lock_config_map::lock_map_name;
+use validate::{CheckedFollows, CheckedServer};
 
 /// The followed server and its state according to its status. `None` if the server follows no other.
 pub(crate) async fn observe(

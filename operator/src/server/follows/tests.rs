@@ -4,8 +4,8 @@ use serde_json::{Value, json};
 
 use super::followed_server::{find_cycle, leader_state};
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
+use crate::server::test_server::server;
+use validate::check;
 
 const HOUR: i64 = 3_600;
 
@@ -62,7 +62,7 @@ fn follower_waits_until_followed_server_has_soaked_update() {
     let expected = "This server waits for staging, which has run Via 2 since hour 53 and must run it until hour 101 \
     (48 hours).";
     assert_eq!(wait_message(&since(53), &to).as_deref(), Some(expected));
-    assert_eq!(wait_message(&since(52), &to), None, "to the second");
+    assert_eq!(wait_message(&since(52), &to), None, "a soak of exactly 48 hours is enough");
     let waits = since(53).wait_for_update(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
     assert_eq!((waits.until(), waits.reason(), waits.is_spec_error()), (Some(at(101)), "Soaking", false));
     let at_once = FollowState { spec: CheckedFollows { soak: SignedDuration::ZERO, ..since(0).spec }, ..since(100) };
@@ -80,7 +80,7 @@ fn soak_continues_across_unrelated_updates() {
             (9, lock(1, &["Via 1"])),
         ])
     };
-    assert_eq!(wait_message(&nightly(&["Via 2"]), &to), None, "since hour 40");
+    assert_eq!(wait_message(&nightly(&["Via 2"]), &to), None, "the soak began in hour 40");
     let message = wait_message(&nightly(&["Via 1"]), &to).unwrap();
     assert!(message.contains("since hour 90"), "{message}");
     let both = lock(3, &["Via 2", "Chat 1"]);
@@ -105,7 +105,7 @@ fn unverified_lock_does_not_soak_or_reset_soak() {
     let waits = never_verified.wait_for_update(&lock(1, &["Via 1"]), &to, at(100)).unwrap();
     assert_eq!((waits.until(), waits.reason(), waits.is_spec_error()), (None, "NotVerified", false));
     let verified_before = ran(vec![(90, true, via(2)), (40, false, via(1))]);
-    assert_eq!(wait_message(&verified_before, &to), None, "since hour 40, and what came then was another plugin's");
+    assert_eq!(wait_message(&verified_before, &to), None, "a later unverified set does not reset the soak");
     let verified_after = ran(vec![(90, false, via(2)), (40, true, via(1))]);
     assert!(wait_message(&verified_after, &to).unwrap().contains("since hour 90"));
 }
@@ -136,8 +136,8 @@ fn follower_waits_only_for_shared_changed_plugins() {
     let staging = stable(vec![(99, lock(9, &["Via 9"]))]);
     for (plugins, case) in [
         (["Via 1", "Chat 2"].as_slice(), "a plugin that staging does not have"),
-        (&["Via 1", "Chat 1", "Map 1"], "the same, new here"),
-        (&["Chat 1"], "one that goes away"),
+        (&["Via 1", "Chat 1", "Map 1"], "a new plugin that staging does not have"),
+        (&["Chat 1"], "a removed plugin"),
         (&["Via 1", "Chat 1"], "settings of the pod"),
     ] {
         assert_eq!(wait_message(&staging, &lock(1, plugins)), None, "{case}");
@@ -168,7 +168,7 @@ fn follower_waits_while_followed_server_is_unhealthy() {
         );
         assert_eq!((waits.reason(), waits.until()), (reason, None));
         assert!(waits.blocks_update);
-        let nothing_to_come = has_no_message(&staging);
+        let nothing_to_come = is_reported_without_update(&staging);
         let is_spec_error = matches!(state, LeaderState::Missing | LeaderState::Cycle(_));
         assert_eq!((waits.is_spec_error(), nothing_to_come), (is_spec_error, is_spec_error), "{state:?}");
     }
@@ -180,10 +180,10 @@ fn follower_waits_while_followed_server_is_unhealthy() {
     version set yet."
         )
     );
-    assert!(!has_no_message(&unverified));
+    assert!(!is_reported_without_update(&unverified));
 }
 
-fn has_no_message(follows: &FollowState) -> bool {
+fn is_reported_without_update(follows: &FollowState) -> bool {
     let running_lock = lock(1, &["Via 1", "Chat 1"]);
     follows.wait_for_update(&running_lock, &running_lock, at(100)).is_some_and(|waits| !waits.blocks_update)
 }
@@ -195,7 +195,7 @@ fn follow_cycle_is_reported_only_to_its_members() {
         of.iter().find(|(from, _)| *from == name).map(|(_, to)| (*to).to_owned())
     };
     assert_eq!(find_cycle("a", "b", follows).unwrap(), ["a", "b", "c", "a"]);
-    assert_eq!(find_cycle("x", "a", follows), None, "it only looks into one");
+    assert_eq!(find_cycle("x", "a", follows), None, "it follows a circle, but is not part of it");
     assert_eq!(find_cycle("p", "q", follows), None);
 }
 

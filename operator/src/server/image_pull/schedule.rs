@@ -84,11 +84,11 @@ mod tests {
             would_be_stopped(&goal, &with_phase(PodPhase::Down))
                 && would_be_stopped(&goal, &with_phase(PodPhase::Starting { deadline: at(0) }))
         );
-        assert!(!would_be_stopped(&Goal { revision: pod.revision, ..goal }, &observation), "it runs");
-        assert!(!would_be_stopped(&Goal { world: DataVersion(1), ..goal }, &observation), "below the world");
+        assert!(!would_be_stopped(&Goal { revision: pod.revision, ..goal }, &observation), "the goal is running");
+        assert!(!would_be_stopped(&Goal { world: DataVersion(1), ..goal }, &observation), "too old for the world");
         let mut failed = observation.clone();
         failed.facts.failed = vec![NEW];
-        assert!(!would_be_stopped(&goal, &failed), "it failed here");
+        assert!(!would_be_stopped(&goal, &failed), "the goal failed on this server");
         for phase in [PodPhase::Refused, PodPhase::Stopping { overdue_at: at(9) }] {
             assert!(!would_be_stopped(&goal, &with_phase(phase)), "{phase:?}");
         }
@@ -121,9 +121,9 @@ mod tests {
         failed.world.floor = newer;
         let roll_forward = Goal { world: newer, ..goal };
         assert!(would_be_stopped(&roll_forward, &failed));
-        assert!(!would_be_stopped(&Goal { revision: Revision(3), ..roll_forward }, &failed), "it failed");
+        assert!(!would_be_stopped(&Goal { revision: Revision(3), ..roll_forward }, &failed), "the goal has failed");
         failed.world.floor = stable.world;
-        assert!(!would_be_stopped(&roll_forward, &failed), "what settled comes back by itself");
+        assert!(!would_be_stopped(&roll_forward, &failed), "the rollout rolls back automatically");
     }
 
     #[test]
@@ -135,15 +135,15 @@ mod tests {
         let open = Gate::Open { opened_at: at(-60), until: at(3_600) };
         assert!(near(&observation, open, false) && near(&observation, opens(120), false));
         assert!(!near(&observation, opens(121), false) && !near(&observation, Gate::Shut { opens: None }, false));
-        assert!(near(&observation, Gate::Shut { opens: None }, true), "it may come at any time");
+        assert!(near(&observation, Gate::Shut { opens: None }, true), "an opportunity may occur at any time");
         assert!(!near(&Observation { players: Players::Some(1), ..observation.clone() }, opens(121), true));
         let disruption = Disruption::Update { goal: NEW, window_opened_at: at(-60) };
         let mut announced = observation.clone();
         announced.facts.announced = Some(Announced { act: disruption, pod: PodUid(7), ends: at(300) });
-        assert!(!near(&announced, open, false), "players were told");
+        assert!(!near(&announced, open, false), "players were warned");
         assert!(is_announced(&goal, &announced) && !is_announced(&goal, &observation));
-        assert!(!is_announced(&Goal { revision: Revision(3), ..goal }, &announced), "of another set");
+        assert!(!is_announced(&Goal { revision: Revision(3), ..goal }, &announced), "another set was announced");
         let elsewhere = Observation { pod: observation.pod.map(|pod| PodView { uid: PodUid(8), ..pod }), ..announced };
-        assert!(!is_announced(&goal, &elsewhere), "another pod");
+        assert!(!is_announced(&goal, &elsewhere), "players of another pod were warned");
     }
 }

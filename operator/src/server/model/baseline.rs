@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded_content::{AtStart, Loaded};
-use scheduler::protocol::{AgentReport, FileSet, Server};
-use scheduler::staging::jar_descriptor::is_same_plugin;
+use agent_api::is_same_plugin;
+use agent_api::loaded_content::{AtStart, Loaded};
+use agent_api::{AgentReport, FileSet, Server};
 
 /// The last readable state of the server's plugins, and the worlds and datapacks that its start had opened.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

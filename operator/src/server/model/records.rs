@@ -1,9 +1,9 @@
 //! Pure. Defines the records of locks and of stable revisions.
 
+use agent_api::FileSet;
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use resolver::model::lock::Lock;
 use scheduler::observation::DataVersion;
-use scheduler::protocol::FileSet;
 
 use super::baseline::Baseline;
 

@@ -4,8 +4,8 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
 use super::{init_status, last_termination, mounts_volume, server_status};
-use crate::server::image_contract::{BACKUP_VOLUME, RESTORE_VOLUME};
 use crate::server::model::image_pull::pod_status::pull_failure;
+use validate::image_contract::{BACKUP_VOLUME, RESTORE_VOLUME};
 
 /// Time for fetching the files and pulling an image, before the start deadline begins. Images are pulled beforehand on the node that the
 /// server was on, but the pod may be scheduled to another node.
@@ -120,16 +120,16 @@ mod tests {
     fn start_deadline_is_extended_after_crash_following_long_migration() {
         let crashed = |at: &str| json!({"terminated": {"exitCode": 1, "finishedAt": at}});
         assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T09:00:00Z")), 360);
-        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T03:10:00Z")), 7 + 20, "no sooner than before");
+        assert_eq!(minutes(true, &ended(0), &crashed("2026-11-22T03:10:00Z")), 7 + 20, "the usual minimum applies");
     }
 
     #[test]
     fn start_deadline_grants_backup_time_while_backup_can_run() {
         let (copying, waits) = (json!({"running": {"startedAt": CREATED}}), waiting("PodInitializing"));
         assert_eq!((minutes(true, &copying, &waits), minutes(false, &copying, &waits)), (140, 20));
-        assert_eq!(minutes(true, &ended(1), &waits), 140, "it is tried again");
-        assert_eq!(minutes(true, &ended(0), &waits), 7 + 20, "it is done: only an image can be missing");
-        assert_eq!(minutes(true, &waiting("PodInitializing"), &waits), 20, "it has not begun");
+        assert_eq!(minutes(true, &ended(1), &waits), 140, "`prepare` is retried");
+        assert_eq!(minutes(true, &ended(0), &waits), 7 + 20, "`prepare` is done, only an image may be missing");
+        assert_eq!(minutes(true, &waiting("PodInitializing"), &waits), 20, "`prepare` has not started");
     }
 
     #[test]
@@ -138,18 +138,18 @@ mod tests {
         let of = |hours: i64| minutes_of(Some(SignedDuration::from_hours(hours)), true, &copying, &waits);
         assert_eq!([of(0), of(4)], [20 + 120, 20 + 12 * 60]);
         let pod_without = minutes_of(Some(SignedDuration::from_hours(4)), false, &copying, &waits);
-        assert_eq!(pod_without, 20, "it can take none");
+        assert_eq!(pod_without, 20, "the pod can take no backup");
         let done = minutes_of(Some(SignedDuration::from_hours(4)), true, &ended(0), &waits);
-        assert_eq!(done, 7 + 20, "it is done");
+        assert_eq!(done, 7 + 20, "the backup is done");
     }
 
     #[test]
     fn start_deadline_is_not_extended_for_unpullable_image() {
         for reason in ["ErrImagePull", "ImagePullBackOff"] {
-            assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "from the end of `prepare`");
-            assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "the image of `prepare`");
+            assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "counts from the end of `prepare`");
+            assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "`prepare` has no image");
         }
-        assert_eq!(minutes(true, &ended(0), &waiting("ContainerCreating")), 27, "one that is being pulled");
+        assert_eq!(minutes(true, &ended(0), &waiting("ContainerCreating")), 27, "the image is being pulled");
     }
 
     #[test]

@@ -13,8 +13,8 @@ fn init_container_that_succeeded_on_retry_has_not_refused() {
     };
     let ended = |code: i32| json!({"terminated": {"exitCode": code}});
     assert!(refused(ended(3), json!({})));
-    assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "until it is tried again");
-    assert!(refused(json!({"running": {}}), ended(3)), "and while it is");
+    assert!(refused(json!({"waiting": {"reason": "CrashLoopBackOff"}}), ended(3)), "counts until the next attempt");
+    assert!(refused(json!({"running": {}}), ended(3)), "counts during the attempt");
     assert!(!refused(ended(0), ended(3)));
     assert!(!refused(json!({"running": {}}), json!({})));
 }
@@ -70,9 +70,9 @@ fn start_without_progress_is_given_up_after_last_write() {
     assert_eq!(
         phase(Some(&progressing)),
         PodPhase::Starting { deadline: minute(70) },
-        "the same at every look from then on"
+        "the deadline counts from the last write"
     );
-    assert_eq!(phase(None), silent, "of an agent that says nothing only the start of the process is known");
+    assert_eq!(phase(None), silent, "without a report, the deadline counts from the process start");
     assert_eq!(phase(Some(&progressed(-600))), silent, "files from before this start do not shorten its time");
 }
 
@@ -94,7 +94,7 @@ fn players_are_unknown_when_agent_gives_no_state() {
     let phase_of = |server: Value| {
         let mut report = progressed(5);
         report.server = serde_json::from_value(server).unwrap();
-        report.players = protocol::PlayerCount::Unknown { since: counted };
+        report.players = agent_api::PlayerCount::Unknown { since: counted };
         players_of(Some(&report), minute(9))
     };
     assert_eq!(phase_of(json!({"state": "absent"})), Players::Nobody);
@@ -107,7 +107,7 @@ fn players_are_unknown_when_agent_gives_no_state() {
     let up = |answered| json!({"state": "up", "since": minute(1), "answeredAt": answered, "minecraft": "1.21.11"});
     assert_eq!(phase_of(up(minute(5))), Players::Hidden);
     assert_eq!(phase_of(up(minute(4))), Players::Unknown { since: minute(4) });
-    assert_eq!(phase_of(up(counted)), Players::Unknown { since: counted }, "it was counted when it answered last");
+    assert_eq!(phase_of(up(counted)), Players::Unknown { since: counted }, "players were counted at the last answer");
     assert_eq!(players_of(Some(&progressed(5)), minute(9)), Players::Nobody);
     assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
 }
@@ -136,5 +136,5 @@ fn start_deadline_keeps_backup_estimate_across_operator_restart() {
     observed.facts = serde_json::from_value(facts).unwrap();
     assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 600 + 30) }));
     observed.pod_revision = Some(Revision(0xc));
-    assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }), "of another update");
+    assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }), "for another update");
 }

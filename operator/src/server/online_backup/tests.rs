@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
+use agent_api::Trigger;
 use crds::paper_mc_server::PolicyKind;
 use jiff::SignedDuration;
-use scheduler::backup::Trigger;
 use scheduler::observation::{
     AgentMemory, Announced, DataVersion, Disruption, EvictionPolicy, NodeState, Partition, PlayerPolicy, Players,
     PodUid, RecordedFacts, Revision, StableSet, StatefulSetView, Verification, WorldState,
@@ -11,10 +11,10 @@ use scheduler::rollout::next_step;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::observe::AgentReply;
 use crate::server::render::init_requests::InitRequests;
+use crate::server::test_server::server;
+use validate::check;
 
 /// 2026-11-22T12:00:00Z, an instant of a schedule of every six hours.
 const NOON: i64 = 1_795_348_800;
@@ -83,7 +83,7 @@ fn request(backups: &OnlineBackups) -> Option<&str> {
 fn backup_schedule_promises_next_instant_and_serves_it() {
     let scheduled = server(json!({"backup": scheduled()}));
     let fresh = evaluate(&scheduled, &observed(true, &json!({})), &before(&json!({})), at(60));
-    assert_eq!((request(&fresh), fresh.next), (None, Some(at(360))), "nothing from before it was there");
+    assert_eq!((request(&fresh), fresh.next), (None, Some(at(360))), "instants before the schedule do not count");
     let on_time = evaluate(&scheduled, &observed(true, &json!({})), &scheduled_noon(), at(60));
     let due = on_time.due.clone().unwrap();
     assert_eq!((due.request.as_str(), due.trigger), ("scheduled-2026-11-22T12:00:00Z", Trigger::Scheduled));
@@ -142,17 +142,17 @@ fn backup_with_only_if_played_waits_for_player() {
     };
     assert!(!due("worlds", "Worlds", false) && due("worlds", "Worlds", true));
     assert!(!due("everything", "Everything", false));
-    assert!(due("worlds", "Everything", false), "settings and plugins were never copied");
+    assert!(due("worlds", "Everything", false), "settings and plugins were never backed up");
     let restored = json!({
         "last": backup_json("worlds"), "unplayedSinceLast": true, "restored": {"at": at(-60).to_string(), "id": "b", "setAside": "x"},
     });
     assert!(
         evaluate(&scheduled("Worlds"), &observed(true, &restored), &scheduled_noon(), at(5)).due.is_some(),
-        "other worlds lie there"
+        "a restore has replaced the worlds"
     );
     let none =
         evaluate(&scheduled("Worlds"), &observed(true, &json!({"unplayedSinceLast": true})), &scheduled_noon(), at(5));
-    assert!(none.due.is_some(), "there is none yet");
+    assert!(none.due.is_some(), "no backup exists yet");
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn backup_request_is_accepted_for_half_an_hour_once() {
     let nothing = observed(true, &json!({}));
     let fresh = evaluate(&requesting, &nothing, &before(&json!({})), at(4));
     assert_eq!((request(&fresh), fresh.accepted.as_deref()), (Some("asked-1795348800"), Some(value.as_str())));
-    assert_eq!(fresh.due.unwrap().contents, Contents::Everything, "no schedule says less");
+    assert_eq!(fresh.due.unwrap().contents, Contents::Everything, "without a schedule, a backup has everything");
     let late = evaluate(&requesting, &nothing, &before(&json!({})), at(5));
     assert_eq!((late.due, late.accepted, late.refused), (None, None, None));
     let accepted = before(&json!({"lastHandled": {"backupNowAccepted": value}}));
@@ -220,7 +220,7 @@ fn pod_without_backup_support_needs_restart_if_backups_wanted() {
             .needs_restart
     };
     assert!(needs(scheduled(), false, false) && needs(scheduled(), true, true) && !needs(scheduled(), true, false));
-    assert!(!needs(json!({}), false, false), "nobody asks for one");
+    assert!(!needs(json!({}), false, false), "no backup is requested");
 }
 
 /// A server whose first set is stable and running, without a pending step.
@@ -300,13 +300,13 @@ fn online_backup_runs_at_rest_and_yields_to_rollout() {
         ..observation.clone()
     };
     let open = Gate::Open { opened_at: at(0), until: at(60) };
-    assert!(!may_be_taken(&goal, &announced, Some(&report), open, Step::UpToDate), "players were told");
+    assert!(!may_be_taken(&goal, &announced, Some(&report), open, Step::UpToDate), "players were warned");
     let candidate = StatefulSetView { partition: Partition::Open, ..observation.stateful_set.unwrap() };
     assert!(!may(&Observation { stateful_set: Some(candidate), ..observation.clone() }, Step::UpToDate));
     let down = scheduler::observation::PodView { phase: PodPhase::Down, ..observation.pod.unwrap() };
     assert!(!may(&Observation { pod: Some(down), ..observation.clone() }, Step::UpToDate));
     assert!(!may(&Observation { pod: None, ..observation.clone() }, Step::UpToDate));
-    assert!(!may_be_taken(&goal, &observation, None, shut, Step::UpToDate), "nobody can be asked");
+    assert!(!may_be_taken(&goal, &observation, None, shut, Step::UpToDate), "the agent is unreachable");
     let absent = AgentReport { server: Server::Absent, ..report.clone() };
     assert!(!may_be_taken(&goal, &observation, Some(&absent), shut, Step::UpToDate));
 }
@@ -341,7 +341,7 @@ fn online_backup_runs_while_recovery_is_manual() {
     assert_eq!(
         decide(&goal, &observation, open),
         (Step::Wait(WaitingOn::NoBackup), true),
-        "what failed is not tried again"
+        "a failed set is not tried again"
     );
     let built_on = Observation {
         world: WorldState { backup: Some(DataVersion(4556)), ..observation.world },

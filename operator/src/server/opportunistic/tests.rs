@@ -4,8 +4,8 @@ use scheduler::rollout::Step;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
+use crate::server::test_server::server;
+use validate::check;
 
 const SHUT: Gate = Gate::Shut { opens: None };
 
@@ -35,8 +35,8 @@ fn opportunistic_update_excludes_newer_minecraft_and_suspended_server() {
     assert_eq!(minutes(evaluate(&nightly(&json!({})), true, false)), (None, false), "suspended");
     assert_eq!(minutes(evaluate(&nightly(&Value::Null), false, true)), (None, false));
     let off = json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}, "opportunistic": {}});
-    assert_eq!(minutes(evaluate(&off, false, false)), (None, false), "never by itself");
-    assert_eq!(minutes(evaluate(&json!({"opportunistic": {}}), false, false)), (None, false), "nobody said when");
+    assert_eq!(minutes(evaluate(&off, false, false)), (None, false), "automatic updates are disabled");
+    assert_eq!(minutes(evaluate(&json!({"opportunistic": {}}), false, false)), (None, false), "no window is set");
     let wrong = server(json!({"updateSchedule": nightly(&json!({"emptyFor": "soon"}))}));
     let violations = check(&wrong).unwrap_err();
     assert_eq!(violations[0].path, "spec.updateSchedule.opportunistic.emptyFor");
@@ -46,8 +46,8 @@ fn opportunistic_update_excludes_newer_minecraft_and_suspended_server() {
 fn opportunistic_requeue_matches_empty_time() {
     let waits = evaluate(&nightly(&json!({})), false, false);
     assert_eq!(waits.next_check(Some(at(5)), at(7)), Some(at(15)));
-    assert_eq!(waits.next_check(None, at(7)), Some(at(17)), "somebody is on");
-    assert_eq!(waits.next_check(Some(at(0)), at(30)), Some(at(40)), "the list did not say so");
+    assert_eq!(waits.next_check(None, at(7)), Some(at(17)), "players are online");
+    assert_eq!(waits.next_check(Some(at(0)), at(30)), Some(at(40)), "the player list disagreed");
     let at_once = evaluate(&nightly(&json!({"emptyFor": "0s"})), false, false);
     assert_eq!(at_once.next_check(None, at(7)), Some(at(8)));
     let begun = OpportunisticState { reason: Some(OpportunityReason::Empty), ..waits };
@@ -80,6 +80,6 @@ fn player_list_is_read_before_announcement_or_stop_only() {
     assert!(warns_or_stops_for_update(announce(Disruption::Update { goal, window_opened_at: at(0) })));
     assert!(warns_or_stops_for_update(Step::Commit { agent_unreachable: false, not_after }));
     assert!(!warns_or_stops_for_update(announce(Disruption::Restart { due: at(0) })));
-    assert!(!warns_or_stops_for_update(Step::WriteTemplate { revision: goal, not_after }), "it changes nothing yet");
+    assert!(!warns_or_stops_for_update(Step::WriteTemplate { revision: goal, not_after }), "it stops no server yet");
     assert!(!warns_or_stops_for_update(Step::UpToDate));
 }

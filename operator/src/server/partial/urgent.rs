@@ -14,8 +14,8 @@ use resolver::model::request::Request;
 use resolver::partial::Scope;
 use scheduler::maintenance::{Gate, Windows};
 
-use crate::server::check::CheckedServer;
-use crate::server::check::windows::check_plugin_windows;
+use validate::CheckedServer;
+use validate::windows::check_plugin_windows;
 
 /// Number of upcoming openings that are tried for a partial update. Each costs a solve in each pass.
 const MAX_OPENINGS: usize = 4;

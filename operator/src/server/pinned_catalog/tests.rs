@@ -91,11 +91,11 @@ async fn pinned_catalog_excludes_releases_published_during_countdown() {
     let newest = || Some(Arc::new(snapshot(&[1, 2, 3], &["1.0"])));
     let pinned = PinnedInputs::from_pinned(Some(pinned_catalog()), newest(), at(120));
     assert_eq!((pinned.pinned_goal, pinned.now), (Some(NEW), at(120)));
-    assert_eq!(selected_build(&pinned, "PT1H").await, 1, "as players were told");
+    assert_eq!(selected_build(&pinned, "PT1H").await, 1, "the announced update stays planned");
     assert_eq!(
         selected_build(&PinnedInputs::from_pinned(None, newest(), at(120)), "PT1H").await,
         3,
-        "nobody waits any more"
+        "without a pin, the newest catalog counts"
     );
     // One pass detects that another goal is requested, and the next one plans from the newest catalog.
     assert_eq!(selected_build(&pinned, "PT0S").await, 2);
@@ -116,15 +116,15 @@ fn pinned_catalog_shares_equal_snapshot_across_servers() {
 #[test]
 fn pinned_catalog_drops_delisted_releases_but_not_unread_ones() {
     let pinned = pinned_catalog();
-    let is_taken_back = |builds: &[u32], releases: &[&str]| pinned.is_delisted_in(&snapshot(builds, releases));
-    assert!(!is_taken_back(&[1, 2, 3], &["1.0", "1.1"]), "there is more");
-    assert!(!is_taken_back(&[1], &["1.0"]), "it is not of the set");
-    assert!(is_taken_back(&[2], &["1.0"]) && is_taken_back(&[1, 2], &["1.1"]));
+    let is_delisted = |builds: &[u32], releases: &[&str]| pinned.is_delisted_in(&snapshot(builds, releases));
+    assert!(!is_delisted(&[1, 2, 3], &["1.0", "1.1"]), "newer releases delist nothing");
+    assert!(!is_delisted(&[1], &["1.0"]), "build 2 is not in the set");
+    assert!(is_delisted(&[2], &["1.0"]) && is_delisted(&[1, 2], &["1.1"]));
     let mut unread = snapshot(&[], &[]);
     (unread.catalog.paper, unread.catalog.projects) = (Vec::new(), Vec::new());
     assert!(!pinned.is_delisted_in(&unread));
     let stored = PinnedCatalog { snapshot: Arc::new(snapshot(&[1, 2], &["1.1"])), ..pinned.clone() };
-    assert!(!stored.is_delisted_in(&snapshot(&[1, 2, 3], &["1.1"])), "its page had lost it before, and it runs");
+    assert!(!stored.is_delisted_in(&snapshot(&[1, 2, 3], &["1.1"])), "a release that was already delisted may stay");
     let newest = Some(Arc::new(snapshot(&[2], &["1.0"])));
     assert_eq!(PinnedInputs::from_pinned(Some(pinned), newest, at(120)).pinned_goal, None);
 }
@@ -156,7 +156,7 @@ fn pinned_catalog_is_made_on_announcement_or_first_write() {
     let (pod, notice) = (at_rest.pod.unwrap().uid, goal.notice);
     let announce = |disruption| Step::Announce { disruption, pod, notice, not_after };
     assert_eq!(decide(&at_rest, announce(ANNOUNCED_NEW)), PinDecision::Pin);
-    assert_eq!(decide(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Pin, "nobody is told");
+    assert_eq!(decide(&at_rest, Step::WriteTemplate { revision: NEW, not_after }), PinDecision::Pin, "not announced");
     for step in [announce(Disruption::Restart { due: at(0) }), Step::Stage, Step::Wait(WaitingOn::Images)] {
         assert_eq!(decide(&at_rest, step), PinDecision::Absent, "{step:?}");
     }
@@ -173,12 +173,12 @@ fn pinned_catalog_ends_with_new_goal_or_closed_gate() {
     let shut = Gate::Shut { opens: None };
     let ending = Gate::NoNewStarts { opened_at: Timestamp::UNIX_EPOCH, until: at(3_600), opens: None };
     assert_eq!(decide(&observation, open(0), false), PinDecision::Keep);
-    assert_eq!(decide(&observation, ending, false), PinDecision::Keep, "nothing new begins, and this has begun");
+    assert_eq!(decide(&observation, ending, false), PinDecision::Keep, "an update that has begun continues");
     assert_eq!(decide(&observation, shut, false), PinDecision::Release);
     assert_eq!(
         decide(&observation, open(60), false),
         PinDecision::Release,
-        "a request to apply now is about what is newest"
+        "an apply-now request is about the newest releases"
     );
     assert_eq!(decide(&observation, open(0), true), PinDecision::Release);
     assert_eq!(inputs(Some(OTHER)).decide(&goal, &observation, open(0), wait, false), PinDecision::Release);
@@ -190,7 +190,7 @@ fn pinned_catalog_ends_with_new_goal_or_closed_gate() {
             .map(|stateful_set| scheduler::observation::StatefulSetView { template: NEW, ..stateful_set }),
         ..observation
     };
-    assert_eq!(decide(&written, shut, false), PinDecision::Keep, "the gate takes it back");
+    assert_eq!(decide(&written, shut, false), PinDecision::Keep, "a shut gate reverts the template");
 }
 
 #[test]
@@ -200,14 +200,14 @@ fn pinned_goal_is_awaited_until_its_pod_or_timeout() {
     let waits = |facts: &RecordedFacts, template, pod, second| is_awaited(NEW, facts, Some(template), pod, at(second));
     let announced = observation.facts.clone();
     let pod = Some((uid, runs));
-    assert!(waits(&announced, runs, pod, 0) && waits(&announced, runs, pod, 899), "ten minutes after its end");
+    assert!(waits(&announced, runs, pod, 0) && waits(&announced, runs, pod, 899), "valid for 10 minutes after its end");
     assert!(!waits(&announced, runs, pod, 900));
-    assert!(!waits(&announced, runs, Some((PodUid(8), runs)), 0), "nobody on this pod was told");
+    assert!(!waits(&announced, runs, Some((PodUid(8), runs)), 0), "players on this pod were not warned");
     assert!(!waits(&announced, runs, None, 0));
     let unannounced = RecordedFacts { announced: None, ..announced.clone() };
-    assert!(!waits(&unannounced, runs, pod, 0) && waits(&unannounced, NEW, pod, 5_000), "written and not committed");
-    assert!(!waits(&announced, NEW, Some((uid, NEW)), 0), "it is on trial");
+    assert!(!waits(&unannounced, runs, pod, 0) && waits(&unannounced, NEW, pod, 5_000), "written but not committed");
+    assert!(!waits(&announced, NEW, Some((uid, NEW)), 0), "a pod of the goal exists");
     assert!(!waits(&RecordedFacts { failed: vec![NEW], ..announced.clone() }, runs, pod, 0));
-    assert!(!is_awaited(OTHER, &announced, Some(runs), pod, at(0)), "players were told of something else");
+    assert!(!is_awaited(OTHER, &announced, Some(runs), pod, at(0)), "players were warned of another set");
     assert!(!waits(&RecordedFacts { settled: None, ..announced }, runs, pod, 0), "a first start");
 }

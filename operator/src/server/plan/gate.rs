@@ -8,8 +8,8 @@ use scheduler::maintenance::{Gate, Windows};
 
 use crate::clock::truncate_to_second;
 use crate::k8s::labels;
-use crate::server::check::CheckedServer;
 use crate::server::partial::PartialSelection;
+use validate::CheckedServer;
 
 /// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
 ///

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use scheduler::rollout::opportunity;
 
 use super::Plan;
-use crate::server::check::CheckedServer;
 use crate::server::opportunistic::OpportunisticState;
+use validate::CheckedServer;
 
 impl Plan {
     /// Opens the gate at an opportunity. A constraint or a requested restore prevents that.

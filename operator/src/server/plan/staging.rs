@@ -1,7 +1,7 @@
 //! Pure. Tracks the staging of the goal's files on the volume, and its retries.
 
+use agent_api::Staging;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol::Staging;
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::Plan;

@@ -2,22 +2,10 @@
 
 use k8s_openapi::api::core::v1::ResourceRequirements;
 
-use crate::memory_quantity;
+use validate::{Heap, memory_quantity};
 
 const GIB: u64 = 1 << 30;
 const MIB: u64 = 1 << 20;
-
-/// The setting `spec.jvm.heap`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Heap {
-    /// From the memory limit, otherwise from the request.
-    Auto,
-    /// A fixed size from the spec.
-    Fixed {
-        /// Size in MiB.
-        mib: u64,
-    },
-}
 
 /// The heap in MiB. `None` if no memory is set: the image's default (1 GiB) then applies.
 ///

@@ -4,13 +4,13 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::RestoreRequest;
+use agent_api::restore::{NEW_VOLUME_KEY, RequestedRestore, USER_RESTORE_KEY};
 use k8s_openapi::api::core::v1::ConfigMap;
-use scheduler::protocol::RestoreRequest;
-use scheduler::protocol::restore::{NEW_VOLUME_KEY, RequestedRestore, USER_RESTORE_KEY};
 use serde::Serialize;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
+use validate::CheckedServer;
 
 /// The key of the roll-back's request.
 pub(crate) const ROLLBACK_REQUEST_KEY: &str = "restore.json";
@@ -43,7 +43,7 @@ pub(crate) fn build_init_requests_map(server: &CheckedServer, requests: &InitReq
 
 /// A request as it is stored under its key.
 pub(crate) fn to_json(request: &impl Serialize) -> String {
-    serde_json::to_string_pretty(request).expect("an order has string keys only")
+    serde_json::to_string_pretty(request).expect("a request has string keys only")
 }
 
 /// The request for a new volume under its key, or no data if there is none. It has a field manager of its own, so that it can exist beside
@@ -74,9 +74,9 @@ pub(crate) fn parse_init_requests(map: &ConfigMap) -> InitRequests {
 mod tests {
     use serde_json::json;
 
-    use super::super::super::check::check;
-    use super::super::super::check::tests::server;
     use super::*;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn restore_requests_coexist_and_unreadable_ones_are_ignored() {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::FileSet;
 use k8s_openapi::api::core::v1::ConfigMap;
 use resolver::model::lock::Lock;
-use scheduler::protocol::FileSet;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 /// The key of the lock, for users and for the next solve.
 pub(crate) const LOCK_KEY: &str = "lock.json";

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 use k8s_openapi::DeepMerge as _;
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, ExecAction, HTTPGetAction,
@@ -12,15 +13,14 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 use resolver::model::lock::Lock;
-use scheduler::protocol::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 
-use super::super::check::CheckedServer;
 use super::init_requests::{ROLLBACK_REQUEST_KEY, init_requests_map_name};
 use super::lock_config_map::lock_map_name;
 use super::service::GAME_PORT;
 use crate::Config;
 use crate::k8s::labels;
-use crate::server::image_contract::{
+use validate::CheckedServer;
+use validate::image_contract::{
     AGENT_CONTAINER, BACKUP_VOLUME, INIT_REQUESTS_VOLUME, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER,
 };
 

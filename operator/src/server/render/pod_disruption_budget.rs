@@ -4,9 +4,9 @@ use k8s_openapi::api::policy::v1::{PodDisruptionBudget, PodDisruptionBudgetSpec}
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 /// The budget `<name>`. A server that is not Ready may always be evicted, because a broken one must not block a node for ever. A full
 /// server that has answered no ping for 20 s is not Ready either.
@@ -31,15 +31,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn disruption_budget_blocks_or_allows_eviction_of_pod() {
         let server = check(&server(json!({}))).unwrap();
         let shut = build_budget(&server, false);
         assert_eq!(shut.metadata.name.as_deref(), Some("lobby"));
-        assert!(shut.metadata.owner_references.is_some(), "it goes with its server");
+        assert!(shut.metadata.owner_references.is_some(), "the budget is deleted with the server");
         assert_eq!(
             serde_json::to_value(&shut.spec).unwrap(),
             json!({

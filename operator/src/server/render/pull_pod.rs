@@ -7,13 +7,13 @@ use k8s_openapi::api::core::v1::{
     Container, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, ResourceRequirements, Toleration,
 };
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use super::pod::{confined, quantities, runtime_default};
 use crate::k8s::labels;
-use crate::server::image_contract::SERVER_CONTAINER;
 use crate::server::model::image_pull::request::PullRequest;
 use crate::server::model::image_pull::state::PULL_TIMEOUT;
+use validate::CheckedServer;
+use validate::image_contract::SERVER_CONTAINER;
 
 /// User ID where the server's image runs as root, or its user is unknown.
 const NOBODY_UID: i64 = 65_534;
@@ -96,10 +96,10 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
     use crate::server::model::image_pull::request::tests::goal;
     use crate::server::model::image_pull::request::tests::pod;
+    use crate::server::test_server::server;
+    use validate::check;
 
     fn built(goal: &PodTemplateSpec) -> Pod {
         let request = PullRequest::from_goal(goal, &serde_json::from_value(pod("game:1")).unwrap()).unwrap();
@@ -115,7 +115,7 @@ mod tests {
         let pod = built(&new_images());
         assert_eq!(pod.metadata.name.as_deref(), Some("lobby-images"));
         let owners = pod.metadata.owner_references.unwrap();
-        assert_eq!((owners.len(), owners[0].controller), (1, Some(true)), "`kubectl drain` asks for a controller");
+        assert_eq!((owners.len(), owners[0].controller), (1, Some(true)), "`kubectl drain` requires a controller");
         let spec = serde_json::to_value(pod.spec.unwrap()).unwrap();
         assert_eq!(spec["nodeName"], "node-a");
         assert_eq!(spec["restartPolicy"], "Never");
@@ -150,9 +150,9 @@ mod tests {
             let of = |at: &str| container["resources"][at].clone();
             assert!(
                 of("limits")["memory"] != Value::Null && of("limits")["cpu"] != Value::Null,
-                "a quota asks for them"
+                "a quota may require them"
             );
-            assert_eq!(of("requests"), of("limits"), "a `LimitRange` may ask for a ratio");
+            assert_eq!(of("requests"), of("limits"), "a `LimitRange` may require a ratio");
         }
     }
 
@@ -171,6 +171,6 @@ mod tests {
         assert_eq!(built.service_account_name.as_deref(), Some("games"));
         let spec = goal.spec.as_mut().unwrap();
         spec.containers[0].security_context = serde_json::from_value(json!({"runAsUser": 0})).unwrap();
-        assert_eq!(user_of(&goal), Some(NOBODY_UID), "root is let in nowhere that matters");
+        assert_eq!(user_of(&goal), Some(NOBODY_UID), "`restricted` namespaces reject root");
     }
 }

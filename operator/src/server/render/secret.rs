@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::ObjectMeta;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::random_secret::GeneratedPassword;
+use validate::CheckedServer;
 
 /// The key of the generated RCON password.
 pub(crate) const RCON_PASSWORD: &str = "rcon-password";

@@ -3,9 +3,9 @@
 use k8s_openapi::api::core::v1::{Service, ServicePort, ServiceSpec};
 use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 /// Minecraft's port, in the pod and on the Service.
 pub(crate) const GAME_PORT: i32 = 25_565;

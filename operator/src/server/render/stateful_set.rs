@@ -9,9 +9,9 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::LabelSelector;
 use scheduler::observation::{Partition, RecordedFacts};
 
-use super::super::check::CheckedServer;
 use super::child_meta;
 use crate::k8s::labels;
+use validate::CheckedServer;
 
 /// The partition number. With `Closed` (1) the only pod keeps its revision, whatever the template contains.
 pub(crate) fn partition_number(partition: Partition) -> i32 {

@@ -7,8 +7,8 @@ use k8s_openapi::api::core::v1::{PersistentVolumeClaim, PersistentVolumeClaimSpe
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
-use super::super::check::CheckedServer;
 use super::child_meta;
+use validate::CheckedServer;
 
 /// The data claim, unless the user has set one. It may grow. With `retain` it has no owner and survives the server.
 pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
@@ -53,8 +53,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn backup_claim_outlives_server() {

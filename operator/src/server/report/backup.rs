@@ -1,22 +1,22 @@
 //! Pure. Reports the backups of a server in status, condition and Events.
 
+use agent_api::restore::{ListedBackup, NEW_VOLUME_REQUEST};
+use agent_api::{BackupReport, BackupsReport, FileSet, NO_BACKUP, OnlineBackupOutcome, Restored};
+use agent_api::{Contents, Trigger};
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BackupContents, BackupStatus, BackupTrigger, LastBackup, LastRestore};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::backup::{Contents, Trigger};
-use scheduler::protocol::restore::{ListedBackup, NEW_VOLUME_REQUEST};
-use scheduler::protocol::{self, BackupReport, BackupsReport, FileSet, NO_BACKUP, OnlineBackupOutcome, Restored};
 
 use super::context::PassReport;
 use super::refusal::init_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::{current_backups, offline_backup};
-use crate::server::check::CheckedServer;
 use crate::server::online_backup::{AFTER_NEXT_RESTART, OnlineBackups};
+use validate::CheckedServer;
 
 /// Type of the condition.
 pub(super) const BACKUP_READY: &str = "BackupReady";
@@ -29,7 +29,7 @@ const NONE_SCHEDULED: &str = "No scheduled backups are taken. See `BackupCronVal
 /// The backups for the status. While the agent or the repository is unreachable, the last values remain. `None` without `spec.backup`.
 pub(super) fn build_status(
     server: &CheckedServer,
-    agent: Option<&protocol::AgentReport>,
+    agent: Option<&agent_api::AgentReport>,
     before: &PaperMCServerStatus,
     next: Option<Timestamp>,
 ) -> Option<BackupStatus> {

@@ -5,7 +5,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::check::CheckedServer;
+use validate::CheckedServer;
 
 /// Type of the condition. It is absent without a schedule. Type and reasons are named as in other operators.
 pub(super) const BACKUP_CRON_VALID: &str = "BackupCronValid";
@@ -58,12 +58,12 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
     use crate::server::online_backup::OnlineBackups;
     use crate::server::plan::PassInput;
     use crate::server::report::tests::Pass;
     use crate::server::report::{PlanningError, conditions};
+    use crate::server::test_server::server;
+    use validate::check;
 
     /// A pass at 12:00 UTC over a server in the zone Europe/Berlin with this backup spec.
     fn pass(backup: &Value) -> Pass {
@@ -119,13 +119,13 @@ mod tests {
         }
         let mut pass = pass(&invalid_schedule()).next();
         set_backup(&mut pass, &json!({}));
-        assert_eq!(condition_of(&pass, BACKUP_CRON_VALID), None, "it goes with the schedule");
+        assert_eq!(condition_of(&pass, BACKUP_CRON_VALID), None, "without a schedule there is no condition");
     }
 
     #[test]
     fn invalid_backup_schedule_condition_names_field_and_remedy() {
         let pass = pass(&invalid_schedule());
-        let message = "spec.backup.schedule: `0 0 30 2 *` never occurs: no month that it names has such a day. Correct it \
+        let message = "spec.backup.schedule.cron: `0 0 30 2 *` never occurs: no month that it names has such a day. Correct it \
         or remove it: until then no scheduled backup is taken, and everything else continues";
         let expected = Some(["False", INVALID, message].map(str::to_owned));
         assert_eq!(condition_of(&pass, BACKUP_CRON_VALID), expected);
@@ -142,13 +142,13 @@ mod tests {
         pass = pass.next();
         assert_eq!(pass.event_texts(INVALID), Vec::<String>::new());
         set_backup(&mut pass, &json!({"schedule": {"cron": "0 0 31 4 *"}}));
-        assert_eq!(pass.event_texts(INVALID).len(), 1, "another one");
+        assert_eq!(pass.event_texts(INVALID).len(), 1, "another error is reported");
         pass = pass.next();
         set_backup(&mut pass, &json!({"schedule": {"cron": "0 5 * * *"}}));
         assert_eq!(pass.event_texts(INVALID), Vec::<String>::new());
         pass = pass.next();
         set_backup(&mut pass, &invalid_schedule());
-        assert_eq!(pass.event_texts(INVALID).len(), 1, "once more");
+        assert_eq!(pass.event_texts(INVALID).len(), 1, "a returning error is reported again");
     }
 
     #[test]

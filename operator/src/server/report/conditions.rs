@@ -18,11 +18,11 @@ use super::{displaced_jars, drain, drift, image_pull, update_blocked, world_dama
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
-use crate::server::check::CheckedServer;
 use crate::server::constraints;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
+use validate::CheckedServer;
 
 mod init_container;
 mod unplanned;

@@ -1,7 +1,7 @@
 //! Pure. Reports unmanaged JARs that were displaced by managed plugins, as a condition and an Event.
 
+use agent_api::ReplacedJar;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::protocol::{self, ReplacedJar};
 
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
@@ -14,7 +14,7 @@ pub(super) const NAME_CONFLICT: &str = "NameConflict";
 const MAX_NAMED: usize = 4;
 
 /// The message of the condition. `None` if no displaced JAR exists: then there is no condition.
-pub(super) fn message(agent: &protocol::AgentReport) -> Option<String> {
+pub(super) fn message(agent: &agent_api::AgentReport) -> Option<String> {
     let all = &agent.replaced;
     let named: Vec<String> =
         all.iter().take(MAX_NAMED).map(|jar| format!("`{}` to {}", sanitized(&jar.file), quoted_path(jar))).collect();
@@ -37,7 +37,7 @@ pub(super) fn message(agent: &protocol::AgentReport) -> Option<String> {
 const FIX_HINT: &str = "Copy from there what you still need, and remove the file. The condition then disappears.";
 
 /// The Event about the JARs that the previous condition does not name, so that each is reported once.
-pub(super) fn event(agent: Option<&protocol::AgentReport>, before: &[Condition]) -> Option<EventText> {
+pub(super) fn event(agent: Option<&agent_api::AgentReport>, before: &[Condition]) -> Option<EventText> {
     let previous = before.iter().find(|condition| condition.type_ == JARS_DISPLACED);
     let is_known = |jar: &ReplacedJar| previous.is_some_and(|previous| previous.message.contains(&quoted_path(jar)));
     let fresh = agent?.replaced.iter().take(MAX_NAMED).filter(|jar| !is_known(jar));
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn agent(places: &[&str]) -> protocol::AgentReport {
+    fn agent(places: &[&str]) -> agent_api::AgentReport {
         let replaced: Vec<_> = places
             .iter()
             .map(|name| json!({"file": format!("plugins/{name}"), "place": format!(".nightshift/replaced/{name}")}))
@@ -79,7 +79,7 @@ mod tests {
         .unwrap()
     }
 
-    fn condition(agent: &protocol::AgentReport) -> Vec<Condition> {
+    fn condition(agent: &agent_api::AgentReport) -> Vec<Condition> {
         let of = |message| Condition {
             type_: JARS_DISPLACED.to_owned(),
             status: "True".to_owned(),
@@ -100,7 +100,7 @@ mod tests {
         let previous = condition(&one);
         assert!(previous[0].message.contains("`plugins/Warps.jar` to `.nightshift/replaced/Warps.jar`"));
         assert!(event(Some(&one), &previous).is_none());
-        assert!(event(None, &previous).is_none(), "a silent agent says nothing new");
+        assert!(event(None, &previous).is_none(), "a silent agent causes no Event");
         assert_eq!(condition(&agent(&[])), []);
     }
 
@@ -119,7 +119,7 @@ mod tests {
         let previous = condition(&all);
         assert!(
             previous[0].message.ends_with("The condition then disappears."),
-            "nothing is cut away: {}",
+            "the message is not cut: {}",
             previous[0].message
         );
         assert!(previous[0].message.contains("and 16 earlier ones"));

@@ -1,18 +1,18 @@
 //! Pure. Estimates the downtime of an update: the restart, and the backup before it.
 
+use agent_api::{BackupReport, BackupsReport};
+use agent_api::{Contents, Trigger};
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::BeforeUpdate;
 use jiff::SignedDuration;
-use scheduler::backup::{Contents, Trigger};
-use scheduler::protocol::{self, BackupReport, BackupsReport};
 
 use super::context::PassReport;
 use super::format::format_short_duration;
 use super::stop_times::downtime;
 use crate::server::backups::current_backups;
-use crate::server::check::CheckedServer;
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
+use validate::CheckedServer;
 
 /// Assumed bytes per second of a backup, including its verification, if none was timed yet: one processor and a slow disk. A too long
 /// estimate does no harm.
@@ -149,7 +149,7 @@ pub(super) fn downtime_suffix(downtime: Option<&str>) -> String {
     downtime.map(|downtime| format!(". Expected downtime: {downtime}")).unwrap_or_default()
 }
 
-/// Contents of the backup before the update. The rules are those of the agent, `scheduler::backup::due`. There is none for changed pod
+/// Contents of the backup before the update. The rules are those of the agent, `agent::backup::due`. There is none for changed pod
 /// settings of the running set, nor before a roll-back.
 fn backup_contents(before: Option<BeforeUpdate>, one_way: bool, change: UpcomingChange) -> Option<Contents> {
     if change == UpcomingChange::Same {
@@ -197,7 +197,7 @@ fn format_bytes(bytes: u64) -> String {
 }
 
 /// Downtime of the update to the running set in seconds, without the backup before it.
-pub(super) fn downtime_without_backup(agent: Option<&protocol::AgentReport>) -> Option<u32> {
+pub(super) fn downtime_without_backup(agent: Option<&agent_api::AgentReport>) -> Option<u32> {
     let down = downtime(agent)?;
     let backups = agent.and_then(|agent| agent.backups.as_ref());
     let lock = agent.and_then(|agent| agent.lock.as_ref());
@@ -216,9 +216,9 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
     use crate::server::report::tests::{Pass, record};
+    use crate::server::test_server::server;
+    use validate::check;
 
     fn backups(more: &Value) -> BackupsReport {
         serde_json::from_value(more.clone()).unwrap()
@@ -257,19 +257,19 @@ mod tests {
 
     #[test]
     fn downtime_estimate_warns_of_one_way_without_backup() {
-        let is_leap = |before, one_way| is_irreversible(before, one_way, UpcomingChange::Other);
+        let is_final = |before, one_way| is_irreversible(before, one_way, UpcomingChange::Other);
         let without = [None, Some(BeforeUpdate::Never)];
-        assert!(without.into_iter().all(|before| is_leap(before, true) && !is_leap(before, false)));
-        assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_leap(Some(before), true)));
-        let leap = |down: Option<i64>| DowntimeEstimate {
+        assert!(without.into_iter().all(|before| is_final(before, true) && !is_final(before, false)));
+        assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_final(Some(before), true)));
+        let estimate = |down: Option<i64>| DowntimeEstimate {
             down: down.map(SignedDuration::from_secs),
             backup: None,
             is_irreversible: true,
         };
         let message = "No backup of the worlds is taken before it (`spec.backup`), and they cannot be downgraded";
-        assert_eq!(leap(Some(25)).message().unwrap(), format!("about 25 s. {message}"));
+        assert_eq!(estimate(Some(25)).message().unwrap(), format!("about 25 s. {message}"));
         assert_eq!(
-            downtime_suffix(leap(None).message().as_deref()),
+            downtime_suffix(estimate(None).message().as_deref()),
             format!(
                 ". Expected downtime: the restart. \
         {message}"
@@ -286,10 +286,10 @@ mod tests {
         let estimated = |pass: &Pass| {
             DowntimeEstimate::new(&pass.checked, &pass.report(), &pass.before).backup.map(|backup| backup.contents)
         };
-        assert_eq!(estimated(&pass), None, "the set that runs");
+        assert_eq!(estimated(&pass), None, "the running set needs no backup");
         pass.plan.target.record = record(131);
         assert!(pass.plan.target.changes.is_empty());
-        assert_eq!(estimated(&pass), Some(Contents::Everything), "another digest of the same files");
+        assert_eq!(estimated(&pass), Some(Contents::Everything), "another digest needs a backup");
     }
 
     #[test]
@@ -299,11 +299,11 @@ mod tests {
         pass.extend_agent_report(&json!({"backups": {"sizes": sizes(300_000_000_000, 0)}}));
         let duration =
             |pass: &Pass| backup_estimate(&pass.checked, &pass.plan, &pass.observed).map(|duration| duration.as_secs());
-        assert_eq!(duration(&pass), None, "the set that runs is not copied");
+        assert_eq!(duration(&pass), None, "the running set needs no backup");
         pass.plan.target.record = record(131);
         assert_eq!(duration(&pass), Some(12_000));
         pass.observed.reply.cached_report = pass.observed.reply.report.take();
-        assert_eq!(duration(&pass), Some(12_000), "by its last word");
+        assert_eq!(duration(&pass), Some(12_000), "the last report counts");
         pass.observed.reply.cached_report = None;
         assert_eq!(duration(&pass), None);
     }
@@ -356,8 +356,8 @@ mod tests {
         let mut before_b = backup("everything", 41_000_000_000);
         before_b["lock"] = json!("aa");
         assert_eq!(of("aa", Some("bb"), before_b.clone()), UpcomingChange::Previous);
-        assert_eq!(of("bb", Some("aa"), before_b.clone()), UpcomingChange::Other, "it failed, and is tried again");
-        assert_eq!(of("aa", Some("cc"), before_b.clone()), UpcomingChange::Other, "the copy is not from right before");
+        assert_eq!(of("bb", Some("aa"), before_b.clone()), UpcomingChange::Other, "a failed update is tried again");
+        assert_eq!(of("aa", Some("cc"), before_b.clone()), UpcomingChange::Other, "the backup is of another update");
         assert_eq!(of("bb", Some("bb"), before_b), UpcomingChange::Same);
         assert_eq!(
             (UpcomingChange::new("aa", None, None), of("aa", None, json!(null))),
@@ -368,13 +368,13 @@ mod tests {
         assert_eq!(
             previous(BeforeUpdate::Always, true),
             Some(Contents::Everything),
-            "a newer Minecraft cannot go back"
+            "a newer Minecraft always needs a backup"
         );
     }
 
     #[test]
     fn restart_estimate_excludes_backup_time() {
-        let agent = |stopped: &str, before: &str| -> protocol::AgentReport {
+        let agent = |stopped: &str, before: &str| -> agent_api::AgentReport {
             let mut last = backup("worlds", 41_000_000_000);
             last["before"] = json!(before);
             serde_json::from_value(json!({
@@ -386,9 +386,9 @@ mod tests {
             .unwrap()
         };
         let of = |stopped, before| downtime_without_backup(Some(&agent(stopped, before)));
-        assert_eq!(of("2026-11-22T02:59:55Z", "bb"), Some(35), "225 s, and 190 s of them for the copy");
-        assert_eq!(of("2026-11-22T02:59:55Z", "cc"), Some(225), "the copy of another step");
-        assert_eq!(of("2026-11-22T03:03:20Z", "bb"), Some(20), "an earlier stop's copy");
+        assert_eq!(of("2026-11-22T02:59:55Z", "bb"), Some(35), "190 s of 225 s were the backup");
+        assert_eq!(of("2026-11-22T02:59:55Z", "cc"), Some(225), "the backup of another update");
+        assert_eq!(of("2026-11-22T03:03:20Z", "bb"), Some(20), "the backup of an earlier stop");
         assert_eq!(downtime_without_backup(None), None);
     }
 }

@@ -8,7 +8,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::context::PassReport;
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::StepOutcome;
-use crate::server::check::CheckedServer;
+use validate::CheckedServer;
 
 /// Type of the condition. It is absent while the node is not marked.
 pub(super) const DRAINING: &str = "Draining";
@@ -134,8 +134,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     #[test]
     fn drain_message_gives_reason_limit_and_remedy() {
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(message(Step::Wait(WaitingOn::Eviction)).0, "EvictionAllowed");
         let countdown = Step::Wait(WaitingOn::Countdown { ends: until });
         assert_eq!(message(countdown).0, "Countdown");
-        assert_eq!(eviction_progress(&server, countdown, false).0, "InProgress", "it is that of an update");
+        assert_eq!(eviction_progress(&server, countdown, false).0, "InProgress", "it is the countdown of an update");
         let save = |disruption| Step::Save { disruption, pod: PodUid(7), not_after: until };
         assert_eq!(message(save(Disruption::Drain { since: until })).0, "PreparingEviction");
         assert_eq!(message(save(Disruption::Restart { due: until })).0, "InProgress");

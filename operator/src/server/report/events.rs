@@ -19,12 +19,12 @@ use super::{
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes;
-use crate::server::check::CheckedServer;
 use crate::server::constraints;
 use crate::server::model::baseline::count_enabled;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::pinned_set::PinnedSet;
 use crate::server::requested_restore::PendingRestore;
+use validate::CheckedServer;
 
 /// All Events of a complete pass.
 pub(super) fn build_events(
@@ -114,7 +114,6 @@ fn schedule_events(
     let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
     let partial_refused = plan.selection.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
     let backup_refused = plan.tasks.backups.refused.clone().map(|text| warning("RequestRefused", text));
-    // Only one of them: the publisher remembers one text per reason, so two texts would alternate and be published in each pass.
     refused
         .or(partial_refused)
         .or(another)
@@ -222,6 +221,10 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
             normal("WorldSaved", format!("Saved the world in {}.{} s.", took_ms / 1_000, took_ms % 1_000 / 100))
         }
         StepOutcome::Saved { confirmed: false, took_ms: _, problem } => {
+            // The condition says that the save is retried. A further refusal is no other occasion.
+            if before.conditions.iter().any(|condition| condition.reason == "SaveRefused") {
+                return None;
+            }
             warning("SaveRefused", problem.clone().unwrap_or_else(|| "The server did not confirm its save.".to_owned()))
         }
         StepOutcome::Committed { agent_unreachable } => {

@@ -135,6 +135,6 @@ mod tests {
             .unwrap(),
         );
         let late = "the server did not start by its deadline. The last error of `prepare`: could not fetch a.jar";
-        assert_eq!(failure_reason(&pass.report()), late, "what it is at since nobody knows");
+        assert_eq!(failure_reason(&pass.report()), late, "the last error of a retry is not the reason");
     }
 }

@@ -99,7 +99,7 @@ mod tests {
         let long = message(&problem(&"x".repeat(512)));
         assert!(
             long.len() <= MAX_MESSAGE_LENGTH && long.ends_with("The pull is retried automatically."),
-            "the way out is never cut"
+            "the possible action is never cut"
         );
     }
 

@@ -1,10 +1,10 @@
 //! Pure. Reports the last stop of the server, with an Event if no save was confirmed.
 
+use agent_api::{LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::ObservedStop;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::Pod;
-use scheduler::protocol::{self, LastStop, UNOBSERVED_STOP, UNREQUESTED_STOP};
 
 use super::context::PassReport;
 use crate::error_chain::cut;
@@ -20,7 +20,7 @@ const SAME_EXIT_WITHIN: SignedDuration = SignedDuration::from_mins(1);
 
 /// The last stop for the status. While the agent is unreachable, the previous value remains.
 pub(super) fn build_status(
-    agent: Option<&protocol::AgentReport>,
+    agent: Option<&agent_api::AgentReport>,
     before: &PaperMCServerStatus,
 ) -> Option<ObservedStop> {
     let last = agent.and_then(|agent| agent.last_stop.as_ref());
@@ -140,10 +140,10 @@ mod tests {
     fn unobserved_exit_is_reported_however_late() {
         let node_lost = stop(false, &format!("{UNOBSERVED_STOP}: its pod was deleted by force, or its node was lost"));
         assert!(is_unsaved(&node_lost, None));
-        assert!(is_recent(&node_lost, &observed_before(), after(72)), "the node was lost for days");
+        assert!(is_recent(&node_lost, &observed_before(), after(72)), "a lost node may return after days");
         assert!(
             !is_recent(&node_lost, &PaperMCServerStatus::default(), after(72)),
-            "a volume of long ago, and a new server"
+            "an old stop on the volume of a new server"
         );
         assert!(is_recent(&node_lost, &PaperMCServerStatus::default(), after(1)));
         let text = message(&node_lost);
@@ -153,8 +153,8 @@ mod tests {
             "{text}"
         );
         let same_end = "2026-11-22T03:00:41Z";
-        assert!(!is_unsaved(&node_lost, Some(&ended(0, same_end))), "/stop, beside an agent that was away");
-        assert!(is_unsaved(&node_lost, Some(&ended(137, same_end))), "killed with it");
+        assert!(!is_unsaved(&node_lost, Some(&ended(0, same_end))), "a player typed /stop without an agent");
+        assert!(is_unsaved(&node_lost, Some(&ended(137, same_end))), "the process was killed");
     }
 
     #[test]
@@ -173,9 +173,9 @@ mod tests {
     fn in_game_stop_is_not_reported_as_crash() {
         let unasked = stop(false, &format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"));
         let same_end = "2026-11-22T03:00:01Z";
-        assert!(!is_unsaved(&unasked, Some(&ended(0, same_end))), "/stop");
+        assert!(!is_unsaved(&unasked, Some(&ended(0, same_end))), "a player typed /stop");
         assert!(is_unsaved(&unasked, Some(&ended(1, same_end))), "a crash");
-        assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z"))), "another end");
+        assert!(is_unsaved(&unasked, Some(&ended(0, "2026-11-22T01:00:00Z"))), "the exit of another process");
         assert!(is_unsaved(&unasked, None));
         // The pod is deleted and the server exits normally, but the save is still unconfirmed.
         let on_request = stop(false, "stopped on request; `save-all flush` was not confirmed: it hung");
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn last_stop_status_stands_while_agent_is_silent() {
-        let agent: protocol::AgentReport = serde_json::from_value(json!({
+        let agent: agent_api::AgentReport = serde_json::from_value(json!({
             "at": AT, "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"}, "lock": null,
             "world": {"floor": null, "whole": true}, "lastStop": {"at": AT, "saved": true, "why": "asked", "players": 3, "savedAt": AT},
         }))

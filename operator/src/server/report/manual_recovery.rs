@@ -10,8 +10,8 @@ use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::backups::{InsufficientSpace, insufficient_space, offline_backup};
 use crate::server::changes;
-use crate::server::check::CheckedServer;
 use crate::server::requested_restore::{self, replace_worlds_hint};
+use validate::CheckedServer;
 
 /// Suggested change after a failed set.
 const CHANGE_FAILED: &str = "correct in the spec what failed";
@@ -96,10 +96,10 @@ fn roll_forward_hint(report: &PassReport<'_>, change: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use agent_api::termination_message::WorldRefused;
     use jiff::{SignedDuration, Timestamp};
     use scheduler::maintenance::Gate;
     use scheduler::observation::{DataVersion, PodPhase, PodView, Revision, StatefulSetView};
-    use scheduler::protocol::termination_message::WorldRefused;
     use scheduler::rollout::{Step, WaitingOn, needs_admin};
     use serde_json::json;
 
@@ -165,17 +165,17 @@ mod tests {
         // Refused for another reason: another Minecraft version does not help.
         let else_refused = refused_worlds(4_556);
         assert_eq!(message_of(&else_refused, "WorldRefused"), "a world cannot go back");
-        assert!(!else_refused.plan.is_waiting_to_roll_forward(else_refused.step), "and none is told of");
+        assert!(!else_refused.plan.is_waiting_to_roll_forward(else_refused.step), "no update is announced");
     }
 
     #[test]
     fn stable_lock_refused_by_worlds_needs_manual_recovery() {
         let mut observed = refused_worlds(4_671).observed;
         assert!(!continues_by_itself(&observed, false));
-        assert!(continues_by_itself(&observed, true), "the way back with the copy that was named goes on");
+        assert!(continues_by_itself(&observed, true), "a requested restore continues");
         observed.stateful_set_view =
             observed.stateful_set_view.map(|stateful_set| StatefulSetView { template: Revision(0xc), ..stateful_set });
-        assert!(continues_by_itself(&observed, false), "another template stands there, and that is under way");
+        assert!(continues_by_itself(&observed, false), "another template is in rollout");
     }
 
     #[test]
@@ -208,7 +208,7 @@ mod tests {
         let ends = ". It is then rolled back automatically if no player has joined since. Otherwise: Action required \
         (docs";
         assert!(stays.contains(&format!("{wanting}{ends}")), "{stays}");
-        assert!(stays.contains("The planned update is applied instead: "), "the way forward is open: {stays}");
+        assert!(stays.contains("The planned update is applied instead: "), "rolling forward remains possible: {stays}");
         pass.step = Step::Wait(WaitingOn::RollbackWouldLoseProgress);
         pass.observed = rolling_out(&message_after(true));
         let message = message_of(&pass, "RollbackWouldLoseProgress");
@@ -236,7 +236,7 @@ mod tests {
         pass.extend_agent_report(&json!({"backups": {"problem": "could not look through the copies"}}));
         assert!(has_to_wait(&mut pass));
         pass.plan.observation.facts.failed.clear();
-        assert!(!has_to_wait(&mut pass), "it is still being proven");
+        assert!(!has_to_wait(&mut pass), "the revision has not failed yet");
     }
 
     #[test]
@@ -247,7 +247,7 @@ mod tests {
         pass.plan.gate = Gate::Shut { opens: Some(opens) };
         assert_eq!(pass.plan.roll_forward_at(pass.step), Some(opens));
         pass.plan.goal.revision = FAILED;
-        assert_eq!(pass.plan.roll_forward_at(pass.step), None, "nothing would come");
+        assert_eq!(pass.plan.roll_forward_at(pass.step), None, "a failed set is not tried again");
     }
 
     #[test]

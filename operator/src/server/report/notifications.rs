@@ -4,9 +4,12 @@
 //! current facts. The same write updates these facts and adds the notification. A crash at any point therefore neither loses nor duplicates
 //! one.
 
+use std::collections::BTreeMap;
+
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{NotificationEvent, NotificationState, RolloutFacts};
 use jiff::{SignedDuration, Timestamp};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::rollout::{Step, WaitingOn, needs_admin};
 
 use super::backup::{BACKUP_READY, NEEDS_RESTART};
@@ -22,10 +25,10 @@ use super::world_damage::WORLD_DAMAGED;
 use crate::error_chain::cut;
 use crate::notify::{Channel, ChannelError};
 use crate::requeue::Outcome;
-use crate::server::check::CheckedServer;
 use crate::server::constraints::manual_recovery::step_needs_manual_recovery;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::observe::Observed;
+use validate::CheckedServer;
 
 /// How long before its window an update is announced to the channels again.
 pub(crate) const SOON: SignedDuration = SignedDuration::from_mins(10);
@@ -63,14 +66,8 @@ pub(crate) struct NotificationInput {
     pub(super) needs_manual_recovery: bool,
     /// Since when a set has failed or was rolled back, and why it needs manual recovery.
     pub(super) manual_recovery: Option<(Timestamp, String)>,
-    /// Since when no newer version is possible, and the blockers.
-    pub(super) blocked: Option<(Timestamp, String)>,
-    /// Since when a backup is missing, and why.
-    pub(super) no_backup: Option<(Timestamp, String)>,
-    /// Since when the server is in a crash loop, with the message.
-    pub(crate) crashes: Option<(Timestamp, String)>,
-    /// Since when the server's log reports damage to worlds, with the message.
-    pub(super) damaged: Option<(Timestamp, String)>,
+    /// Problems that last, each with its start and its text: no newer version is possible, a backup is missing, a crash loop, damage to worlds.
+    pub(crate) lasting: BTreeMap<NotificationEvent, (Timestamp, String)>,
 }
 
 /// An update that will be applied.
@@ -112,19 +109,20 @@ impl NotificationInput {
         let blocked = condition(UPDATE_BLOCKED, "True");
         let blocked_by = status.update_blocked.as_ref().and_then(|blocked| blocked.reason.clone());
         let no_backup = condition(BACKUP_READY, "False").filter(|condition| condition.reason != NEEDS_RESTART);
-        Self {
-            planned,
+        let since = |condition: &Condition| (condition.last_transition_time.0, condition.message.clone());
+        // A stop is reported separately, because the server may have been in the loop for a long time.
+        let crash_loop = condition(CRASH_LOOP, "True").map(|condition| {
+            (plan.crash_stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
+        });
+        let lasting = [
             // The last known blockers if they are unknown now.
-            blocked: blocked.map(|condition| condition.last_transition_time.0).zip(blocked_by),
-            no_backup: no_backup.map(|condition| (condition.last_transition_time.0, condition.message.clone())),
-            // A stop is reported separately, because the server may have been in the loop for a long time.
-            crashes: condition(CRASH_LOOP, "True").map(|condition| {
-                (plan.crash_stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
-            }),
-            damaged: condition(WORLD_DAMAGED, "True")
-                .map(|condition| (condition.last_transition_time.0, condition.message.clone())),
-            ..Self::from_rollout(report, before)
-        }
+            (NotificationEvent::Blocked, blocked.map(|condition| condition.last_transition_time.0).zip(blocked_by)),
+            (NotificationEvent::BackupFailed, no_backup.map(since)),
+            (NotificationEvent::CrashLoop, crash_loop),
+            (NotificationEvent::WorldDamaged, condition(WORLD_DAMAGED, "True").map(since)),
+        ];
+        let lasting = lasting.into_iter().filter_map(|(event, lasts)| Some((event, lasts?))).collect();
+        Self { planned, lasting, ..Self::from_rollout(report, before) }
     }
 
     /// The input from a pass without a plan that took a step of the rollout in progress.
@@ -194,13 +192,10 @@ pub(crate) fn next_notifications(
         let soon = soon_notification(&notifications, channels, planned, now);
         notifications.extend(soon);
     }
-    let long_blocked = input.blocked.as_ref().filter(|(since, _)| *since + LONG_BLOCKED <= now);
-    for (occasion, lasts) in [
-        (NotificationEvent::Blocked, long_blocked),
-        (NotificationEvent::BackupFailed, input.no_backup.as_ref()),
-        (NotificationEvent::CrashLoop, input.crashes.as_ref()),
-        (NotificationEvent::WorldDamaged, input.damaged.as_ref()),
-    ] {
+    for (&occasion, lasts) in &input.lasting {
+        if occasion == NotificationEvent::Blocked && now < lasts.0 + LONG_BLOCKED {
+            continue;
+        }
         let news = lasting_notification(&notifications, channels, occasion, lasts, now);
         notifications.extend(news);
     }
@@ -382,10 +377,9 @@ fn lasting_notification(
     notifications: &[NotificationState],
     channels: &[Channel],
     occasion: NotificationEvent,
-    lasts: Option<&(Timestamp, String)>,
+    (since, problem): &(Timestamp, String),
     now: Timestamp,
 ) -> Option<NotificationState> {
-    let (since, problem) = lasts?;
     let about = since.as_second().to_string();
     let is_reported =
         notifications.iter().any(|notification| notification.occasion == occasion && notification.about == about);

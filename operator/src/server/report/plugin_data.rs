@@ -1,9 +1,8 @@
 //! Pure. Reports saved and restored plugin data and server settings in status and Events.
 
+use agent_api::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{PluginDataStatus, SettingsSaved};
-use scheduler::protocol;
-use scheduler::protocol::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
 
 use super::context::PassReport;
 use crate::error_chain::cut;
@@ -19,7 +18,7 @@ const MAX_NOT_SAVED_LENGTH: usize = 340;
 
 /// The plugin data for the status. While the agent is unreachable, the last value remains.
 pub(super) fn build_status(
-    agent: Option<&protocol::AgentReport>,
+    agent: Option<&agent_api::AgentReport>,
     before: &PaperMCServerStatus,
 ) -> Option<PluginDataStatus> {
     match agent {
@@ -210,7 +209,7 @@ mod tests {
 
         let done = json!({"outcome": "done", "at": "2026-11-22T03:05:00Z", "setAside": null});
         let restored = status(&PluginData { settings: settings(7), ..plugin_data(&done) });
-        assert_eq!((restored.settings_kept, restored.place), (Some(saved), None), "nothing has put these back");
+        assert_eq!((restored.settings_kept, restored.place), (Some(saved), None), "settings are not restored");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Pure. Reads the last message of the init container.
 
-use scheduler::protocol::termination_message::WorldRefused;
+use agent_api::termination_message::WorldRefused;
 
 use super::context::PassReport;
 use crate::error_chain::cut;

@@ -1,16 +1,16 @@
 //! Pure. Reports the restore of a volume without a world as a condition and Events.
 
+use agent_api::NOT_RESTORED;
+use agent_api::restore::{SeedRequest, SeedResult};
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::protocol::restore::{SeedRequest, SeedResult};
-use scheduler::protocol::{self, NOT_RESTORED};
 
 use super::context::PassReport;
 use super::refusal::init_message;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::check::CheckedServer;
 use crate::server::requested_restore;
+use validate::CheckedServer;
 
 /// Type of the condition.
 pub(super) const RESTORED_FROM: &str = "RestoredFrom";
@@ -34,7 +34,7 @@ pub(super) fn start_refusal(report: &PassReport<'_>) -> Option<String> {
 fn reported_result(
     server: &CheckedServer,
     request: &SeedRequest,
-    agent: &protocol::AgentReport,
+    agent: &agent_api::AgentReport,
 ) -> (bool, &'static str, String) {
     match agent.new_volume.as_ref().filter(|new_volume| new_volume.order == *request) {
         Some(SeedResult { order: _, at, copy: Some(id) }) => {
@@ -89,8 +89,8 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::server::check::check;
-    use crate::server::check::tests::server;
+    use crate::server::test_server::server;
+    use validate::check;
 
     fn result_of(spec: Value, new_volume: &Value) -> (bool, &'static str, String) {
         let checked = check(&server(spec)).unwrap();
@@ -129,7 +129,7 @@ mod tests {
         let (_, _, text) = result_of(json!({"backup": {}, "restoreFrom": {"server": "survival"}}), &json!(null));
         assert!(
             text.ends_with("to restore the backup manually."),
-            "the annotation knows the server's own copies alone: {text}"
+            "the annotation restores only the server's own backups: {text}"
         );
     }
 }

@@ -20,12 +20,12 @@ use crate::k8s::labels;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::approval::recorded_request;
 use crate::server::changes::{ServerChange, format_changes};
-use crate::server::check::CheckedServer;
 use crate::server::partial::PartialSelection;
 use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
 use crate::server::plan::gate::request_opens_gate;
 use crate::server::plan::running_version;
 use crate::server::unmanaged_jars::{retained, unmanaged_files};
+use validate::CheckedServer;
 
 pub(crate) mod last_update;
 
@@ -226,7 +226,7 @@ fn planned_plugins(changes: &[ServerChange]) -> Vec<PlannedPlugin> {
 /// Plugins that the strategy `latest` could not keep up with.
 fn not_updated(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     match explanation {
-        Explanation::Solved(solved) => &solved.unfollowed,
+        Explanation::Solved(solved) => &solved.left_behind,
         Explanation::Impossible(_)
         | Explanation::Unanswerable(_)
         | Explanation::WhyNot(_)
@@ -361,7 +361,7 @@ mod tests {
         let left = |name: &str, stays: Option<&str>| -> NotUpdatedWithLatest {
             serde_json::from_value(serde_json::json!({
                 "name": name,
-                "holder": {
+                "blocker": {
                     "name": name, "object": name.to_lowercase(), "readAt": "2026-01-21T12:00:00Z",
                     "key": {"source": "modrinth", "project": name.to_lowercase()},
                 },

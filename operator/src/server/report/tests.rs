@@ -16,8 +16,6 @@ use serde_json::{Value, json};
 use super::*;
 use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
-use crate::server::check::tests::server;
-use crate::server::check::{CheckedServer, check};
 use crate::server::constraints::crash_loop::CrashLoop;
 use crate::server::drain::Drain;
 use crate::server::model::image_pull::state::{Pull, PullError};
@@ -26,7 +24,9 @@ use crate::server::online_backup::tests::observed as observed_with;
 use crate::server::partial::PartialSelection;
 use crate::server::plan::{ConstraintStates, OtherTasks, PassInput, Plan, Selection, Target};
 use crate::server::scheduled_restart::Restarts;
+use crate::server::test_server::server;
 use crate::server::verify::VerificationResult;
+use validate::{CheckedServer, check};
 
 const REVISION: Revision = Revision(2);
 
@@ -192,7 +192,7 @@ fn unverified_update_is_reported_until_verified_later() {
     assert_eq!(pass.event_texts("UpdateVerified").len(), 1);
     let mut pass = pass.next();
     assert!(!pass.before.history[0].unproven);
-    assert_eq!(pass.event_texts("UpdateVerified"), Vec::<String>::new(), "once");
+    assert_eq!(pass.event_texts("UpdateVerified"), Vec::<String>::new(), "the Event is sent once");
 
     (pass.step, pass.done) = (Step::MarkStable { revision: REVISION }, StepOutcome::MarkedStable(MarkedStable::Update));
     assert_eq!((pass.event_texts("UpdateApplied").len(), pass.event_texts("UpdateUnverified").len()), (1, 0));
@@ -232,7 +232,7 @@ fn failed_update_downtime_sums_both_stops() {
         assert_eq!(
             stop_reason(&pass.report(), &pass.before),
             stop,
-            "a set that never came up was not stopped once more"
+            "a set that never started was not stopped a second time"
         );
         let over = pass.status().last_update.unwrap();
         assert_eq!((over.down_seconds, over.going_back), (Some(down), false), "{started_at:?}");
@@ -240,7 +240,7 @@ fn failed_update_downtime_sums_both_stops() {
         let mut pass = pass.next();
         pass.extend_agent_report(&json!({"lastStop": stop_at(700), "server": up(701)}));
         pass.done = StepOutcome::MarkedStable(MarkedStable::Previous);
-        assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "that is another matter");
+        assert_eq!(pass.status().last_update.unwrap().down_seconds, Some(down), "the later stop does not count");
         assert_eq!(stop_reason(&pass.report(), &pass.before), None);
     }
 }
@@ -253,16 +253,16 @@ fn next_restart_is_window_of_update_it_yields_to() {
     pass.plan.next_window.next_opening = Some(at(420));
     let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
     let shown = |minute| Some(format::format_time(at(minute), &Pass::new().checked.updates.zone, at(0)));
-    assert_eq!(next_restart(&pass), (shown(60), next), "nothing is planned");
+    assert_eq!(next_restart(&pass), (shown(60), next), "no update is planned");
     (pass.plan.goal.revision, pass.plan.observation.staged) = (Revision(3), true);
     assert_eq!(next_restart(&pass), (shown(420), Some(at(420))));
     pass.plan.next_window.next_opening = Some(at(421));
-    assert_eq!(next_restart(&pass), (shown(60), next), "another night");
+    assert_eq!(next_restart(&pass), (shown(60), next), "the window opens too late");
     pass.plan.next_window.next_opening = Some(at(59));
-    assert_eq!(next_restart(&pass), (shown(60), next), "the update comes first");
+    assert_eq!(next_restart(&pass), (shown(60), next), "the window opens before the restart");
     let policy = PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_hours(1) };
     (pass.plan.goal.policy, pass.plan.next_window.next_opening) = (policy, Some(at(420)));
-    assert_eq!(next_restart(&pass), (shown(60), next), "players may stay all night");
+    assert_eq!(next_restart(&pass), (shown(60), next), "the update may wait for players");
 }
 
 #[test]
@@ -296,7 +296,7 @@ fn unsaved_stop_is_reported_once_and_kept_in_status() {
     assert_eq!(pass.event_texts("StoppedUnsaved"), Vec::<String>::new());
     let mut pass = pass.next();
     pass.extend_agent_report(&json!({"lastStop": {"at": at(0).to_string(), "saved": false, "why": "it hung"}}));
-    assert_eq!(pass.event_texts("StoppedUnsaved").len(), 1, "another stop");
+    assert_eq!(pass.event_texts("StoppedUnsaved").len(), 1, "another stop is reported");
 }
 
 #[test]
@@ -325,9 +325,9 @@ fn damage_condition_names_backup_before_damage() {
     assert!(text.contains("restore-from=\"20261122T030000Z-aaaaaaaa;overwrite\"`"), "{text}");
 
     let mut pass = pass.next();
-    assert_eq!(pass.event_texts("WorldDamaged"), Vec::<String>::new(), "once");
+    assert_eq!(pass.event_texts("WorldDamaged"), Vec::<String>::new(), "the Event is sent once");
     let agent = pass.observed.reply.report.take();
-    assert!(message(&pass.status(), "WorldDamaged").is_some(), "while nobody can be asked, what was said last stands");
+    assert!(message(&pass.status(), "WorldDamaged").is_some(), "the last condition stays without an agent");
     pass.observed.reply.report = agent;
     pass.extend_agent_report(&json!({"damage": null}));
     assert_eq!(message(&pass.status(), "WorldDamaged"), None);
@@ -343,9 +343,9 @@ fn blocked_update_gets_no_window_in_status() {
         (status.next_window_at, situation.planned.and_then(|planned| planned.opens), status.next_window.unwrap())
     };
     let opens = Some(at(5));
-    assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, None), "there is nothing to come");
+    assert_eq!((condition_of(&pass).0, condition_of(&pass).1), (opens, None), "no update is planned");
     pass.plan.constraints.delaying = vec![&CrashLoop];
-    assert_eq!(condition_of(&pass).0, opens, "nothing is kept back");
+    assert_eq!(condition_of(&pass).0, opens, "there is no update to delay");
 
     pass.plan.goal.revision = Revision(3);
     assert_eq!(condition_of(&pass), (None, None, "crash loop".to_owned()));
@@ -358,10 +358,10 @@ fn blocked_update_gets_no_window_in_status() {
     assert_eq!(condition_of(&pass), (None, None, "waits for an image".to_owned()));
     for images in [ImagesOnNode::Pulling, ImagesOnNode::Unknown] {
         pass.plan.observation.images = images;
-        assert_eq!(condition_of(&pass).1, opens, "it may come: {images:?}");
+        assert_eq!(condition_of(&pass).1, opens, "the pull may still succeed: {images:?}");
     }
     pass.plan.observation.staged = false;
-    assert_eq!(condition_of(&pass).1, opens, "they may be brought until then");
+    assert_eq!(condition_of(&pass).1, opens, "the files may be staged until then");
     let lock = &pass.plan.target.record.files.lock;
     pass.extend_agent_report(&json!({"staging": {"lock": lock, "done": 0, "of": 1, "error": "no room"}}));
     assert_eq!(condition_of(&pass), (None, None, "waits for files".to_owned()));
@@ -391,10 +391,10 @@ fn unanswered_image_pull_is_reported_once_without_blocking() {
     assert!(text.starts_with("node `a`: full. The update is applied anyway"), "{text}");
     let condition = status.conditions.iter().find(|condition| condition.type_ == "ImagesPulled").unwrap();
     assert_eq!(condition.status, "Unknown");
-    assert_eq!(status.available_update.unwrap().image_problem, None, "it waits for none");
+    assert_eq!(status.available_update.unwrap().image_problem, None, "the update waits for no image");
     assert_eq!((pass.event_texts("NodeUnavailable").len(), pass.event_texts("PullFailed").len()), (1, 0));
     let mut pass = pass.next();
-    assert_eq!(pass.event_texts("NodeUnavailable"), Vec::<String>::new(), "once");
+    assert_eq!(pass.event_texts("NodeUnavailable"), Vec::<String>::new(), "the Event is sent once");
 
     pass.plan.constraints.images = Some(of(true));
     let status = pass.status();
@@ -436,7 +436,7 @@ fn withdrawn_eula_during_rollout_is_reported() {
         let before = std::slice::from_ref(&before);
         let conditions = conditions::build_blocked(&server, &error.to_pass_blocked(), is_rolling_out, at(1), before);
         let updating: Vec<_> = conditions.into_iter().filter(|condition| condition.type_ == "Updating").collect();
-        let [updating] = updating.as_slice() else { panic!("one of them: {updating:?}") };
+        let [updating] = updating.as_slice() else { panic!("expected one condition: {updating:?}") };
         (updating.reason.clone(), updating.message.clone())
     };
     assert_eq!(condition_of(false), ("Verifying".to_owned(), "until 04:10".to_owned()));
@@ -469,12 +469,12 @@ fn rollout_end_under_invalid_spec_clears_plan() {
     let status = unplanned(&pass);
     let last = status.last_update.clone().unwrap();
     assert!(last.successful && last.message == "Paper 129 -> 130", "{last:?}");
-    assert_eq!(status.update, pass.before.update, "the channels say it in the next pass");
+    assert_eq!(status.update, pass.before.update, "the next pass notifies the channels");
     assert_eq!(message(&status, "Resolved"), Some(("SpecInvalid", "`spec.jvm.heap` is wrong")));
     assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("StepExecuted"));
     assert_eq!(message(&status, "Ready").map(|(reason, _)| reason), Some("Starting"));
     assert!(message(&status, "UpdateAvailable").is_some());
-    assert_eq!(status.last_handled, pass.before.last_handled, "that is said with it");
+    assert_eq!(status.last_handled, pass.before.last_handled, "the next pass handles the request");
 
     (pass.before, pass.step, pass.done) = (status, Step::UpToDate, StepOutcome::Nothing);
     pass.observed.stable_lock = Some(record(130));
@@ -484,11 +484,11 @@ fn rollout_end_under_invalid_spec_clears_plan() {
     assert_eq!(
         (apply_now.as_deref(), apply_now_accepted),
         (Some("2"), None),
-        "served, and opens the gate for nothing else"
+        "a handled request opens the gate for no other update"
     );
     assert_eq!(status.history.first().map(|past| past.version.as_str()), Some("1.21.10-130"));
-    assert_eq!(message(&status, "UpdateAvailable"), None, "nobody knows");
+    assert_eq!(message(&status, "UpdateAvailable"), None, "the next update is unknown");
     assert_eq!(message(&status, "Updating").map(|(reason, _)| reason), Some("Stable"));
     let events = events::server_events(&pass.checked, &pass.report(), &pass.before);
-    assert!(events.iter().all(|event| event.reason != "UpdatePlanned"), "nothing is planned");
+    assert!(events.iter().all(|event| event.reason != "UpdatePlanned"), "no update is planned");
 }

@@ -98,7 +98,7 @@ pub(super) fn blocked_by(plan: &Plan, before: &PaperMCServerStatus) -> Option<St
 fn blockers(explanation: &Explanation) -> Vec<BlockedBy> {
     let Explanation::Solved(solved) = explanation else { return Vec::new() };
     let Some(newer) = solved.newer_paper.first() else { return Vec::new() };
-    let blockers = newer.held_by.iter().map(|blocker| BlockedBy {
+    let blockers = newer.blocked_by.iter().map(|blocker| BlockedBy {
         plugin: cut(&blocker.name, 64),
         version: blocker.newest.as_ref().map(|newest| cut(&newest.version, 64)).unwrap_or_default(),
         supported_versions: blocker
@@ -152,6 +152,7 @@ mod tests {
     use super::*;
     use crate::server::report::notifications::NotificationInput;
     use crate::server::report::tests::Pass;
+    use crds::paper_mc_server::NotificationEvent;
 
     /// Paper 1.21.10-130, with exactly these newer versions.
     fn solved(newer: &Value, warnings: &Value) -> Explanation {
@@ -166,7 +167,7 @@ mod tests {
     /// Paper 1.21.11 with its blockers.
     fn newer(more: &Value) -> Value {
         let mut newer = json!({
-            "minecraft": "1.21.11", "since": "2025-12-10T00:00:00Z", "heldBy": [], "ready": 0, "oneWay": true,
+            "minecraft": "1.21.11", "since": "2025-12-10T00:00:00Z", "blockedBy": [], "ready": 0, "oneWay": true,
         });
         newer.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         json!([newer])
@@ -179,7 +180,7 @@ mod tests {
             let key = json!({"source": "modrinth", "project": name});
             json!({"name": name, "key": key, "newest": newest, "readAt": "2026-11-22T03:00:00Z"})
         };
-        solved(&newer(&json!({"heldBy": names.iter().map(blocker).collect::<Vec<_>>()})), &json!([]))
+        solved(&newer(&json!({"blockedBy": names.iter().map(blocker).collect::<Vec<_>>()})), &json!([]))
     }
 
     fn pinned() -> Explanation {
@@ -271,11 +272,13 @@ mod tests {
                 assert!(message.ends_with(&format!("{KNOWN_LAST}{first_message}")), "{message}");
                 assert_eq!(message.matches(KNOWN_LAST).count(), 1, "{message}");
                 assert_eq!((&status.update_blocked, &status.held_by), (&first.update_blocked, &first.held_by));
-                let reported = NotificationInput::new(&pass.checked, &pass.report(), &pass.before, &status).blocked;
+                let reported = NotificationInput::new(&pass.checked, &pass.report(), &pass.before, &status)
+                    .lasting
+                    .remove(&NotificationEvent::Blocked);
                 assert_eq!(
                     reported,
                     (condition_status == "True").then(|| (earlier, first_message.clone())),
-                    "after fourteen days"
+                    "the known blockers stay reported"
                 );
                 pass = pass.next();
             }
@@ -283,7 +286,7 @@ mod tests {
             let status = pass.status();
             assert_eq!((condition(&status).2, since(&status)), (&*first_message, earlier));
             for reason in ["UpdateBlocked", TWO_JARS_ONE_NAME] {
-                assert_eq!(pass.event_texts(reason), Vec::<String>::new(), "nothing new");
+                assert_eq!(pass.event_texts(reason), Vec::<String>::new(), "a known blocker causes no Event");
             }
         }
     }
@@ -336,7 +339,7 @@ mod tests {
         assert_eq!(blocked.blocked_by, []);
         assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), [message]);
         let mut pass = pass.next();
-        assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), Vec::<String>::new(), "once");
+        assert_eq!(pass.event_texts(TWO_JARS_ONE_NAME), Vec::<String>::new(), "the Event is sent once");
         pass.plan.selection.explanation = nothing_newer();
         let status = pass.status();
         assert_eq!((condition(&status).1, status.update_blocked.as_ref()), ("NotBlocked", None));
@@ -351,23 +354,23 @@ mod tests {
         let mut pass = pass.next();
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         // Another build runs, but the blocker is the same.
-        let Explanation::Solved(solved) = &mut pass.plan.selection.explanation else { panic!("it is solved") };
+        let Explanation::Solved(solved) = &mut pass.plan.selection.explanation else { panic!("not solved") };
         solved.paper.build = 131;
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
-        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "another reason");
+        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "another blocker is reported");
         let mut pass = pass.next();
         pass.plan.selection.explanation = nothing_newer();
         assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());
         let mut pass = pass.next();
         pass.plan.selection.explanation = blocked(&["GriefPrevention"]);
-        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "again, after it was over");
+        assert_eq!(pass.event_texts("UpdateBlocked").len(), 1, "a returning blocker is reported again");
     }
 
     #[test]
     fn update_blocked_event_is_skipped_for_self_resolving_delay() {
         let mut pass = Pass::new();
-        let ripens = json!({"unusable": {"why": "heldBack", "delay": "PT168H", "ripeAt": "2026-11-30T00:00:00Z"}});
+        let ripens = json!({"unusable": {"why": "delayed", "delay": "PT168H", "eligibleAt": "2026-11-30T00:00:00Z"}});
         for explanation in [solved(&newer(&ripens), &json!([])), not_evaluated(), nothing_newer()] {
             pass.plan.selection.explanation = explanation;
             assert_eq!(pass.event_texts("UpdateBlocked"), Vec::<String>::new());

@@ -87,17 +87,17 @@ mod tests {
     #[test]
     fn scaled_to_zero_message_announces_update_in_window() {
         let mut pass = Pass::new();
-        let mut sleeps = |partition| {
+        let mut message_at = |partition| {
             pass.plan.observation.stateful_set = pass.plan.observation.stateful_set.map(|stateful_set| {
                 scheduler::observation::StatefulSetView { partition, scaled_to_zero: true, ..stateful_set }
             });
             scaled_to_zero_message(&pass.report())
         };
-        let waits = sleeps(Partition::Closed);
+        let waits = message_at(Partition::Closed);
         assert!(
             waits.contains("A due update is applied in a window") && waits.contains("also while no pod runs"),
             "{waits}"
         );
-        assert!(sleeps(Partition::Open).ends_with("is applied when the server is scaled up."));
+        assert!(message_at(Partition::Open).ends_with("is applied when the server is scaled up."));
     }
 }

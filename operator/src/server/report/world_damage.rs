@@ -1,8 +1,8 @@
 //! Pure. Reports damage to worlds that the server's log mentions, as a condition and an Event.
 
+use agent_api::world_damage::DamageReport;
 use crds::PaperMCServerStatus;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
-use scheduler::protocol::world_damage::DamageReport;
 
 use super::backup::unreadable;
 use super::context::{MAX_MESSAGE_LENGTH, PassReport};
@@ -10,8 +10,8 @@ use super::format::format_time;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::current_backups;
-use crate::server::check::CheckedServer;
 use crate::server::requested_restore::replace_worlds_hint;
+use validate::CheckedServer;
 
 /// Type of the condition. It is absent while no damage is reported.
 pub(super) const WORLD_DAMAGED: &str = "WorldDamaged";

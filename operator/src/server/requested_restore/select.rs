@@ -1,15 +1,15 @@
 //! Pure. Selects the backup that a user requests, and checks that the stable set can open its worlds. Invalid requests are rejected here,
 //! before a server is stopped.
 
+use agent_api::Contents;
+use agent_api::restore::{LATEST, ListedBackup};
+use agent_api::termination_message::WorldRefused;
+use agent_api::{AgentReport, BackupsReport};
 use crds::annotations::RESTORE_FROM;
-use scheduler::backup::Contents;
-use scheduler::protocol::restore::{LATEST, ListedBackup};
-use scheduler::protocol::termination_message::WorldRefused;
-use scheduler::protocol::{AgentReport, BackupsReport};
 
-use crate::server::check::{CheckedServer, is_backup_reference};
 use crate::server::model::records::LockRecord;
 use crate::server::observe::{Observed, supports_backups};
+use validate::{CheckedServer, is_backup_reference};
 
 /// The option that permits replacing existing worlds.
 pub(super) const OVERWRITE: &str = "overwrite";

@@ -5,11 +5,11 @@ use scheduler::observation::{RecordedFacts, RestartStarted};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::model::records::LockRecord;
 use crate::server::observe::AgentReply;
 use crate::server::render::init_requests::InitRequests;
+use crate::server::test_server::server;
+use validate::check;
 
 pub(crate) mod after_failed_update;
 
@@ -104,7 +104,7 @@ fn recorded_after_two_passes(server: &PaperMCServer, backups: &Value) -> Restore
     assert_eq!(
         (record.seen_at, &record.copy, record.result),
         (at(0), &None, None),
-        "it stands there before anything is done"
+        "the request is recorded before any other step"
     );
     let second = evaluate(server, &observed(backups), Some(record), at(0));
     assert_eq!(second.due, None);
@@ -192,7 +192,7 @@ fn requested_restore_is_refused_with_reason() {
     let why = refused("survival/latest;overwrite", &backups_json());
     assert!(why.contains("write `spec.restoreFrom: {server: survival, copy: latest}`"), "{why}");
     let why = refused("latest;overwrite", &json!({"good": 1}));
-    assert!(why.contains("next restart"), "an agent that knows no orders: {why}");
+    assert!(why.contains("next restart"), "an agent without restore support: {why}");
     let why = refused("latest;overwrite", &json!({"problem": "no such volume"}));
     assert!(why.contains("no such volume"), "{why}");
     let why = refused("latest;overwrite", &json!({"listed": []}));
@@ -210,7 +210,7 @@ fn requested_restore_of_everything_needs_backup_and_agent_support() {
     };
     for requested in ["latest;overwrite;contents=Everything", "latest; contents=Everything ;overwrite"] {
         let record = recorded_after_two_passes(&requesting(requested), &with(true));
-        assert_eq!(record.copy.as_deref(), Some(GOOD), "the newest one that holds it all, {requested}");
+        assert_eq!(record.copy.as_deref(), Some(GOOD), "the newest backup with everything, {requested}");
         let due = evaluate(&requesting(requested), &observed(&with(true)), Some(record), at(1));
         assert!(due.condition_parts().unwrap().2.starts_with("All contents of the backup"), "{requested}");
         let request = due.due.unwrap().request;
@@ -220,7 +220,7 @@ fn requested_restore_of_everything_needs_backup_and_agent_support() {
     let why = refused(&everything, &with(true));
     assert!(why.contains("has worlds only") && why.contains(&format!("plugins are: {GOOD}")), "{why}");
     let why = refused(&everything, &with(false));
-    assert!(why.contains("next restart"), "its agent cannot do it: {why}");
+    assert!(why.contains("next restart"), "the agent does not support it: {why}");
     let why = refused("latest;contents=Everything", &with(true));
     assert!(why.contains("`latest;contents=Everything;overwrite`"), "{why}");
     let request = evaluate(
@@ -233,7 +233,7 @@ fn requested_restore_of_everything_needs_backup_and_agent_support() {
     .unwrap()
     .request;
     let written = serde_json::to_string(&request).unwrap();
-    assert!(!written.contains("everything"), "agents from before do not know the word: {written}");
+    assert!(!written.contains("everything"), "older agents do not know the field: {written}");
 }
 
 #[test]
@@ -250,7 +250,7 @@ fn requested_restore_waits_for_silent_agent_within_limit() {
     assert_eq!(
         (late.record.unwrap().result, late.due),
         (Some(RestoreResult::Refused), None),
-        "also one that was chosen"
+        "a request with a selected backup expires, too"
     );
 }
 
@@ -280,11 +280,11 @@ fn restarted(pod: &str, backups: &Value) -> RestoreRequests {
 fn requested_restore_result_comes_from_agent() {
     let request = format!("asked-{}", at(0).as_second());
     let result = |restores: &RestoreRequests| (restores.record.as_ref().unwrap().result, restores.due.is_some());
-    assert_eq!(result(&restarted(NEW_POD, &Value::Null)), (None, false), "the copy is large");
+    assert_eq!(result(&restarted(NEW_POD, &Value::Null)), (None, false), "a large restore may take longer");
     assert_eq!(
         result(&restarted(OLD_POD, &backups_json())),
         (Some(RestoreResult::Refused), false),
-        "it was never deleted"
+        "the pod was never deleted"
     );
     let restored = json!({"restored": {"at": at(40).to_string(), "id": NEWEST, "setAside": "x", "request": request}});
     let done = restarted(NEW_POD, &restored);
@@ -292,7 +292,7 @@ fn requested_restore_result_comes_from_agent() {
     assert_eq!(done.condition_parts(), None);
     let another = json!({"restored": {"at": at(40).to_string(), "id": NEWEST, "setAside": "x", "request": "asked-1"}});
     let silent = restarted(NEW_POD, &another);
-    assert_eq!(result(&silent), (Some(RestoreResult::Failed), false), "the server is not restarted again and again");
+    assert_eq!(result(&silent), (Some(RestoreResult::Failed), false), "the server is not restarted a second time");
     let refused = json!({"restoreRefused": {"request": request, "at": at(40).to_string(), "why": "no room"}});
     let failed = restarted(NEW_POD, &refused);
     assert_eq!(result(&failed), (Some(RestoreResult::Failed), false));
@@ -327,7 +327,7 @@ fn requested_restore_protects_named_backup_from_first_observation() {
     let request = without_agent.unwrap();
     assert_eq!((request.copy.as_str(), request.to.as_str(), request.not_after), (GOOD, NO_SET, at(120)));
     let latest = |record| evaluate(&requesting("latest;overwrite"), &observed(&backups_json()), record, at(1));
-    assert_eq!(latest(None).protected, None, "nobody has said which one it is");
+    assert_eq!(latest(None).protected, None, "no backup is selected yet");
     let due = latest(Some(selected("latest;overwrite")));
     let (protected, request) = (due.protected.unwrap(), due.due.unwrap().request);
     assert_eq!((&protected.copy, &protected.request), (&request.copy, &request.request));
@@ -338,7 +338,7 @@ fn requested_restore_protects_named_backup_from_first_observation() {
     assert_eq!(
         evaluate(&requesting_with(&by_name, json!({})), &observed(&backups_json()), None, at(0)).protected,
         None,
-        "it takes no copies"
+        "the server takes no backups"
     );
     assert_eq!(evaluate(&requesting("yes"), &observed(&backups_json()), None, at(0)).protected, None);
 }
@@ -350,12 +350,12 @@ fn restore_request_is_removed_with_its_annotation() {
         RestoreRequests { record, ..RestoreRequests::default() }.ends_request(Some(&served))
     };
     assert!(!ends(Some(served.clone())));
-    assert!(ends(None), "it was taken away");
+    assert!(ends(None), "the annotation was removed");
     assert!(ends(Some(RestoreHandled { result: Some(RestoreResult::Failed), ..served.clone() })));
-    assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "written again");
+    assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "the annotation was set again");
     assert!(ends(Some(RestoreHandled { asked: "x".into(), ..served.clone() })));
     let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), copy: None, ..served.clone() };
-    assert!(RestoreRequests::default().ends_request(Some(&by_name)), "the copy was kept for it");
+    assert!(RestoreRequests::default().ends_request(Some(&by_name)), "the backup was protected for it");
     let unselected = RestoreHandled { copy: None, ..served };
     assert!(!RestoreRequests::default().ends_request(Some(&unselected)));
     assert!(!RestoreRequests::default().ends_request(None));

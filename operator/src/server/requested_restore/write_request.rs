@@ -1,13 +1,13 @@
 //! Edge (writes). Records the progress of a user's restore request in the status, and writes and deletes the request for the init
 //! container.
 
+use agent_api::restore::{RequestedRestore, USER_RESTORE_KEY};
+use agent_api::{OnlineBackupOutcome, ProtectBackup};
 use crds::paper_mc_server::{HandledRequests, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
-use scheduler::protocol::restore::{RequestedRestore, USER_RESTORE_KEY};
-use scheduler::protocol::{OnlineBackupOutcome, ProtectBackup};
 use serde_json::json;
 
 use super::RestoreRequests;
@@ -16,13 +16,13 @@ use crate::k8s::events::EventText;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::server::act::error::ActError;
 use crate::server::backups::current_backups;
-use crate::server::check::CheckedServer;
 use crate::server::error::PassError;
 use crate::server::observe::Observed;
 use crate::server::render::init_requests::{
     InitRequests, build_init_requests_map, init_requests_map_name, parse_init_requests, to_json,
 };
 use crate::server::report;
+use validate::CheckedServer;
 
 /// Records the progress of the request if it changed. The next step is taken in another pass, based on the recorded state.
 pub(crate) async fn record_progress(

@@ -1,17 +1,17 @@
 //! Pure. Tests partial updates of a server that was solved as a whole on Monday and is solved again on Tuesday.
 
+use agent_api::FileSet;
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::request::Running;
-use scheduler::protocol::FileSet;
 use serde_json::{Value, json};
 
 use super::*;
 use crate::catalog::Snapshot;
 use crate::server::changes::format_changes;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::model::records::LockRecord;
+use crate::server::test_server::server;
 use crate::telemetry::metrics::Metrics;
+use validate::check;
 
 fn monday() -> Timestamp {
     "2026-01-19T12:00:00Z".parse().unwrap()
@@ -208,7 +208,7 @@ async fn partial_update_refusal_names_minimal_additions() {
     let PartialSelection::Refused(why) = partial else { panic!("{partial:?}") };
     assert!(why.contains("plugin/vault has to change with it"), "{why}");
     assert!(why.contains("`;only=plugin/shop,plugin/vault`"), "{why}");
-    assert_eq!(planned, "settings of the pod", "what is planned anyway stays planned: for today that is nothing");
+    assert_eq!(planned, "settings of the pod", "the plan stays, and it has no changes today");
 }
 
 #[tokio::test]
@@ -236,7 +236,7 @@ async fn partial_update_keeps_shared_dependency_and_reason() {
     let everything = restrict(&both.request, &Present::from_lock(&runs), &Scope::default(), None, Delays::Skipped);
     assert!(everything.request.plugins.iter().all(|plugin| plugin.hold.is_some()));
     let solved = resolver::resolve(&catalog(), &everything.request, tuesday()).unwrap().lock;
-    assert_eq!(everything.complete_lock(&runs, solved).plugins, runs.plugins, "file by file, for the same reasons");
+    assert_eq!(everything.complete_lock(&runs, solved).plugins, runs.plugins, "files and reasons are unchanged");
 }
 
 #[tokio::test]
@@ -265,7 +265,7 @@ async fn partial_update_uses_release_shared_by_group() {
     let (_, partial) = grouped.solve_partial("plugin/vault").await;
     assert!(
         matches!(partial, PartialSelection::Refused(_) | PartialSelection::UpToDate(_)),
-        "the others let it wait: {partial:?}"
+        "the group still has a delay: {partial:?}"
     );
     let soon = grouped.group.iter().cloned().map(|mut request| {
         request.plugins.iter_mut().for_each(|plugin| plugin.delay = SignedDuration::ZERO);
@@ -324,14 +324,14 @@ async fn urgent_plugin_updates_alone_or_waits() {
     let mut scene = scene(&ALL, &ALL);
     skip_delay(&mut scene, "vault");
     assert_eq!(scene.urgent_plugin("vault", false).await.as_deref(), Some("vault 1.0 -> 1.1"));
-    assert_eq!(scene.urgent_plugin("vault", true).await, None, "a person wants the whole set");
-    assert_eq!(scene.urgent_plugin("shop", false).await, None, "vault would have to come along");
+    assert_eq!(scene.urgent_plugin("vault", true).await, None, "a user has requested the whole set");
+    assert_eq!(scene.urgent_plugin("shop", false).await, None, "shop 1.1 needs a newer vault");
 }
 
 #[tokio::test]
 async fn urgent_plugin_without_newer_release_plans_no_update() {
     let scene = scene(&ALL, &ALL);
-    assert_eq!(scene.urgent_plugin("vault", false).await, None, "it would be newer without the delay that it has here");
+    assert_eq!(scene.urgent_plugin("vault", false).await, None, "the newer release is still within its delay");
 }
 
 #[tokio::test]
@@ -361,18 +361,18 @@ async fn plugin_updates_alone_in_its_own_window() {
     assert_eq!(
         scene.solve_urgent(&[with_window("vault", 12)], &sundays(), true).await,
         None,
-        "a person wants the whole set"
+        "a user has requested the whole set"
     );
     let two = scene.solve_urgent(&[with_window("shop", 12), with_window("vault", 15)], &sundays(), false).await;
-    assert_eq!(two, partial, "shop cannot come without vault, whose window opens later");
+    assert_eq!(two, partial, "shop needs vault, whose window opens later");
 }
 
 #[tokio::test]
 async fn delay_counts_in_plugin_window() {
     let mut scene = scene(&ALL, &ALL);
-    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "nothing is old enough");
+    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "no delay has passed");
     skip_delay(&mut scene, "claims");
-    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "claims would be");
+    assert_eq!(scene.solve_urgent(&[with_window("vault", 12)], &sundays(), false).await, None, "vault is not due yet");
     let spared = scene.solve_urgent(&[with_window("claims", 12)], &sundays(), false).await;
     assert_eq!(spared.unwrap().1, "claims 1.0 -> 1.1, lib 1.0 -> 1.1", "claims has no delay, and it alone needs lib");
 }
@@ -408,5 +408,5 @@ async fn opportunistic_server_plans_all_before_later_plugin_window() {
     let mut spec = sundays();
     spec["updateSchedule"]["opportunistic"] = json!({});
     assert_eq!(scene.solve_urgent(&[with_window("vault", 15)], &spec, false).await, None);
-    assert!(scene.solve_urgent(&[with_window("vault", 12)], &spec, false).await.is_some(), "it is open");
+    assert!(scene.solve_urgent(&[with_window("vault", 12)], &spec, false).await.is_some(), "its window is open");
 }

@@ -2,8 +2,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::requeue::Outcome;
-use crate::server::check::check;
-use crate::server::check::tests::server;
+use crate::server::test_server::server;
+use validate::check;
 
 fn at(text: &str) -> Timestamp {
     format!("2026-01-{text}:00Z").parse().unwrap()
@@ -44,9 +44,9 @@ fn scheduled_restart_is_due_for_running_process() {
     let night = at("11T04:00");
     let due = |pod: &Pod| Restarts::new(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
     assert_eq!(due(&of_yesterday()), Some(night));
-    assert_eq!(due(&pod(at("10T04:01"), Some(at("11T03:30")))), None, "somebody wrote /stop half an hour ago");
+    assert_eq!(due(&pod(at("10T04:01"), Some(at("11T03:30")))), None, "a user ran /stop half an hour ago");
     assert_eq!(due(&pod(at("11T03:30"), Some(at("10T04:02")))), None, "the clock of the node is wrong");
-    assert_eq!(due(&pod(at("10T04:01"), None)), None, "it does not run");
+    assert_eq!(due(&pod(at("10T04:01"), None)), None, "the process is not running");
     assert_eq!(Restarts::new(&checked(&json!({})), None, night), Restarts::default());
 }
 
@@ -124,7 +124,7 @@ fn scheduled_restart_requeues_at_its_instant() {
     assert_eq!(requeue(restarts, Outcome::UpToDate, soon), exactly);
     assert_eq!(requeue(restarts, Outcome::Waiting { until: None }, soon), exactly);
     assert_eq!(requeue(restarts, Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
-    assert_eq!(requeue(restarts, Outcome::UpToDate, at("11T03:00")), Outcome::UpToDate, "looked at before anyway");
+    assert_eq!(requeue(restarts, Outcome::UpToDate, at("11T03:00")), Outcome::UpToDate, "the usual requeue is earlier");
     assert_eq!(requeue(restarts, Outcome::Acted, soon), Outcome::Acted);
     assert_eq!(requeue(Restarts::default(), Outcome::UpToDate, soon), Outcome::UpToDate);
 }

@@ -4,9 +4,9 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded_content::{AtStart, Loaded, is_same_world};
-use scheduler::protocol::{AgentReport, Server};
-use scheduler::staging::jar_descriptor::is_same_plugin;
+use agent_api::is_same_plugin;
+use agent_api::loaded_content::{AtStart, Loaded, is_same_world};
+use agent_api::{AgentReport, Server};
 
 use super::VerificationTarget;
 use crate::server::model::baseline::Baseline;

@@ -8,9 +8,9 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::{MAX_EXITS, VERIFICATION_TIMEOUT};
-use crate::server::image_contract::AGENT_CONTAINER;
 use crate::server::in_game_stop::start_or_last_stop;
 use crate::server::observe::{init_status, last_termination, server_status};
+use validate::image_contract::AGENT_CONTAINER;
 
 /// Maximum time from the start of the pod to the first answer. It is the sum of 20 minutes for files and images, two hours for a backup,
 /// and the 24 hours of the start-up probe. It bounds the wait for a node that restarts the pod repeatedly.
@@ -137,28 +137,28 @@ mod tests {
         assert_eq!(
             from(&[transitioned("Initialized", true, 16)], &prepare(&ended(0, 40)), &[]),
             40,
-            "the node ran it anew"
+            "the node ran `prepare` again"
         );
         assert_eq!(
             from(&[transitioned("Initialized", false, 1)], &prepare(&ended(1, 17)), &[]),
             0,
-            "it is tried again"
+            "`prepare` is retried"
         );
-        assert_eq!(from(&[transitioned("Initialized", true, -9)], &[], &[]), 0, "the clock of the node was put back");
+        assert_eq!(from(&[transitioned("Initialized", true, -9)], &[], &[]), 0, "the clock of the node was set back");
     }
 
     #[test]
     fn verification_starts_at_first_answer_of_first_process() {
         let prepared = transitioned("Initialized", true, 2);
         let first = [container("papermc", 0, &since(3))];
-        assert_eq!(from(std::slice::from_ref(&prepared), &[], &first), 3, "an image was pulled");
+        assert_eq!(from(std::slice::from_ref(&prepared), &[], &first), 3, "an image pull delayed the start");
         let moved = [prepared, transitioned("ContainersReady", true, 600)];
-        assert_eq!(from(&moved, &[], &first), 600, "its worlds were moved");
+        assert_eq!(from(&moved, &[], &first), 600, "a migration delayed the answer");
         let starts = json!({
             "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 0, "started": false,
             "state": since(3),
         });
-        assert_eq!(from(&moved, &[], &[starts]), 3, "it has not answered");
+        assert_eq!(from(&moved, &[], &[starts]), 3, "the server has not answered yet");
     }
 
     #[test]

@@ -5,8 +5,8 @@
 
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec};
 
-use crate::server::image_contract::SERVER_CONTAINER;
 use crate::server::observe::Observed;
+use validate::image_contract::SERVER_CONTAINER;
 
 /// A message about the image that runs instead of the planned one. `None` if they are the same, or if the pod's template is unknown.
 pub(crate) fn other_image(observed: &Observed) -> Option<String> {
@@ -112,7 +112,7 @@ mod tests {
             observed.pod_revision = revision;
             other_image(&observed)
         };
-        assert_eq!(image_after(Some(FAILED)), None, "what is on trial");
+        assert_eq!(image_after(Some(FAILED)), None, "the template in rollout has this image");
         assert_eq!(image_after(Some(STABLE)).as_deref(), Some("the pod runs image `game:2`, not `game:1`"));
         assert_eq!((image_after(Some(Revision(7))), image_after(None)), (None, None));
     }

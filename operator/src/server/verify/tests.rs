@@ -1,9 +1,9 @@
 use std::collections::BTreeMap;
 
-use scheduler::protocol::loaded_content::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
-use scheduler::protocol::loaded_content::{AtStart, Loaded};
-use scheduler::protocol::world_damage::DamageReport;
-use scheduler::protocol::{File, FileHash, PlayerCount, PluginReport, WorldReport};
+use agent_api::loaded_content::AtStart::{ClosedBefore, NotAnyMore, NotOpened, Opened};
+use agent_api::loaded_content::{AtStart, Loaded};
+use agent_api::world_damage::DamageReport;
+use agent_api::{File, FileHash, PlayerCount, PluginReport, WorldReport};
 
 use super::*;
 
@@ -172,8 +172,8 @@ fn verification_stays_unverified_for_new_damage_only() {
         result.problem,
         "the server's log reports damage to its worlds: Chunk [1, 2] is allocated, but stream is missing"
     );
-    assert_eq!(of(89, true).result, Verification::Passed, "the set is not to blame");
-    assert_eq!(of(120, false).result, Verification::Failed, "what going back mends comes first");
+    assert_eq!(of(89, true).result, Verification::Passed, "damage from before this start does not count");
+    assert_eq!(of(120, false).result, Verification::Failed, "a failure that a roll-back fixes has priority");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn baseline_survives_unreadable_log() {
     assert_eq!(result.result, Verification::Inconclusive);
     assert_eq!(result.problem, "Shop did not enable, and it is unknown whether it did before");
     let read = next.next(Some(&red_shop), Some(&both), Some(&both));
-    assert_eq!(read, baseline(&["ViaVersion"], &[]), "as soon as it is read, all is known");
+    assert_eq!(read, baseline(&["ViaVersion"], &[]), "a readable report completes the baseline");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn verification_is_unverified_for_failed_unmanaged_jar() {
         let problem = "My_Quests is unmanaged and no longer enabled";
         assert_eq!((result.result, result.problem.as_str()), (Verification::Inconclusive, problem));
     }
-    assert_eq!(of(None, false).result, Verification::Passed, "whoever takes their own JAR away means it");
+    assert_eq!(of(None, false).result, Verification::Passed, "a removed unmanaged JAR is intended");
     let red_before = baseline(&["Shop", "ViaVersion"], &[]);
     let still_red = report(&[good.as_slice(), &[("My_Quests", false)]].concat());
     assert_eq!(verify_against(Some(&still_red), Some(&both), &red_before, 160).result, Verification::Passed);
@@ -284,7 +284,7 @@ fn verification_never_passes_with_drifted_files() {
     if let Server::Up { plugins: Some(plugins), .. } = &mut red.server {
         plugins.insert("Shop".to_owned(), PluginReport { version: None, enabled: false });
     }
-    assert_eq!(result_for(Some(&red), None, &[], 160).result, Verification::Failed, "what is worse goes first");
+    assert_eq!(result_for(Some(&red), None, &[], 160).result, Verification::Failed, "a failure has priority");
 }
 
 #[test]
@@ -309,14 +309,14 @@ fn verification_never_passes_with_changed_image() {
     };
     let other = "the pod runs image `game:2`, not `game:1`";
     assert_eq!(of(None, true, 160).0, Verification::Passed);
-    assert_eq!(of(Some(other), true, 159).0, Verification::Pending { until: at(160) }, "it may be put right");
+    assert_eq!(of(Some(other), true, 159).0, Verification::Pending { until: at(160) }, "the image may be corrected");
     assert_eq!(of(Some(other), true, 160), (Verification::Inconclusive, other.to_owned()));
-    assert_eq!(of(Some(other), false, 160).0, Verification::Failed, "what is worse goes first");
+    assert_eq!(of(Some(other), false, 160).0, Verification::Failed, "a failure has priority");
 }
 
 const GOOD: [(&str, bool); 2] = [("ViaVersion", true), ("Shop", true)];
 
-#[expect(clippy::unnecessary_wraps, reason = "as the report has it")]
+#[expect(clippy::unnecessary_wraps, reason = "the report has an `Option`")]
 fn at_start(names: &[(&str, AtStart)]) -> Option<BTreeMap<String, AtStart>> {
     Some(names.iter().map(|(name, at)| ((*name).to_owned(), *at)).collect())
 }
@@ -353,7 +353,7 @@ fn verification_fails_for_world_no_longer_opened() {
         result_against(&report, &earlier_baseline, at)
     };
     let one = [("creative", NotAnyMore), ("hub", Opened), ("new", Opened)];
-    assert_eq!(missing(&one, 159).0, Verification::Pending { until: at(160) }, "a plugin may open it still");
+    assert_eq!(missing(&one, 159).0, Verification::Pending { until: at(160) }, "a plugin may still open it");
     let (result, problem) = missing(&one, 160);
     assert_eq!(result, Verification::Failed);
     assert_eq!(
@@ -459,7 +459,7 @@ fn verification_is_unverified_for_unreadable_known_worlds() {
     assert_eq!(
         result_against(&unread, &baseline(&["ViaVersion", "Shop"], &[]), 160).0,
         Verification::Passed,
-        "as an older agent"
+        "older agents do not report worlds"
     );
     let both = "the open worlds could not be read, and the enabled datapacks could not be read";
     assert_eq!(result_against(&unread, &earlier_baseline, 160), (Verification::Inconclusive, both.to_owned()));
@@ -479,14 +479,14 @@ fn verification_is_unverified_for_unreadable_known_worlds() {
         other_image: None,
     };
     let soon = verify(Some(&at_operator_clock(&unread, 110)), &expected, at(110));
-    assert_eq!(soon.result, Verification::Pending { until: at(160) }, "they are read a while after the plugins");
+    assert_eq!(soon.result, Verification::Pending { until: at(160) }, "worlds may become readable after the plugins");
     let nothing = Baseline::default();
     let first = verify(
         Some(&at_operator_clock(&report(&GOOD), 110)),
         &VerificationTarget { baseline: &nothing, before: None, ..expected },
         at(110),
     );
-    assert_eq!(first.result, Verification::Pending { until: at(160) }, "the next proof is to know of them");
+    assert_eq!(first.result, Verification::Pending { until: at(160) }, "the next verification needs the worlds");
 }
 
 #[test]
@@ -495,7 +495,7 @@ fn baseline_keeps_worlds_until_read_again() {
     assert_eq!(first.next(None, None, None), Baseline { enabled: first.enabled.clone(), ..first.clone() });
     let half = with_loaded(&GOOD, at_start(&[("overworld", Opened), ("creative", NotOpened)]), None);
     let second = first.next(Some(&half), None, None);
-    assert_eq!(second.worlds, Some(vec!["overworld".to_owned()]), "it was told, and is told once");
+    assert_eq!(second.worlds, Some(vec!["overworld".to_owned()]), "a missing world is reported only once");
     assert_eq!(second.datapacks, first.datapacks);
 }
 

@@ -26,7 +26,7 @@ const MAX_CLOCK_OFFSET: SignedDuration = SignedDuration::from_secs(30);
 impl SimCluster {
     /// Status and reason of a condition of the server.
     pub(super) fn condition(&self, condition: &str) -> Option<(String, String)> {
-        let server = self.objects.get(&self.server_key()).expect("nobody deletes it");
+        let server = self.objects.get(&self.server_key()).expect("the server object exists");
         let mut conditions = server["status"]["conditions"].as_array().into_iter().flatten();
         let found = conditions.find(|found| found["type"] == condition)?;
         Some((found["status"].as_str()?.to_owned(), found["reason"].as_str()?.to_owned()))
@@ -161,8 +161,8 @@ impl Fleet {
                 "an update begins here; so many are under way elsewhere: {total}, on this node: {on_this_node}"
             ));
         }
-        cluster.check(fits_in_total, "no more servers are updated at the same time than may");
-        cluster.check(fits_on_node, "no more servers are updated at the same time on one node than may");
+        cluster.check(fits_in_total, "the limit of concurrent updates is kept");
+        cluster.check(fits_on_node, "the limit of concurrent updates on one node is kept");
     }
 
     /// Checks that the followed server had run this version set long enough when the update began here.
@@ -172,7 +172,7 @@ impl Fleet {
         let mut cluster = self.servers[index].handle.cluster();
         let began_at = cluster.announced_at().unwrap_or_else(now);
         let has_soaked = since.is_some_and(|since| since + soak <= began_at);
-        cluster.check(has_soaked, "a set comes before the server that goes first has run it for long enough");
+        cluster.check(has_soaked, "the followed server has run a version set long enough first");
     }
 
     /// The server that this one follows, and for how long that one has to run an update first.

@@ -38,9 +38,9 @@ impl FleetScenario {
             let followed_name = pair.filter(|(follower, _)| *follower == index).map(|(_, index)| NAMES[index]);
             let server_index = ServerIndex {
                 name,
-                number: u32::try_from(index).expect("below four"),
+                number: u32::try_from(index).expect("a small number"),
                 // Replacements of a lost node have the numbers after it.
-                node: 10 * u32::try_from(index % nodes).expect("below two"),
+                node: 10 * u32::try_from(index % nodes).expect("a small number"),
                 follows: followed_name.map(|followed| (followed, soak)),
             };
             let drawn = Scenario { server_index, ..Scenario::draw(rng, Releases::get(), address) };

@@ -95,7 +95,7 @@ impl<'s> Player<'s> {
         let scenarios = script.servers.iter().zip(addresses).enumerate().map(|(at, (server, address))| {
             let server_index = ServerIndex {
                 name: server.name.clone().leak(),
-                number: u32::try_from(at).expect("a few servers"),
+                number: u32::try_from(at).expect("a small number"),
                 node: server.node,
                 follows: None,
             };
@@ -174,7 +174,7 @@ impl<'s> Player<'s> {
             let Some((server, rest)) = entry.split_once(": ") else { continue };
             let Some(at) = self.fleet.servers.iter().position(|candidate| candidate.name == server) else { continue };
             let Some((time, text)) = rest.split_once(' ') else { continue };
-            let time: Timestamp = time.parse().expect("a line of the trace begins with its time");
+            let time: Timestamp = time.parse().expect("a trace line begins with its time");
             let text = self.names.replace_names(text, &self.fleet.servers[at].handle.cluster());
             let is_repeated = |lines: &Vec<String>, line: &String| lines.last() == Some(line);
             let of_server = format_line(time, None, &text);
@@ -210,7 +210,7 @@ impl<'s> Player<'s> {
 
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "all else happens to the server itself: `SimCluster::play_step` names each"
+        reason = "all other actions affect one server: `SimCluster::play_step` lists each"
     )]
     fn apply_step(&mut self, step: &Step) {
         let server = step.server;
@@ -408,7 +408,7 @@ impl SimCluster {
                 ("running", _) => filled.push_str(&running),
                 ("backup", number) => filled.push_str(&self.backup_by_number(number.parse().unwrap_or(1))),
                 _ => panic!(
-                    "`{{{part}}}` stands for nothing: {{now}}, {{now-10m}}, {{planned}}, {{planned:16}}, {{running}}, {{backup 1}}"
+                    "`{{{part}}}` is no placeholder: {{now}}, {{now-10m}}, {{planned}}, {{planned:16}}, {{running}}, {{backup 1}}"
                 ),
             }
         }

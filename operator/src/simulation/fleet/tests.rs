@@ -76,7 +76,7 @@ fn update_slots_limit_holds_under_faults() {
 }
 
 #[test]
-#[ignore = "an hour, optimised: cargo test -p operator --release --lib -- --ignored thousands_of_runs"]
+#[ignore = "takes an hour: cargo test -p operator --release --lib -- --ignored thousands_of_runs"]
 fn fleet_simulation_of_thousands_of_runs_keeps_invariants() {
     run_all(0..1_000);
 }

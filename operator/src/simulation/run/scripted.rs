@@ -51,7 +51,7 @@ pub(in crate::simulation) async fn run_with_delay_before(request: u32, address: 
     let (mut run, begins, _clocks) = begin_undisturbed(3, address).await;
     run.handle.cluster().sleeps = Some(RequestDelay::before_request(request));
     run.run_until(begins + WINDOW_INTERVAL * 2).await;
-    let sleeps = run.handle.cluster().sleeps.take().expect("it was put there");
+    let sleeps = run.handle.cluster().sleeps.take().expect("the delay was set above");
     (sleeps, run.finish())
 }
 
@@ -152,7 +152,7 @@ pub(in crate::simulation) async fn end_restore_request(replaced_meanwhile: bool,
     let api: Api<ConfigMap> = Api::namespaced(client(&run.handle), NAMESPACE);
     let (name, key) = ("lobby-init-requests", Key::new("configmaps", "lobby-init-requests"));
     let map = json!({"metadata": {"name": name}, "data": {"restore.json": "1"}});
-    run.handle.cluster().objects.create("configmaps", map, now()).expect("the first order");
+    run.handle.cluster().objects.create("configmaps", map, now()).expect("the first restore request");
     let replace_request = || {
         if replaced_meanwhile {
             run.handle.cluster().objects.change(&key, now(), |map| map["data"]["restore.json"] = json!("2"));

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use artifacts::FactsError;
 use fixtures::jar::{self, Entry, Minecraft};
-use resolver::jar::FactsError;
 
 use super::super::paper_descriptor;
 

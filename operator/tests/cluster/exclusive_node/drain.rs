@@ -43,7 +43,7 @@ async fn drain_with_eviction_never_waits_for_pod_deletion() {
         server.wait_for_condition("Draining", "True", "Countdown").await;
         drop(cordoned);
         env.wait_for_event_note(HARBOUR, "DrainEnded").await;
-        wait_until("players were told that it stays", SHORT_LIMIT, async || {
+        wait_until("players read that the move is cancelled", SHORT_LIMIT, async || {
             let is_cancelled = observer.lines().iter().any(|line| line.text.contains("The move is cancelled"));
             if is_cancelled { Ok(()) } else { Err(observer.console()) }
         })

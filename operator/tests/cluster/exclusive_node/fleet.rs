@@ -20,7 +20,7 @@ async fn fifty_idle_servers_cause_no_write_or_upstream_request() {
         // A server that is seen before its Plugin starts without it, and the Plugin waits for the window.
         env.apply(&[viabackwards()]).await;
         env.apply(&servers.collect::<Vec<_>>()).await;
-        wait_until("all of them are settled", ALL_STARTS_LIMIT, async || {
+        wait_until("all servers are stable", ALL_STARTS_LIMIT, async || {
             let list = env.api::<PaperMCServer>().list(&ListParams::default()).await.unwrap();
             let stable = list.items.iter().filter(|object| is_stable(object)).count();
             if stable == SERVERS { Ok(()) } else { Err(format!("{stable} of {SERVERS}")) }
@@ -29,8 +29,8 @@ async fn fifty_idle_servers_cause_no_write_or_upstream_request() {
 
         let (versions, requests) = env.wait_until_idle().await;
         check_throughout(Duration::from_mins(1), async || {}).await;
-        assert_eq!(env.versions().await, versions, "nothing was written");
-        assert_eq!(env.upstream.requests().await, requests, "nobody was asked");
+        assert_eq!(env.versions().await, versions, "no object was written");
+        assert_eq!(env.upstream.requests().await, requests, "no upstream was requested");
     })
     .await;
 }

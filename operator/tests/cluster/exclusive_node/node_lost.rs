@@ -41,20 +41,20 @@ async fn server_on_lost_node_returns_unchanged() {
 
         let node = before.spec.clone().unwrap().node_name.unwrap();
         let disconnected = disconnect_node(&node);
-        wait_until("the node is not heard of", UNREACHABLE_LIMIT, async || match ready(env, &node).await.as_deref() {
+        wait_until("the node is unreachable", UNREACHABLE_LIMIT, async || match ready(env, &node).await.as_deref() {
             Some("Unknown") => Ok(()),
             other => Err(format!("ready: {other:?}")),
         })
         .await;
         disconnected.evict().await;
-        wait_until("the pod is deleted, as its node is not heard of", SHORT_LIMIT, async || {
+        wait_until("the pod of the unreachable node is being deleted", SHORT_LIMIT, async || {
             match env.api::<Pod>().get(&lobby.pod_name()).await.unwrap().metadata.deletion_timestamp {
                 Some(_) => Ok(()),
-                None => Err("it is not".to_owned()),
+                None => Err("no deletion timestamp".to_owned()),
             }
         })
         .await;
-        let message = wait_until("the server's node is taken for lost", NODE_LOST_LIMIT, async || {
+        let message = wait_until("the node is reported as lost", NODE_LOST_LIMIT, async || {
             let found = lobby.condition("Updating").await;
             match found {
                 Some(found) if found.reason == "NodeLost" => Ok(found.message),
@@ -66,15 +66,15 @@ async fn server_on_lost_node_returns_unchanged() {
             message.contains(&format!("kubectl taint nodes {node} node.kubernetes.io/out-of-service=nodeshutdown:NoExecute")),
             "{message}"
         );
-        assert_eq!(processes(&uid_of(&before), "/fake-paper").len(), 1, "the server itself runs on");
+        assert_eq!(processes(&uid_of(&before), "/fake-paper").len(), 1, "the server still runs");
         let pod = env.api::<Pod>().get(&lobby.pod_name()).await.unwrap();
-        assert_eq!(pod.uid(), before.uid(), "nobody forces a pod off a node that may be running it");
+        assert_eq!(pod.uid(), before.uid(), "the operator deletes no pod by force");
         assert_eq!(lobby.stateful_set().await.spec, template);
 
         drop(disconnected);
         lobby.wait_for_new_pod(&before).await;
         assert_eq!(lobby.version_set().await, version_set);
-        assert!(lobby.saved_blocks().await >= 500, "nothing is lost");
+        assert!(lobby.saved_blocks().await >= 500, "no block is lost");
         assert_eq!(observer.pods(), 2);
         // The update is still planned.
         lobby.wait_until_planned(&RELEASE_CHANGES).await;

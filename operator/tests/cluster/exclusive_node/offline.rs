@@ -28,22 +28,22 @@ async fn staged_update_completes_without_network() {
         let (operator, upstream) = (env.operator().await, env.upstream_pod().await);
         let node = operator.spec.as_ref().unwrap().node_name.clone().unwrap();
         let node = Api::<Node>::all(env.client.clone()).get(&node).await.unwrap();
-        let pods = node.spec.unwrap().pod_cidr.expect("the node has a network for its pods");
+        let pods = node.spec.unwrap().pod_cidr.expect("the node has a pod network");
         let free = [address(&operator), address(&upstream)];
         let reaches = async || {
             let probe =
                 format!("nc -w 2 {} {} </dev/null >/dev/null 2>&1 && echo yes || echo no", free[1], upstream::PORT);
             lobby.shell(&probe).await.trim() == "yes"
         };
-        assert!(reaches().await, "as long as nothing is blocked");
+        assert!(reaches().await, "the upstream is reachable before the block");
         let blocked = block_all_but("offline", &pods, &free);
-        wait_until("the server's pod reaches nobody", SHORT_LIMIT, async || {
-            if reaches().await { Err("it does".to_owned()) } else { Ok(()) }
+        wait_until("the server's pod has no connection", SHORT_LIMIT, async || {
+            if reaches().await { Err("it has".to_owned()) } else { Ok(()) }
         })
         .await;
         lobby.set_window(ALWAYS_OPEN).await;
         wait_until_updated(env, &lobby).await;
-        assert!(!reaches().await, "nor does the new one");
+        assert!(!reaches().await, "the new pod has no connection either");
         drop(blocked);
         assert_eq!(lobby.version_set().await.plugins["ViaVersion"], "5.7.1");
         observer.assert_order(&[(0, "Closing Server"), (1, "Done (")]);
@@ -52,5 +52,5 @@ async fn staged_update_completes_without_network() {
 }
 
 fn address(pod: &Pod) -> String {
-    pod.status.as_ref().and_then(|status| status.pod_ip.clone()).expect("it has an address")
+    pod.status.as_ref().and_then(|status| status.pod_ip.clone()).expect("the pod has an address")
 }

@@ -180,7 +180,7 @@ async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
         for server in &servers {
             server.wait_until_planned(&RELEASE_CHANGES).await;
         }
-        let pods = join_all(servers.iter().map(async |server| server.pod().await.expect("it has settled"))).await;
+        let pods = join_all(servers.iter().map(async |server| server.pod().await.expect("the server is stable"))).await;
         for server in &servers {
             server.set_window(ALWAYS_OPEN).await;
         }
@@ -191,10 +191,10 @@ async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
         let (mut updated, mut restarts_in_pod) = (0, 0);
         for ((scenario, server), history) in scenarios.iter().zip(&servers).zip(&history) {
             // The last fault may have occurred after the update became stable.
-            wait_until(&format!("{} is back after its last blow", server.name), UPDATE_LIMIT, async || {
+            wait_until(&format!("{} runs again after its last fault", server.name), UPDATE_LIMIT, async || {
                 is_over(server).await?;
                 let ready = server.pod().await.is_some_and(|pod| is_ready(&pod));
-                if ready && server.is_running().await { Ok(()) } else { Err("it is not".to_owned()) }
+                if ready && server.is_running().await { Ok(()) } else { Err("it does not run".to_owned()) }
             })
             .await;
             let version_set = server.version_set().await;
@@ -203,7 +203,7 @@ async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
                 version_set.plugins.len() == 2 && has_version("ViaVersion") && has_version("ViaBackwards")
             };
             let jars = server.shell("ls /data/plugins/*.jar | wc -l").await;
-            let context = format!("{scenario:?} lived through {history:?} and runs {version_set:?}");
+            let context = format!("{scenario:?} had {history:?} and runs {version_set:?}");
             assert!(if is_new(&version_set) { has_all_plugins("5.7.1") } else { has_all_plugins("5.7.0") && version_set.lock == before.lock }, "{context}");
             assert_eq!(jars.trim(), "2", "{context}");
             assert_eq!(server.shell("cat /data/world/region/r.7.7.mca").await, server.name, "{context}");
@@ -221,7 +221,7 @@ async fn thirty_updates_in_a_storm_keep_worlds_and_locks_whole() {
             updated += usize::from(is_new(&version_set));
         }
         let faults: usize = history.iter().map(|history| history.faults.len()).sum();
-        assert!(faults >= MIN_FAULTS, "{faults} blows of {}", 2 * SERVERS);
+        assert!(faults >= MIN_FAULTS, "{faults} faults of {}", 2 * SERVERS);
         assert!(updated >= MIN_UPDATED, "{updated} of {SERVERS} were updated");
         println!(
             "{SERVERS} servers, {faults} blows, {updated} updated, the others went back; {restarts_in_pod} starts in place"
@@ -262,7 +262,7 @@ async fn inject_faults(
         }
         history.faults.push((moment, fault));
     }
-    wait_until(&format!("the storm over {} ends: {scenario:?}", server.name), STORM_LIMIT, async || {
+    wait_until(&format!("the faults and the update of {} end: {scenario:?}", server.name), STORM_LIMIT, async || {
         let _calm = CLUSTER.read().await;
         record_pods(server, &mut history).await;
         is_over(server).await
@@ -322,7 +322,7 @@ async fn inject<'a>(
         let _exclusive = CLUSTER.write().await;
         let killed = kill_part(name);
         // A script waits for the missing part and starts it.
-        tokio::task::spawn_blocking(move || drop(killed)).await.expect("the script says itself what is wrong");
+        tokio::task::spawn_blocking(move || drop(killed)).await.expect("starting the cluster does not panic");
         return Struck::Once;
     }
     let _calm = CLUSTER.read().await;

@@ -49,7 +49,7 @@ async fn assert_slow_stop_ends_by_itself(env: &TestEnv, slow: &Server<'_>) {
     wait_for_line(&observer, "Closing Server").await;
     assert!(start.elapsed() >= SLOW_STOP);
     slow.wait_for_new_pod(&before).await;
-    assert!(slow.saved_blocks().await >= 500, "nothing is lost");
+    assert!(slow.saved_blocks().await >= 500, "no block is lost");
 }
 
 /// The hook waits for `gracefulShutdown.timeout`, SIGTERM follows, and the kubelet kills a process that does not react

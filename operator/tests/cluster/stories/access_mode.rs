@@ -78,7 +78,7 @@ async fn read_write_once_pod_volume_keeps_second_server_out_after_force_delete()
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
         let (maximum, _) = force_delete(env, &lobby).await;
-        assert_eq!(maximum, 1, "servers at the same time");
+        assert_eq!(maximum, 1, "one server at a time");
     })
     .await;
 }

@@ -28,13 +28,13 @@ async fn failed_minecraft_update_rolls_back_and_restores_worlds_from_backup() {
         assert!(estimate.contains("MB, estimated without an earlier backup"), "measured by the agent: {estimate}");
         lobby.set_window(ALWAYS_OPEN).await;
 
-        wait_until("the worlds are put back", UPDATE_LIMIT, async || {
+        wait_until("the worlds are restored", UPDATE_LIMIT, async || {
             env.event_notes(LOBBY, "WorldRestored").await.pop().ok_or_else(|| "no Event WorldRestored".to_owned())
         })
         .await;
         lobby.wait_for_condition("Updating", "False", "Held").await;
         assert_eq!(lobby.version_set().await, before);
-        assert!(lobby.saved_blocks().await >= 1000, "what was built before is there");
+        assert!(lobby.saved_blocks().await >= 1000, "blocks from before the update are there");
         let backup = lobby.object().await.status.unwrap().backup.unwrap();
         let (last_backup, restored) = (backup.last_backup.unwrap(), backup.last_restore.unwrap());
         assert_eq!(
@@ -43,10 +43,10 @@ async fn failed_minecraft_update_rolls_back_and_restores_worlds_from_backup() {
         );
         assert!(env.wait_for_event_note(LOBBY, "BackupTaken").await.starts_with(&last_backup.name));
         let displaced = lobby.shell(&format!("ls /data/{}", restored.set_aside)).await;
-        assert!(displaced.contains("world"), "set aside, not deleted: {displaced}");
-        assert!(!lobby.shell("ls -a /data/.nightshift").await.contains("restore.json"), "no restore is half done");
+        assert!(displaced.contains("world"), "the replaced worlds are kept: {displaced}");
+        assert!(!lobby.shell("ls -a /data/.nightshift").await.contains("restore.json"), "no restore is unfinished");
         let claim = env.api::<PersistentVolumeClaim>().get("backup-lobby-0").await.unwrap();
-        assert_eq!(claim.metadata.owner_references, None, "it outlives the server");
+        assert_eq!(claim.metadata.owner_references, None, "the claim outlives the server");
     })
     .await;
 }

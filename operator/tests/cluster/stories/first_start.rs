@@ -79,12 +79,12 @@ async fn locked_plugins(server: &Server<'_>) -> BTreeMap<String, String> {
 async fn assert_idle_server_causes_no_write(env: &TestEnv, objects: &[Value]) {
     let before = wait_for_idle_versions(env).await;
     env.apply(objects).await;
-    assert_eq!(env.versions().await, before, "the same objects are applied again");
+    assert_eq!(env.versions().await, before, "applying the same manifests writes nothing");
     env.trigger_passes(LOBBY).await;
     let of_operator = |versions: Vec<String>| -> Vec<String> {
         versions.into_iter().filter(|line| !line.starts_with("PaperMCServer ")).collect() // `trigger_passes` annotates it
     };
-    assert_eq!(of_operator(env.versions().await), of_operator(before), "nothing has changed");
+    assert_eq!(of_operator(env.versions().await), of_operator(before), "a pass without a change writes nothing");
 }
 
 /// The versions of all objects after the last write. The operator writes the status of the Plugin after that of the
@@ -92,11 +92,11 @@ async fn assert_idle_server_causes_no_write(env: &TestEnv, objects: &[Value]) {
 async fn wait_for_idle_versions(env: &TestEnv) -> Vec<String> {
     let mut last = env.versions().await;
     let mut same = 0;
-    wait_until("nothing is written any more", SHORT_LIMIT, async || {
+    wait_until("no object is written any more", SHORT_LIMIT, async || {
         let now = env.versions().await;
         same = if now == last { same + 1 } else { 0 };
         last = now;
-        if same >= EQUAL_READINGS { Ok(last.clone()) } else { Err(format!("{same} looks in a row show the same")) }
+        if same >= EQUAL_READINGS { Ok(last.clone()) } else { Err(format!("{same} equal readings in a row")) }
     })
     .await
 }

@@ -55,7 +55,7 @@ async fn assert_unpullable_image_blocks_update(env: &TestEnv, lobby: &Server<'_>
     env.trigger_passes(LOBBY).await;
     assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, [""; 0]);
     assert_eq!(env.event_notes(LOBBY, "UpdateStarted").await, [""; 0]);
-    assert_eq!(env.event_notes(LOBBY, "PullFailed").await.len(), 1, "reported once, however often it is tried");
+    assert_eq!(env.event_notes(LOBBY, "PullFailed").await.len(), 1, "the failure is reported once");
     assert_eq!(uid_of(&lobby.pod().await.unwrap()), uid_of(&before));
     assert_eq!(lobby.version_set().await, version_set);
 
@@ -71,13 +71,13 @@ async fn assert_present_image_allows_update(env: &TestEnv, lobby: &Server<'_>) {
     let checks = json!({"name": "checks", "image": PRESENT_IMAGE, "command": ["/bin/true"]});
     lobby.patch_spec(json!({"podTemplate": {"spec": {"initContainers": [checks]}}})).await;
     let found = wait_until("the kubelet says that the node has the image", SHORT_LIMIT, async || {
-        env.event_notes(PULL_POD, "Pulled").await.pop().ok_or_else(|| "it says nothing".to_owned())
+        env.event_notes(PULL_POD, "Pulled").await.pop().ok_or_else(|| "no Event Pulled".to_owned())
     })
     .await;
     assert!(found.contains(PRESENT_IMAGE), "{found}");
     wait_until_pull_pod_is_deleted(env).await;
     assert!(lobby.condition("ImagesPulled").await.is_none());
-    assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, [""; 0], "the window is far");
+    assert_eq!(env.event_notes(LOBBY, "PlayersWarned").await, [""; 0], "the window is closed");
     let requested = pull_pods(env).await;
 
     lobby.set_window(ALWAYS_OPEN).await;
@@ -86,12 +86,12 @@ async fn assert_present_image_allows_update(env: &TestEnv, lobby: &Server<'_>) {
     assert_ne!(after.uid(), before.uid());
     assert!(after.spec.unwrap().init_containers.unwrap().iter().any(|container| container.name == "checks"));
     assert!(env.wait_for_event_note(LOBBY, "PlayersWarned").await.starts_with("Warned 7 players"));
-    assert_eq!((requested, pull_pods(env).await), (pods + 1, pods + 1), "an answer of the node is valid for an hour");
+    assert_eq!((requested, pull_pods(env).await), (pods + 1, pods + 1), "the result is valid for an hour");
 }
 
 async fn wait_until_pull_pod_is_deleted(env: &TestEnv) {
     let api = env.api::<Pod>();
-    wait_until("the pod that pulls is gone", SHORT_LIMIT, async || match api.get_opt(PULL_POD).await.unwrap() {
+    wait_until("the pull pod is gone", SHORT_LIMIT, async || match api.get_opt(PULL_POD).await.unwrap() {
         None => Ok(()),
         Some(pod) => Err(format!("{:?}", pod.status)),
     })

@@ -22,11 +22,9 @@ async fn recreated_server_starts_from_backup_and_existing_world_is_never_overwri
         env.apply(&[server_with(LOBBY, &json!({"backup": backup})), viabackwards()]).await;
         let backup_name = build_and_back_up(env).await;
         env.kubectl(&["delete", "papermcserver", LOBBY], "").await;
-        wait_until("the claim of the worlds is gone, the claim of the backups is left", START_LIMIT, async || {
-            match claims(env).await {
-                claims if claims == ["backup-lobby-0"] => Ok(()),
-                other => Err(format!("{other:?}")),
-            }
+        wait_until("only the claim of the backups is left", START_LIMIT, async || match claims(env).await {
+            claims if claims == ["backup-lobby-0"] => Ok(()),
+            other => Err(format!("{other:?}")),
         })
         .await;
 
@@ -47,8 +45,8 @@ async fn recreated_server_starts_from_backup_and_existing_world_is_never_overwri
         env.kubectl(&["delete", "pod", &lobby.pod_name(), "--wait=false"], "").await;
         lobby.wait_until_stable().await;
         assert_eq!(lobby.shell(&format!("cat {MARKER}")).await, "then");
-        assert_eq!(lobby.shell(&format!("cat {SETTINGS}")).await, "mine", "settings come too, as the volume had none");
-        assert!(lobby.saved_blocks().await >= 1000, "what was built before the copy is there");
+        assert_eq!(lobby.shell(&format!("cat {SETTINGS}")).await, "mine", "settings are restored to an empty volume");
+        assert!(lobby.saved_blocks().await >= 1000, "blocks from before the backup are there");
         let message = lobby.wait_for_condition("RestoredFrom", "True", "Restored").await;
         assert!(message.contains(&backup_name), "{message}");
         assert_eq!(env.event_notes(LOBBY, "WorldRestored").await, [message]);

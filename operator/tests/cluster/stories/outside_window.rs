@@ -135,7 +135,7 @@ async fn assert_force_deleted_pod_waits_for_old_server(env: &TestEnv, lobby: &Se
     // to wait.
     for _ in 0..TRIES {
         let (most, log) = force_delete(env, lobby).await;
-        assert_eq!(most, 1, "servers at the same time");
+        assert_eq!(most, 1, "one server at a time");
         let waited = log.contains("waiting: another server has this world open");
         logs.push(log);
         if waited {
@@ -170,7 +170,7 @@ async fn assert_server_returns_after_scaling_to_zero(env: &TestEnv, lobby: &Serv
     env.kubectl(&["scale", "statefulset", LOBBY, "--replicas=0"], "").await;
     // The operator may already have scaled it up, because the spec has 1. An admin would scale it again.
     env.kubectl(&["scale", "statefulset", LOBBY, "--replicas=1"], "").await;
-    wait_until("a pod is ready, be it the same one", START_LIMIT, async || {
+    wait_until("the same pod or a new one is ready", START_LIMIT, async || {
         let pod = lobby.pod().await.ok_or("there is no pod")?;
         if is_ready(&pod) { Ok(()) } else { Err("it is not ready".to_owned()) }
     })

@@ -90,7 +90,7 @@ async fn minecraft_update_waits_for_window_warns_players_and_saves() {
         let note = wait_until_updated(env, &lobby).await;
 
         assert!(note.contains("2 plugins") || note.contains("3 plugins"), "{note}");
-        assert!(first_stop_warning(env).await >= opens, "nothing happens before the window opens");
+        assert!(first_stop_warning(env).await >= opens, "no warning before the window opens");
         assert_eq!((observer.pods(), observer.runs()), (2, 2), "{}", observer.console());
         assert_countdown_survives_agent(env, &observer).await;
         assert_each_event_is_written_once(env).await;

@@ -231,11 +231,11 @@ fn allow_dependency(
 fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Unusable) -> Vec<HintStep> {
     let object = object.to_owned();
     match unusable {
-        Unusable::HeldBack { ripe_at, .. } => {
-            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object }]
+        Unusable::Delayed { eligible_at, .. } => {
+            vec![HintStep::WaitUntil { at: *eligible_at }, HintStep::NoPluginDelay { object }]
         }
-        Unusable::HeldBackTogether { ripe_at, object, .. } => {
-            vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoPluginDelay { object: object.clone() }]
+        Unusable::DelayedWithCompanion { eligible_at, object, .. } => {
+            vec![HintStep::WaitUntil { at: *eligible_at }, HintStep::NoPluginDelay { object: object.clone() }]
         }
         Unusable::Superseded { .. } => vec![HintStep::NoPluginDelay { object }],
         Unusable::Older { .. } => vec![HintStep::AllowDowngrade { object }],
@@ -348,7 +348,7 @@ fn object_name(request: &Request, name: &str) -> String {
     let text = if text.is_empty() { "plugin" } else { text };
     let is_free = |name: &String| !request.plugins.iter().any(|plugin_request| plugin_request.object == *name);
     let numbered = (2..).map(|number| format!("{text}-{number}"));
-    std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("there are more numbers than Plugins")
+    std::iter::once(text.to_owned()).chain(numbered).find(is_free).expect("some numbered name is always free")
 }
 
 /// Steps against a pinned image: another image from its repository, or no pin.
@@ -378,7 +378,9 @@ pub(super) fn against_paper(
             steps.push(HintStep::IgnoreUnmanaged);
             steps
         }
-        Unusable::HeldBack { ripe_at, .. } => vec![HintStep::WaitUntil { at: *ripe_at }, HintStep::NoServerDelay],
+        Unusable::Delayed { eligible_at, .. } => {
+            vec![HintStep::WaitUntil { at: *eligible_at }, HintStep::NoServerDelay]
+        }
         Unusable::BuildChannel { best, .. } => vec![HintStep::ServerChannel { channel: *best }],
         Unusable::Preview => vec![HintStep::ServerChannel { channel: BuildChannel::Alpha }],
         Unusable::ImageCarries { .. } => unpin_image(context).into_iter().collect(),
@@ -389,7 +391,7 @@ pub(super) fn against_paper(
             nearest.first().map(pin).into_iter().collect()
         }
         Unusable::Channel { .. }
-        | Unusable::HeldBackTogether { .. }
+        | Unusable::DelayedWithCompanion { .. }
         | Unusable::NeedsProposed { .. }
         | Unusable::Unlisted
         | Unusable::Older { .. }

@@ -27,11 +27,11 @@ fn blockers(count: usize) -> Vec<Vec<HintStep>> {
 #[test]
 fn hints_combine_one_way_per_blocker_and_longest_wait() {
     assert_eq!(combine(&[]), Vec::<Vec<HintStep>>::new());
-    assert_eq!(combine(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "a lone one: each way");
+    assert_eq!(combine(&[vec![wait(1), delay("a")]]), [vec![wait(1)], vec![delay("a")]], "each step is a candidate");
     let two = [vec![wait(1), delay("b"), delay("c")], vec![wait(3), delay("a")]];
     assert_eq!(combine(&two), [vec![wait(3)], vec![delay("a"), delay("b")]]);
     let same = [vec![delay("a")], vec![delay("a")]];
-    assert_eq!(combine(&same), [vec![delay("a")]], "one step may be the way around two");
+    assert_eq!(combine(&same), [vec![delay("a")]], "one step may resolve two blockers");
 }
 
 #[test]
@@ -54,12 +54,12 @@ fn hint_with_too_many_steps_is_reported_as_untried() {
     assert_eq!(
         combine_with_reason(&with_unsolvable),
         (Vec::new(), None),
-        "where one has no way around it, none is left to try"
+        "no combination exists if a blocker has no step"
     );
     let waits = vec![vec![wait(1)]; MAX_STEPS + 1];
     assert_eq!(combine_with_reason(&waits), (vec![vec![wait(1)]], None));
     let same = vec![vec![delay("a")]; MAX_STEPS + 1];
-    assert_eq!(combine_with_reason(&same), (vec![vec![delay("a")]], None), "one step may be the way around many");
+    assert_eq!(combine_with_reason(&same), (vec![vec![delay("a")]], None), "one step may resolve many blockers");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn untried_hint_report_names_shortest_in_any_order() {
         assert_eq!(skipped_hints.reason(), Some(too_many(7)), "{sizes:?}");
         skipped_hints.record(HintsLeftOut::BudgetUsedUp);
         skipped_hints.record(too_many(7));
-        assert_eq!(skipped_hints.reason(), Some(HintsLeftOut::BudgetUsedUp), "what lies with the question counts");
+        assert_eq!(skipped_hints.reason(), Some(HintsLeftOut::BudgetUsedUp), "the used-up budget is reported first");
     }
 }
 
@@ -86,14 +86,14 @@ fn hint_step_joins_each_acting_way_within_step_limit() {
     assert_eq!(
         with_step(ways, &pin, &SkippedHints::default()),
         [vec![pin.clone(), correct], vec![unpin, pin.clone()]],
-        "in order, and no waiting"
+        "steps are sorted, and waits are dropped"
     );
     let of = |count: usize| {
         let skipped_hints = SkippedHints::default();
         (with_step(vec![blockers(count).concat()], &pin, &skipped_hints).len(), skipped_hints.reason())
     };
     assert_eq!(of(MAX_STEPS - 1), (1, None));
-    assert_eq!(of(MAX_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MAX_STEPS + 1 })), "and it is said");
+    assert_eq!(of(MAX_STEPS), (0, Some(HintsLeftOut::TooManyAtOnce { steps: MAX_STEPS + 1 })), "the reason is given");
 }
 
 /// The first step, the step after it, and the reason.
@@ -109,31 +109,31 @@ fn ordered_steps() -> Vec<(HintStep, HintStep, &'static str)> {
     };
     let down = || HintStep::AllowDowngrade { object: object() };
     vec![
-        (wait(9), release(), "to wait changes nothing"),
-        (wait(9), allow(), "to wait changes nothing"),
-        (wait(1), wait(2), "the sooner the better"),
-        (allow(), delay("a"), "one release that was looked at, before every release that is young"),
-        (delay("a"), HintStep::NoServerDelay, "one plugin, before all of the server"),
-        (delay("a"), channel(), "young is safer than unfinished"),
+        (wait(9), release(), "waiting changes no setting"),
+        (wait(9), allow(), "waiting changes no setting"),
+        (wait(1), wait(2), "a shorter wait is better"),
+        (allow(), delay("a"), "one checked release is safer than all young releases"),
+        (delay("a"), HintStep::NoServerDelay, "one plugin is safer than the whole server"),
+        (delay("a"), channel(), "a young release is safer than a beta"),
         (
             channel(),
             HintStep::ServerChannel { channel: crate::model::catalog::BuildChannel::Beta },
-            "an unfinished plugin, before an unfinished server",
+            "a beta of a plugin is safer than a beta of the server",
         ),
         (
             HintStep::UnpinPlugin { object: object() },
             HintStep::UnpinServer,
-            "a pin of one plugin, before that of all of the server",
+            "unpinning one plugin is safer than unpinning the server",
         ),
-        (files(), HintStep::WarnUnmanaged, "files that were looked at, before any file"),
-        (HintStep::WarnUnmanaged, HintStep::IgnoreUnmanaged, "to be told, before not to be told"),
+        (files(), HintStep::WarnUnmanaged, "checked files are safer than any file"),
+        (HintStep::WarnUnmanaged, HintStep::IgnoreUnmanaged, "a warning is safer than no warning"),
         (
             HintStep::TrustSiblings,
             HintStep::IgnoreUnmanaged,
-            "what is so by default, before a JAR may be left without what it needs",
+            "a default setting is safer than ignoring JARs that may not load",
         ),
-        (allow(), down(), "there is no way back from what an older release cannot read"),
-        (HintStep::UnpinServer, down(), "there is no way back from what an older release cannot read"),
+        (allow(), down(), "an older release may not read newer data"),
+        (HintStep::UnpinServer, down(), "an older release may not read newer data"),
     ]
 }
 
@@ -149,14 +149,14 @@ fn hint_containing_another_must_lead_further() {
     let hint = |steps: &[HintStep], minecraft: &str| Hint {
         steps: steps.to_vec(),
         gives: PaperName { software: Software::Paper, minecraft: minecraft.parse().unwrap(), build: 7 },
-        no_way_back_to: None,
+        irreversible_from: None,
     };
     let [a, b] = ["a", "b"].map(delay);
     let less = hint(std::slice::from_ref(&a), "1.21.10");
     let both = [a, b];
     let tidied = |hints: Vec<Hint>| rank_hints(hints).0;
-    assert_eq!(tidied(vec![hint(&both, "1.21.10"), less.clone()]), std::slice::from_ref(&less), "as far with less");
-    assert_eq!(tidied(vec![hint(&both, "1.21.9"), less.clone()]), std::slice::from_ref(&less), "further with less");
+    assert_eq!(tidied(vec![hint(&both, "1.21.10"), less.clone()]), std::slice::from_ref(&less), "fewer steps win ties");
+    assert_eq!(tidied(vec![hint(&both, "1.21.9"), less.clone()]), std::slice::from_ref(&less), "a newer version wins");
     let further = hint(&both, "1.21.11");
     assert_eq!(tidied(vec![further.clone(), less.clone()]), [less, further]);
 }

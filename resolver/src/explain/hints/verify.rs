@@ -97,7 +97,7 @@ impl<'t, 'x, 'a> HintProver<'t, 'x, 'a> {
         }
         let gives = then.paper;
         let is_irreversible = |from: &&Minecraft| gives.software.is_minecraft() && gives.minecraft > **from;
-        Some(Hint { steps, no_way_back_to: from.filter(is_irreversible).cloned(), gives })
+        Some(Hint { steps, irreversible_from: from.filter(is_irreversible).cloned(), gives })
     }
 
     /// The result for the request after these steps. `None` if there is no solution or it could not be tried.

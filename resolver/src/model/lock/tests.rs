@@ -98,7 +98,7 @@ fn lock_json_is_read_back_as_same_lock() {
 #[test]
 fn lock_keeps_extra_files_and_omits_empty_list() {
     assert!(!lock().to_json().contains("more"));
-    assert_eq!(lock().digest().short(), "0a05d94063a91dd9", "another one restarts every server");
+    assert_eq!(lock().digest().short(), "0a05d94063a91dd9", "another digest would restart every server");
     let mut lock = lock();
     lock.plugins[0].more = vec![LockedFile { name: "Via-Legacy.jar".to_owned(), ..lock.paper.clone() }];
     assert_eq!(serde_json::from_str::<Lock>(&lock.to_json()).unwrap(), lock);
@@ -139,8 +139,8 @@ const FORMAT_1: &str = include_str!("format-1.lock.json");
 #[test]
 fn lock_of_format_1_is_read_and_written_unchanged() {
     let old: Lock = serde_json::from_str(FORMAT_1).unwrap();
-    assert_eq!(old.to_json(), FORMAT_1, "what is written again is what stands in an immutable object");
-    assert_eq!(old.digest().short(), "873907b0be674812", "another one restarts every server");
+    assert_eq!(old.to_json(), FORMAT_1, "a lock of format 1 must be written back unchanged");
+    assert_eq!(old.digest().short(), "873907b0be674812", "another digest would restart every server");
     assert_eq!((old.guesses.as_slice(), old.image_java), ([].as_slice(), None));
     // The same version set, chosen today.
     let image_java = Some(ImageJava { has: 21, pushed: None });

@@ -111,8 +111,8 @@ impl Range {
         self.terms.iter().all(|term| term.contains(version))
     }
 
-    /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as [`Self::contains`],
-    /// without checking each element.
+    /// The elements of `sorted` (lowest version first) whose version is in the range. Same result as
+    /// [`Self::contains`], without checking each element.
     pub(crate) fn filter_sorted<'s, 'v, T>(
         &self,
         sorted: &'s [T],
@@ -321,7 +321,7 @@ impl<'de> Deserialize<'de> for Range {
     }
 }
 
-#[cfg(feature = "cli")]
+#[cfg(feature = "schemars")]
 impl schemars::JsonSchema for Range {
     fn schema_name() -> std::borrow::Cow<'static, str> {
         "Range".into()
@@ -351,7 +351,7 @@ mod tests {
         for version in ["7.3.9", "7.5", "7.5.0-SNAPSHOT", "7.5.0-beta-01", "7.4.0-SNAPSHOT", "8"] {
             assert!(!has(">=7.4, <7.5", version), "{version}");
         }
-        assert!(has("<7.5-rc", "7.5.0-beta-01"), "an end that is a preview itself means what it says");
+        assert!(has("<7.5-rc", "7.5.0-beta-01"), "a preview as the upper bound is taken literally");
         assert!(has(">=7.4.0-SNAPSHOT", "7.4.0-SNAPSHOT+12"));
     }
 
@@ -362,7 +362,7 @@ mod tests {
         assert!(has("<=7.4", "7.4.0") && !has("<=7.4", "7.4.1"));
         assert!(has("7.4.x", "7.4.12-SNAPSHOT") && has("7.*", "7.4") && !has("7.4.x", "7.40.1"));
         assert!(has("*", "3D Shareware"));
-        assert!(has(" >= r5 ,<r9 ", "r7"), "spaces are free, and other schemes have the lenient order");
+        assert!(has(" >= r5 ,<r9 ", "r7"), "spaces are ignored, and other schemes use the lenient order");
     }
 
     #[test]

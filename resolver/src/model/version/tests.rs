@@ -49,7 +49,7 @@ fn velocity_snapshot_precedes_its_release() {
         assert!(minecraft(pair[0]) < minecraft(pair[1]), "{} < {}", pair[0], pair[1]);
     }
     assert!(!minecraft("3.4.0-SNAPSHOT").is_release());
-    assert!(minecraft("1.21.9-rc") < minecraft("1.0"), "of Minecraft each is counted");
+    assert!(minecraft("1.21.9-rc") < minecraft("1.0"), "an unnumbered Minecraft candidate follows no scheme");
 }
 
 #[test]
@@ -85,7 +85,7 @@ fn minecraft_version_hash_agrees_with_equality() {
 fn minecraft_version_has_48_characters_at_most() {
     assert!("1".repeat(48).parse::<Minecraft>().is_ok());
     let refused = "1".repeat(49).parse::<Minecraft>().unwrap_err().to_string();
-    assert!(refused.contains(&format!("`{}`", "1".repeat(48))), "no more of it is shown: {refused}");
+    assert!(refused.contains(&format!("`{}`", "1".repeat(48))), "the error shows only 48 characters: {refused}");
 }
 
 /// `javaVersion.majorVersion` of Mojang's manifests.
@@ -139,7 +139,7 @@ fn hotfix_siblings_match_recorded_protocols() {
     let recorded: Vec<Recorded> = serde_json::from_str(recorded).unwrap();
     let mut siblings = 0;
     for pair in recorded.windows(2).filter(|pair| pair[0].minecraft >= minecraft(FIRST_IN_TABLE)) {
-        let [older, newer] = pair else { unreachable!("windows of two") };
+        let [older, newer] = pair else { unreachable!("each window has two elements") };
         let same = older.protocol == newer.protocol;
         let (a, b) = (&older.minecraft, &newer.minecraft);
         assert_eq!(hotfix::siblings(a).any(|sibling| sibling == b), same, "{a} {b}");
@@ -147,7 +147,7 @@ fn hotfix_siblings_match_recorded_protocols() {
         siblings += usize::from(same);
     }
     let sibling_count: usize = recorded.iter().map(|one| hotfix::siblings(&one.minecraft).count()).sum();
-    assert_eq!(sibling_count, 2 * siblings, "a pair of the table is recorded, and each is said in both directions");
+    assert_eq!(sibling_count, 2 * siblings, "the table contains only the recorded pairs, each in both directions");
     assert_eq!(siblings, 12);
 }
 

@@ -127,7 +127,7 @@ fn draw_text(out: &mut String, class: &str, x: usize, y: usize, content: &str) {
 }
 
 fn write_element(out: &mut String, element: std::fmt::Arguments<'_>) {
-    writeln!(out, "{element}").expect("a String takes all");
+    writeln!(out, "{element}").expect("writing to a String never fails");
 }
 
 /// The text alternative of a section for screen readers.
@@ -136,7 +136,7 @@ fn section_text(section: &Section) -> String {
     for (head, boxes) in [(section.left_head, &section.left), (section.right_head, &section.right)] {
         if !boxes.is_empty() {
             let all: Vec<String> = boxes.iter().map(DiagramBox::description).collect();
-            write!(description, " {head}: {}.", list(&all, usize::MAX)).expect("a String takes all");
+            write!(description, " {head}: {}.", list(&all, usize::MAX)).expect("writing to a String never fails");
         }
     }
     for (waits, diagram_box) in section.right.iter().enumerate() {
@@ -144,7 +144,7 @@ fn section_text(section: &Section) -> String {
         let names: Vec<&str> = held.map(|wait| section.left[wait.1].name.as_str()).collect();
         if !names.is_empty() {
             write!(description, " {} waits for {}.", diagram_box.name, list(&names, usize::MAX))
-                .expect("a String takes all");
+                .expect("writing to a String never fails");
         }
     }
     description

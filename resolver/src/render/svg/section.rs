@@ -57,7 +57,8 @@ impl Section {
         Self { title, ..Self::default() }
     }
 
-    /// The same section with at most [`MAX_BOXES`] boxes in a column. Boxes with lines come first, then the order counts.
+    /// The same section with at most [`MAX_BOXES`] boxes in a column. Boxes with lines are kept first, then the order
+    /// counts.
     pub(super) fn truncated(&self) -> Self {
         let at_left = self.waits.iter().map(|wait| wait.1).chain(self.needs.iter().flat_map(|need| [need.0, need.1]));
         let left = VisibleBoxes::new(self.left.len(), self.left_unnamed, &at_left.collect());

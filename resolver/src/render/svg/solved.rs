@@ -15,7 +15,7 @@ const PAPER: &str = "Paper";
 
 /// The section of a solution: the chosen version set, and all newer versions.
 pub(super) fn solved(solved: &SolvedExplanation) -> Section {
-    let SolvedExplanation { server, software, paper: chosen, image, plugins, newer_paper, unfollowed, .. } = solved;
+    let SolvedExplanation { server, software, paper: chosen, image, plugins, newer_paper, left_behind, .. } = solved;
     let runs = if chosen.runs_now { "runs" } else { "can run" };
     let plural = if plugins.len() == 1 { "plugin" } else { "plugins" };
     let name = paper(*software, &chosen.minecraft, chosen.build);
@@ -62,15 +62,15 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
             WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::OneVersion { .. } => {}
         }
     }
-    for left in unfollowed {
+    for left in left_behind {
         let note = left.stays.as_ref().map_or_else(|| "left out".to_owned(), |stays| format!("stays at {stays}"));
         let waits = picture.add_right(DiagramBox::new(
             Kind::Waits,
             &left.name,
-            format!("{note}: {}", short::blocker(&left.holder)),
+            format!("{note}: {}", short::blocker(&left.blocker)),
         ));
-        if left.holder.name != left.name {
-            picture.add_blocker(waits, &left.holder);
+        if left.blocker.name != left.name {
+            picture.add_blocker(waits, &left.blocker);
         }
     }
     picture.section
@@ -84,11 +84,11 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         target,
         possible,
         exists,
-        to_come,
+        unreleased,
         unusable,
         pinned,
         ready,
-        holders: blockers,
+        blockers,
         one_version,
         shared_name,
         ..
@@ -99,7 +99,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
     picture.section.right_head = "requested";
     let note = match (unusable, pinned) {
         _ if !exists => format!("there is no such {software}"),
-        _ if *to_come => "no build of it yet".to_owned(),
+        _ if *unreleased => "no build of it yet".to_owned(),
         (Some(unusable), _) => short::unusable(unusable),
         (None, Some(pin)) => format!("you pinned {software} {}", pin.version),
         (None, None) if *possible => "no blockers".to_owned(),
@@ -175,7 +175,7 @@ impl Picture {
         };
         let waits = self.add_right(DiagramBox::new(Kind::Waits, format!("{software} {}", newer.minecraft), note));
         self.add_blocking_files(waits, newer.unusable.as_ref());
-        for blocker in &newer.held_by {
+        for blocker in &newer.blocked_by {
             self.add_blocker(waits, blocker);
         }
         self.add_shared(waits, &newer.one_version);

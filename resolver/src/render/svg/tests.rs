@@ -17,7 +17,7 @@ fn parse_svg(text: &str) -> (Vec<Element>, String) {
     while let Some(at) = rest.find('<') {
         texts.push_str(&unescaped(&rest[..at]));
         // In an attribute `>` is escaped as well.
-        let (tag, after) = rest[at + 1..].split_once('>').expect("a tag ends");
+        let (tag, after) = rest[at + 1..].split_once('>').expect("a tag ends with `>`");
         rest = after;
         if let Some(name) = tag.strip_prefix('/') {
             assert_eq!(open.pop().as_deref(), Some(name), "{text}");
@@ -29,8 +29,8 @@ fn parse_svg(text: &str) -> (Vec<Element>, String) {
         assert!(name.chars().all(|c| c.is_ascii_alphabetic()), "<{tag}>");
         let mut read = Vec::new();
         while !attributes.trim().is_empty() {
-            let (key, value) = attributes.trim_start().split_once("=\"").expect("a key and a value");
-            let (value, after) = value.split_once('"').expect("a value ends");
+            let (key, value) = attributes.trim_start().split_once("=\"").expect("an attribute has a quoted value");
+            let (value, after) = value.split_once('"').expect("an attribute value ends with a quote");
             read.push((key.to_owned(), unescaped(value)));
             attributes = after;
         }
@@ -47,14 +47,14 @@ fn unescaped(text: &str) -> String {
     let mut parts = text.split('&');
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (entity, after) = part.split_once(';').expect("an entity ends");
+        let (entity, after) = part.split_once(';').expect("an entity ends with `;`");
         plain.push_str(match entity {
             "amp" => "&",
             "lt" => "<",
             "gt" => ">",
             "quot" => "\"",
             "apos" => "'",
-            other => panic!("&{other};"),
+            other => panic!("unknown entity: &{other};"),
         });
         plain.push_str(after);
     }
@@ -79,13 +79,13 @@ fn assert_layout(svg: &str) {
         .map(|diagram_box| ["x", "y", "width", "height"].map(|key| number(diagram_box, key)))
         .collect();
     for (at, [x, y, wide, high]) in boxes.iter().enumerate() {
-        assert!(x + wide <= WIDTH && y + high <= height, "outside");
+        assert!(x + wide <= WIDTH && y + high <= height, "a box is outside the diagram");
         for [other_x, other_y, other_wide, other_high] in &boxes[at + 1..] {
             let is_separate = x + wide <= *other_x
                 || other_x + other_wide <= *x
                 || y + high <= *other_y
                 || other_y + other_high <= *y;
-            assert!(is_separate, "two cards overlap at {x},{y}");
+            assert!(is_separate, "two boxes overlap at {x},{y}");
         }
     }
     for text in elements.iter().filter(|(name, _)| name == "text") {
@@ -95,10 +95,10 @@ fn assert_layout(svg: &str) {
         let d = &path.1.iter().find(|(key, _)| key == "d").unwrap().1;
         let numbers: Vec<usize> = d.split(|c: char| !c.is_ascii_digit()).filter_map(|n| n.parse().ok()).collect();
         let [from_x, from_y, .., to_x, to_y] = numbers[..] else { panic!("{d}") };
-        assert!(boxes.iter().any(|[x, y, _, high]| from_x == *x && from_y == y + high / 2), "{d} begins nowhere");
+        assert!(boxes.iter().any(|[x, y, _, high]| from_x == *x && from_y == y + high / 2), "{d} starts at no box");
         assert!(
             boxes.iter().any(|[x, y, wide, high]| to_x == x + wide + 1 && to_y == y + high / 2),
-            "{d} ends nowhere"
+            "{d} ends at no box"
         );
     }
 }
@@ -142,7 +142,7 @@ fn diagrams_of_any_size_are_well_laid_out() {
 fn diagram_list_counts_omitted_entries_and_keeps_blockers() {
     let (_, texts) = parse_svg(&draw_diagram(&[blocked_section(27, "Via")], &[]));
     assert!(texts.contains("\nand 14 more\n"), "{texts}");
-    assert!(texts.contains("\nVia26 1.0\n") && !texts.contains("\nVia20 1.0\n"), "the last one holds: {texts}");
+    assert!(texts.contains("\nVia26 1.0\n") && !texts.contains("\nVia20 1.0\n"), "the blocker is listed: {texts}");
     assert!(texts.contains("Paper 1.21.11 waits for Via26 1.0."), "{texts}");
     let mut conflict = Section::with_title("no".to_owned());
     conflict.left = vec![DiagramBox::new(Kind::Blocks, "a", ""); 3];
@@ -186,8 +186,8 @@ fn diagram_loads_and_executes_no_content() {
     for forbidden in ["<script", "href", "@import", "http://www.w3.org/1999", "<image", "<foreignObject", "onload"] {
         assert!(!svg.contains(forbidden), "{forbidden}");
     }
-    assert_eq!(svg.matches("url(").count(), svg.matches("url(#").count(), "only what is in the picture is named");
-    assert_eq!(svg.matches("://").count(), 1, "the name of the format, which nobody asks for");
+    assert_eq!(svg.matches("url(").count(), svg.matches("url(#").count(), "every `url()` refers to the diagram itself");
+    assert_eq!(svg.matches("://").count(), 1, "the only URL is the SVG namespace");
     assert!(svg.contains("prefers-color-scheme:dark"));
     assert!(svg.contains("<title id=\"title\">") && svg.contains("<desc id=\"description\">"));
 }
@@ -196,7 +196,7 @@ fn diagram_loads_and_executes_no_content() {
 fn diagram_shows_unmanaged_blockers_with_box_and_line() {
     let why = serde_json::json!({
         "answer": "whyNot", "server": "games/lobby", "target": "1.21.11", "possible": false, "exists": true,
-        "unusable": {"why": "unmanaged", "files": ["Shop.jar", "Warps.jar"]}, "ready": ["ViaVersion"], "holders": [],
+        "unusable": {"why": "unmanaged", "files": ["Shop.jar", "Warps.jar"]}, "ready": ["ViaVersion"], "blockers": [],
     });
     let svg = render(&[serde_json::from_value(why).unwrap()], &[]);
     assert_layout(&svg);

@@ -21,7 +21,7 @@ pub(super) fn blocker_table(page: &mut TextBuilder, blockers: &[Blocker], minecr
 pub(super) fn silent_blocker_table(page: &mut TextBuilder, blockers: &[Blocker], minecraft: &Minecraft) {
     let row = |blocker: &Blocker| {
         let mut lines = blocker_lines(blocker, minecraft, page);
-        lines.extend(blocker.silent_since.map(|at| format!("{}.", sentence(&phrases::silent_since(at)))));
+        lines.extend(blocker.last_release_at.map(|at| format!("{}.", sentence(&phrases::last_release_at(at)))));
         (blocker_name(blocker), lines)
     };
     let rows: Vec<_> = blockers.iter().take(MAX_BLOCKERS).map(row).collect();
@@ -61,14 +61,14 @@ pub(super) fn blocker_lines(blocker: &Blocker, minecraft: &Minecraft, on: &TextB
                 phrases::nearest_are(&blocker.nearest)
             )
         }
-        (None, Some(newest)) if newest.lost => "runs now, but its page no longer lists it.".to_owned(),
+        (None, Some(newest)) if newest.delisted => "runs now, but its page no longer lists it.".to_owned(),
         (None, Some(newest)) => format!("newest, {}.", of_date(newest.published)),
         (None, None) => format!("has no eligible release ({read})."),
     };
     let refuses = blocker.newest.as_ref().and_then(|newest| newest.refuses.as_ref());
     let listing = blocker.newest.as_ref().map(|newest| match (&newest.refuses, &newest.up_to) {
         (Some(unusable), _) => format!(" It {}.", phrases::unusable(unusable)),
-        (None, _) if newest.lost => format!(" It is not known to run on {minecraft}."),
+        (None, _) if newest.delisted => format!(" It is not known to run on {minecraft}."),
         (None, _) if blocker.key.source == Source::Url => {
             format!(" Your compatibilityOverride does not name {minecraft}.")
         }
@@ -111,7 +111,7 @@ fn unmet_need_line(need: &UnmetNeed, minecraft: &Minecraft) -> String {
             let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
             format!("your compatibilityOverride{on} removes {minecraft}")
         }
-        (None, _) if release.lost => "its page no longer lists it".to_owned(),
+        (None, _) if release.delisted => "its page no longer lists it".to_owned(),
         (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, but not for {minecraft}"),
         (None, None) => match &release.up_to {
             Some(up_to) if up_to < minecraft => format!("it is listed up to {up_to}"),

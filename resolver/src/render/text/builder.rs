@@ -53,7 +53,7 @@ impl TextBuilder {
     }
 
     pub(super) fn unanswerable(&mut self, unanswerable: &Unanswerable) {
-        let Unanswerable { server, fetch, unseen, unread, known } = unanswerable;
+        let Unanswerable { server, fetch, unverified, unread, known } = unanswerable;
         self.line(&format!("no result for {server}: some metadata is missing."));
         for (project, because) in unread {
             self.line(&format!("  {project}  could not be read: {because}"));
@@ -61,7 +61,7 @@ impl TextBuilder {
         for key in fetch {
             self.line(&format!("  {}  has not been fetched yet", key.to_display()));
         }
-        for build in unseen {
+        for build in unverified {
             self.line(&format!("  {}  {UNVERIFIED}: fetch the catalog once with network access", named(build)));
         }
         if !known.is_empty() {

@@ -55,7 +55,7 @@ fn hint_list(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, 
             hint.steps.iter().flat_map(|step| field(step).lines().map(str::to_owned).collect::<Vec<_>>()).collect();
         let would = named(&hint.gives);
         let one_way = hint
-            .no_way_back_to
+            .irreversible_from
             .as_ref()
             .map_or_else(String::new, |from| format!(" One-way: the world cannot return to {from}."));
         let only_waits = matches!(hint.steps.as_slice(), [HintStep::WaitUntil { .. }]);
@@ -84,11 +84,11 @@ fn hint_list(page: &mut TextBuilder, server: &str, hints: &[Hint], more: usize, 
 
 /// A hint as one sentence. Steps beyond `most` are counted. The exact values are in the section.
 pub(super) fn hint_sentence(hint: &Hint, most: usize) -> String {
-    let Hint { steps, gives, no_way_back_to } = hint;
+    let Hint { steps, gives, irreversible_from } = hint;
     if let [wait @ HintStep::WaitUntil { .. }] = steps.as_slice() {
         return format!("{}.", sentence(&field(wait)));
     }
-    let one_way = if no_way_back_to.is_some() { " (one-way)" } else { "" };
+    let one_way = if irreversible_from.is_some() { " (one-way)" } else { "" };
     let steps: Vec<String> = steps.iter().map(|step| step_sentence(step, gives)).collect();
     format!("Hint{one_way}: {}.", list(&steps, most))
 }

@@ -42,7 +42,7 @@ pub(super) fn solved(page: &mut TextBuilder, solved: &SolvedExplanation) {
         page.gap();
         page.line(&newer_build(newer, &solved.paper));
     }
-    unfollowed(page, &solved.paper.minecraft, &solved.unfollowed);
+    left_behind(page, &solved.paper.minecraft, &solved.left_behind);
     removed(page, &solved.removed);
     not_chosen(page, solved);
     if !solved.bounds.is_empty() {
@@ -151,7 +151,7 @@ pub(super) fn newest(solved: &SolvedExplanation) -> String {
         behind.push(&software);
     }
     behind.extend(solved.plugins.iter().filter(|plugin| plugin.newest.is_some()).map(|plugin| plugin.name.as_str()));
-    for left in &solved.unfollowed {
+    for left in &solved.left_behind {
         if !behind.contains(&left.name.as_str()) {
             behind.push(&left.name);
         }
@@ -203,13 +203,13 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
     if let Some(gave_up) = &newer.gave_up {
         page.line(&format!("{begin}{}.", sentence(&short::blockers_unknown(gave_up))));
     }
-    if !newer.held_by.is_empty() {
-        let holders = match newer.held_by.len() {
+    if !newer.blocked_by.is_empty() {
+        let blockers = match newer.blocked_by.len() {
             1 => format!("One plugin blocks it{also}:"),
             n => format!("{} plugins block it{also}:", sentence(&count(n))),
         };
-        page.line(&format!("{begin}{holders}"));
-        blocker_table(page, &newer.held_by, &newer.minecraft);
+        page.line(&format!("{begin}{blockers}"));
+        blocker_table(page, &newer.blocked_by, &newer.minecraft);
         match newer.ready {
             0 => {}
             1 => page.line(&format!("The other one is ready for {}.", newer.minecraft)),
@@ -217,7 +217,7 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
         }
     }
     if !newer.one_version.is_empty() {
-        let is_alone = reason.is_none() && newer.held_by.is_empty();
+        let is_alone = reason.is_none() && newer.blocked_by.is_empty();
         page.line(&if is_alone {
             format!("{begin}{} could run it without the other servers.", short_name(server))
         } else {
@@ -234,15 +234,15 @@ pub(super) fn one_versions(page: &mut TextBuilder, one_versions: &[OneVersion]) 
 }
 
 fn newest_paper(page: &mut TextBuilder, newer: &NewerPaper) {
-    let names: Vec<&str> = newer.held_by.iter().map(|blocker| blocker.name.as_str()).collect();
-    let held_by = (!names.is_empty()).then(|| list(&names, 5));
+    let names: Vec<&str> = newer.blocked_by.iter().map(|blocker| blocker.name.as_str()).collect();
+    let blocked_by = (!names.is_empty()).then(|| list(&names, 5));
     let newest = format!("{} {}, the newest and out since {},", page.software, newer.minecraft, month(newer.since));
-    page.line(&format!("{newest} {}.", blocking_clauses(newer, held_by.as_deref(), 5)));
+    page.line(&format!("{newest} {}.", blocking_clauses(newer, blocked_by.as_deref(), 5)));
 }
 
-/// The reasons against a newer Paper version, as clauses after its name. `held_by` names the blocking plugins. At most
+/// The reasons against a newer Paper version, as clauses after its name. `blocked_by` names the blocking plugins. At most
 /// `most` of the plugins that block it on several servers are named.
-pub(super) fn blocking_clauses(newer: &NewerPaper, held_by: Option<&str>, most: usize) -> String {
+pub(super) fn blocking_clauses(newer: &NewerPaper, blocked_by: Option<&str>, most: usize) -> String {
     let mut clauses = match (&newer.unusable, &newer.pinned) {
         (Some(unusable), _) => vec![phrases::unusable(unusable)],
         (None, Some(_)) => vec!["is excluded by your pin".to_owned()],
@@ -258,7 +258,7 @@ pub(super) fn blocking_clauses(newer: &NewerPaper, held_by: Option<&str>, most: 
         };
         clauses.push(clause);
     };
-    if let Some(names) = held_by {
+    if let Some(names) = blocked_by {
         hold(names, "");
     }
     if let Some(one) = newer.one_version.first() {
@@ -275,16 +275,16 @@ fn paper_sentence(minecraft: &Minecraft, unusable: &Unusable) -> String {
     format!("{minecraft} {}", phrases::unusable(unusable))
 }
 
-fn unfollowed(page: &mut TextBuilder, minecraft: &Minecraft, unfollowed: &[NotUpdatedWithLatest]) {
-    if unfollowed.is_empty() {
+fn left_behind(page: &mut TextBuilder, minecraft: &Minecraft, left_behind: &[NotUpdatedWithLatest]) {
+    if left_behind.is_empty() {
         return;
     }
     page.gap();
     page.line(&format!("not updated to {minecraft} (`spec.updateStrategy: latest`)"));
-    let rows: Vec<_> = unfollowed
+    let rows: Vec<_> = left_behind
         .iter()
         .map(|left| {
-            let mut blocker = left.holder.clone();
+            let mut blocker = left.blocker.clone();
             let is_itself = blocker.name == left.name;
             let mut lines = Vec::new();
             if !is_itself {
@@ -412,7 +412,7 @@ fn warning_text(warning: &Warning, software: Software) -> String {
         Warning::NoSuchCompanion { object, plugin } => {
             format!("`spec.delayTogether` of Plugin {object} names {plugin}, and this server has no such plugin.")
         }
-        Warning::GoesDown { plugin, from, to, reason } => {
+        Warning::Downgrade { plugin, from, to, reason } => {
             let lets = match reason {
                 DowngradePermission::Allowed => "as `spec.allowDowngrade` permits".to_owned(),
                 DowngradePermission::Pinned => "as its pin requires".to_owned(),

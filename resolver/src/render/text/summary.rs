@@ -15,7 +15,9 @@ use crate::explanation::{
 use crate::model::untrusted_text::sanitize_line;
 use crate::model::unusable::passes_by_itself;
 use crate::model::version::Minecraft;
-use crate::render::phrases::{UNVERIFIED, date, list, named, nearest_are, paper, sentence, short_name, silent_since};
+use crate::render::phrases::{
+    UNVERIFIED, date, last_release_at, list, named, nearest_are, paper, sentence, short_name,
+};
 use crate::render::short;
 
 /// Limit of bytes in a summary with names of usual length: the maximum for a message about a server.
@@ -51,7 +53,7 @@ impl Explanation {
     pub fn blocked_paper_sentence(&self) -> Option<String> {
         let Self::Solved(solved) = self else { return None };
         let newer = solved.newer_paper.first().filter(|_| solved.deploy_blocker().is_none())?;
-        let no_blocker = newer.held_by.is_empty() && newer.one_version.is_empty() && newer.pinned.is_none();
+        let no_blocker = newer.blocked_by.is_empty() && newer.one_version.is_empty() && newer.pinned.is_none();
         let needs_no_action = no_blocker && passes_by_itself(newer.unusable.as_ref());
         let is_held = newer.gave_up.is_none() && !needs_no_action;
         is_held.then(|| sanitize_line(&blocking_reasons(solved, newer, self.fitting_summary().0)).into_owned())
@@ -91,8 +93,8 @@ fn solved_summary(solved: &SolvedExplanation, size: Size) -> String {
 
 /// The reasons against a newer Paper version.
 fn blocking_reasons(solved: &SolvedExplanation, newer: &NewerPaper, size: Size) -> String {
-    let held_by = blocker_list(&newer.held_by, &[], &newer.minecraft, size);
-    let reasons = blocking_clauses(newer, held_by.as_deref(), size.names);
+    let blocked_by = blocker_list(&newer.blocked_by, &[], &newer.minecraft, size);
+    let reasons = blocking_clauses(newer, blocked_by.as_deref(), size.names);
     format!("{} {}, out since {}, {reasons}.", solved.software, newer.minecraft, date(newer.since))
 }
 
@@ -121,7 +123,7 @@ fn conflict_summary(impossible: &Conflict, size: Size) -> String {
 
 fn why_not(why: &WhyNot, size: Size) -> String {
     let WhyNot { server, software, target, hints, .. } = why;
-    let flag = if why.to_come || !why.plugins.is_empty() { "target" } else { "why-not" };
+    let flag = if why.unreleased || !why.plugins.is_empty() { "target" } else { "why-not" };
     let ending = || ending(hints, server, &format!(" --{flag} {target}"), size);
     let instead: Vec<&str> = why.nearest.iter().map(Minecraft::as_str).collect();
     if !why.exists {
@@ -132,12 +134,12 @@ fn why_not(why: &WhyNot, size: Size) -> String {
     if why.possible {
         return format!("{name} can run {software} {target}: there are no blockers.");
     }
-    let held_by = blocker_list(&why.holders, &why.one_version, target, size);
+    let blocked_by = blocker_list(&why.blockers, &why.one_version, target, size);
     let mut clauses = Vec::new();
-    clauses.extend(why.to_come.then(|| "there is no build of it yet".to_owned()));
+    clauses.extend(why.unreleased.then(|| "there is no build of it yet".to_owned()));
     clauses.extend(why.unusable.as_ref().map(|reason| but_clause(reason) + &nearest_are(&instead)));
     clauses.extend(why.pinned.as_ref().map(|pin| format!("you pinned {software} {} (`spec.version`)", pin.version)));
-    clauses.extend(held_by.map(|names| format!("it is blocked by {names}")));
+    clauses.extend(blocked_by.map(|names| format!("it is blocked by {names}")));
     clauses.extend(why.shared_name.as_ref().map(short::shared_name));
     let nearest = why.nearest_possible.as_ref().filter(|nearest| nearest.minecraft != *target);
     let nearest = nearest.map(|nearest| format!(" The nearest available is {}.", named(nearest))).unwrap_or_default();
@@ -148,12 +150,12 @@ fn why_not(why: &WhyNot, size: Size) -> String {
 fn why_not_release(why: &WhyNotRelease, size: Size) -> String {
     let WhyNotRelease { server, plugin, object, version, state, pinned, .. } = why;
     let text = match state {
-        ReleaseState::KeptOut { because } => {
+        ReleaseState::Excluded { because } => {
             format!("{} does not get {plugin} {version}: {}.", short_name(server), short::why_older(because))
         }
         ReleaseState::Chosen
         | ReleaseState::Older
-        | ReleaseState::NothingMeets
+        | ReleaseState::NoReleaseMatches
         | ReleaseState::NoSuchRelease { nearest: _ } => format!("{}.", why_not_release::release_headline(why)),
     };
     let text = sentence(&text);
@@ -168,11 +170,11 @@ fn why_not_release(why: &WhyNotRelease, size: Size) -> String {
 }
 
 fn unanswerable_summary(unanswerable: &Unanswerable, size: Size) -> String {
-    let Unanswerable { server, fetch, unseen, unread, known: _ } = unanswerable;
+    let Unanswerable { server, fetch, unverified, unread, known: _ } = unanswerable;
     let mut missing: Vec<String> =
         unread.iter().map(|(project, because)| format!("{project} could not be read ({because})")).collect();
     missing.extend(fetch.iter().map(|key| format!("{} has not been fetched yet", key.to_display())));
-    missing.extend(unseen.iter().map(|build| fact_with_note((named(build), UNVERIFIED.to_owned()))));
+    missing.extend(unverified.iter().map(|build| fact_with_note((named(build), UNVERIFIED.to_owned()))));
     let missing = shortened_list(&missing, missing.len(), size.names);
     format!("There is no result for {server}, because some metadata is missing: {missing}.")
 }
@@ -193,7 +195,7 @@ fn shortened_list(texts: &[String], all: usize, most: usize) -> String {
 /// The blockers of a Paper version, each with its reason. `None` if there are none.
 fn blocker_list(blockers: &[Blocker], shared: &[OneVersion], on: &Minecraft, size: Size) -> Option<String> {
     let reason = |blocker: &Blocker| {
-        let silent = blocker.silent_since.map(|at| format!(", {}", silent_since(at))).unwrap_or_default();
+        let silent = blocker.last_release_at.map(|at| format!(", {}", last_release_at(at))).unwrap_or_default();
         fact_with_note((blocker.name.clone(), format!("{}{silent}", short::blocker_itself(blocker, Some(on)))))
     };
     let mut holding: Vec<String> = blockers.iter().map(reason).collect();

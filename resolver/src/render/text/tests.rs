@@ -35,8 +35,8 @@ fn lists_in_text_are_bounded_and_keep_newest() {
 }
 
 fn unread_with_known(unread: Vec<(String, String)>, known: Vec<LastRead>) -> Explanation {
-    let (server, fetch, unseen) = ("games/lobby".to_owned(), Vec::new(), Vec::new());
-    Explanation::Unanswerable(Unanswerable { server, fetch, unseen, unread, known })
+    let (server, fetch, unverified) = ("games/lobby".to_owned(), Vec::new(), Vec::new());
+    Explanation::Unanswerable(Unanswerable { server, fetch, unverified, unread, known })
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn summary_is_one_line_without_cut_names() {
         let hint = Hint {
             steps: ["a", "b", "c", "d"].map(release).into(),
             gives: paper("26.2"),
-            no_way_back_to: Some("1.21.11".parse().unwrap()),
+            irreversible_from: Some("1.21.11".parse().unwrap()),
         };
         let conflict = Conflict {
             server: "games/lobby".to_owned(),

@@ -147,14 +147,14 @@ fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Ve
         Reason::NotListed { plugin, papers, newest, read_at, .. } => {
             not_listed(plugin, papers, newest.as_ref(), &read_time(*read_at, now))
         }
-        Reason::ReleasesUnusable { plugin, version, published, older, up_to, lost, unusable, .. } => {
+        Reason::ReleasesUnusable { plugin, version, published, older, up_to, delisted, unusable, .. } => {
             let listed = up_to.as_ref().map_or_else(String::new, |up_to| format!(", is listed up to {up_to}"));
             let older = match older {
                 0 => String::new(),
                 1 => " (1 older release as well)".to_owned(),
                 n => format!(" ({n} older releases as well)"),
             };
-            let of = if *lost { "which runs and is no longer on its page".to_owned() } else { of_date(*published) };
+            let of = if *delisted { "which runs and is no longer on its page".to_owned() } else { of_date(*published) };
             let head = format!("{plugin} {version}, {of}{listed}");
             (head, format!("{}{older}", phrases::unusable(unusable)))
         }
@@ -190,7 +190,7 @@ fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, rea
         Some(ListedRelease { version, refuses: Some(unusable), .. }) => {
             (format!("{plugin} {version}"), phrases::unusable(unusable))
         }
-        Some(newest) if newest.lost => {
+        Some(newest) if newest.delisted => {
             let papers = spans(papers);
             (
                 format!("{plugin} {}", newest.version),

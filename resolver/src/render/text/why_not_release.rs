@@ -40,10 +40,10 @@ pub(super) fn release_headline(why: &WhyNotRelease) -> String {
         ReleaseState::NoSuchRelease { nearest } => format!("there is no {named}{}", nearest_are(nearest)),
         ReleaseState::Chosen => format!("{server} gets {named}: it is in the chosen version set"),
         ReleaseState::Older => format!("{prefix}: {instead} is newer and fits the rest"),
-        ReleaseState::KeptOut { because } => {
+        ReleaseState::Excluded { because } => {
             format!("{prefix}{}", exclusion_clause(because, paper.as_ref().map(|paper| &paper.minecraft), instead))
         }
-        ReleaseState::NothingMeets => format!("{prefix}: the request cannot be met today"),
+        ReleaseState::NoReleaseMatches => format!("{prefix}: the request cannot be met today"),
     }
 }
 

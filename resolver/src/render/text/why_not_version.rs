@@ -23,7 +23,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
         ready_table(page, &why.plugins);
         return;
     }
-    let all = why.ready.len() + why.holders.len();
+    let all = why.ready.len() + why.blockers.len();
     let ready = match (why.ready.len(), all) {
         (_, 0) => String::new(),
         (ready, all) if ready == all => ": every plugin is ready".to_owned(),
@@ -31,7 +31,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
         (ready, all) => format!(": {ready} of {all} plugins are ready"),
     };
     page.line(&format!("{server} cannot run {software} {target} yet{ready}"));
-    if why.to_come {
+    if why.unreleased {
         page.line(&format!("  {software} {target}: there is no build of it yet, so this answer assumes one"));
     }
     if let Some(unusable) = &why.unusable {
@@ -40,7 +40,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
     if let Some(pin) = &why.pinned {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
-    silent_blocker_table(page, &why.holders, target);
+    silent_blocker_table(page, &why.blockers, target);
     one_versions(page, &why.one_version);
     if let Some(conflict) = &why.shared_name {
         let both = short::phrase(&conflict.name, &conflict.files);

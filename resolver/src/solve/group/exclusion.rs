@@ -145,7 +145,7 @@ pub(crate) fn decide_within<'a>(
             decisions[at] = MemberDecision::Member(Choice {
                 paper_index: solution.papers[member],
                 releases: problem.releases(member, &solution),
-                unfollowed: std::mem::take(&mut behind[at]),
+                left_behind: std::mem::take(&mut behind[at]),
                 keeps_dependencies: changed_views[at].is_some(),
             });
         }
@@ -186,7 +186,8 @@ fn solve_latest_alone<'a>(
         CandidateIndex::build(catalog, view.request, now).expect("a server view without a gap has an index");
     let Some(decision) = decide_alone(&candidates, meter)? else { return Ok(None) };
     // All requested plugins may follow even if dependencies stay at their running release.
-    if decision.unfollowed.is_empty() && decision.problem.retained.iter().all(|retained| *retained == IndexSet::empty())
+    if decision.left_behind.is_empty()
+        && decision.problem.retained.iter().all(|retained| *retained == IndexSet::empty())
     {
         return Ok(Some((None, Vec::new())));
     }
@@ -200,7 +201,7 @@ fn solve_latest_alone<'a>(
         plugin_view.retained = IndexSet::from_indexes(retained);
     }
     let mut behind = Vec::new();
-    for (position, retained) in decision.unfollowed {
+    for (position, retained) in decision.left_behind {
         let plugin_view = &mut view.plugins[position];
         plugin_view.latest.clear();
         match retained {

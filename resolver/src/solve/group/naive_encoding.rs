@@ -127,9 +127,9 @@ fn runs(first: usize, last: usize, has: impl Fn(usize) -> bool) -> VersionRuns {
 }
 
 fn version_from_index(index: usize) -> u32 {
-    u32::try_from(index).expect("shelves are cut at 60,000 releases")
+    u32::try_from(index).expect("an index has at most 60,000 releases")
 }
 
 fn index_from_version(version: u32) -> usize {
-    usize::try_from(version).expect("an index")
+    usize::try_from(version).expect("a version number fits into usize")
 }

@@ -47,6 +47,6 @@ pub fn groups(requests: &[Request]) -> Vec<Vec<usize>> {
 }
 
 /// `games` of `games/lobby`. Empty for a name without a namespace.
-pub(crate) fn namespace(server: &str) -> &str {
+pub fn namespace(server: &str) -> &str {
     server.rsplit_once('/').map_or("", |(namespace, _)| namespace)
 }

@@ -35,7 +35,7 @@ fn decided(requests: &[Request], catalog: &Catalog, now: Timestamp) -> Vec<(Stri
                     brute_force::Answer::BehindRunning
                 }
                 MemberDecision::Excluded => brute_force::Answer::Excluded,
-                MemberDecision::GaveUp(_) => panic!("far too small to be given up"),
+                MemberDecision::GaveUp(_) => panic!("a small fleet must stay within its budget"),
                 MemberDecision::Member(choice) => {
                     let mut releases: Vec<String> =
                         choice.releases.iter().flatten().map(|release| release.id.clone()).collect();
@@ -71,7 +71,7 @@ fn group_answer_matches_brute_force() {
     }
     for (kind, least) in [("alone", 100), ("aside", 100), ("runs", 100), ("below", 50)] {
         let count = counts.get(kind).copied().unwrap_or_default();
-        assert!(count > least, "too few to prove anything: {counts:?}");
+        assert!(count > least, "too few cases: {counts:?}");
     }
 }
 
@@ -192,7 +192,7 @@ fn group_members_share_one_release_of_common_plugins() {
             let Some(outcome) = &decided.outcomes[group] else { continue };
             for (at, &position) in servers.iter().enumerate() {
                 let MemberDecision::Member(choice) = &outcome.decisions[at] else { continue };
-                let left: Vec<usize> = choice.unfollowed.iter().map(|(plugin, _)| *plugin).collect();
+                let left: Vec<usize> = choice.left_behind.iter().map(|(plugin, _)| *plugin).collect();
                 let plugin_requests = problem.requests[position].plugins.iter();
                 for plugin_request in
                     plugin_requests.filter(|plugin_request| plugin_request.version == VersionRequest::Latest)
@@ -249,7 +249,7 @@ fn group_hints_are_tried_jointly_up_to_64_servers() {
     assert_eq!(hints_for_group(&two, 3).1, None);
     assert_eq!(hints_for_group(&two, 64), hints_for_group(&two, 3));
     let skipped = HintsLeftOut::GroupTooLarge { servers: 65 };
-    assert_eq!(hints_for_group(&two, 65), (Vec::new(), Some(skipped)), "and it is said");
+    assert_eq!(hints_for_group(&two, 65), (Vec::new(), Some(skipped)), "the reason must be reported");
 }
 
 /// Three servers that have a common solution.
@@ -291,7 +291,7 @@ fn server_exceeding_budget_does_not_block_its_group() {
     let others: Vec<Request> =
         problem.requests.iter().filter(|request| request.server != hard_server).cloned().collect();
     let without = resolve_fleet(&problem.catalog, &others, problem.now, budget);
-    assert!(without.iter().all(|(_, answer)| answer.is_ok()), "they go together within this: {without:?}");
+    assert!(without.iter().all(|(_, answer)| answer.is_ok()), "the others must be solvable: {without:?}");
 
     small_fleets::add_ladder(&mut problem, 0);
     let solo = resolve_fleet(&problem.catalog, &problem.requests[..1], problem.now, budget);

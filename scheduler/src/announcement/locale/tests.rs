@@ -67,7 +67,7 @@ fn numbers_use_plural_form_of_each_language() {
         assert_eq!(forms(code), expected, "{code}: of {COUNTS:?}");
     }
     let codes: Vec<&str> = LANGUAGES.iter().map(|language| language.code).collect();
-    assert_eq!(codes, table.map(|(code, ..)| code), "each has a row");
+    assert_eq!(codes, table.map(|(code, ..)| code), "each language has a row");
 }
 
 #[test]

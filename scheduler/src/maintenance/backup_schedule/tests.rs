@@ -39,7 +39,7 @@ fn missed_backup_is_caught_up_within_half_the_interval() {
     assert_eq!(due(nothing, "12:00:00"), Some(noon()));
     assert_eq!(due(nothing, "14:59:59"), Some(noon()));
     assert_eq!(due(nothing, "15:00:00"), None);
-    assert_eq!(due(nothing, "18:00:00"), Some(DueBackup::Scheduled(at("18:00:00"))), "only the latest");
+    assert_eq!(due(nothing, "18:00:00"), Some(DueBackup::Scheduled(at("18:00:00"))), "only the latest instant counts");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn new_schedule_catches_up_no_earlier_instant() {
     };
     assert_eq!(owed(None), None);
     assert_eq!(owed(Some(at("18:00:00"))), None);
-    assert_eq!(owed(Some(at("06:00:00"))), Some(at("12:00:00")), "it was there before");
+    assert_eq!(owed(Some(at("06:00:00"))), Some(at("12:00:00")), "the schedule had this instant before");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn instant_without_players_is_skipped_under_played_only_policy() {
     };
     assert_eq!(owed(&schedule, true, "12:00:00"), None);
     assert_eq!(owed(&schedule, false, "12:00:00"), Some(at("12:00:00")));
-    assert_eq!(owed(&every_six_hours(), true, "12:00:00"), Some(at("12:00:00")), "nobody asked for less");
+    assert_eq!(owed(&every_six_hours(), true, "12:00:00"), Some(at("12:00:00")), "the policy is not set");
 }
 
 #[test]
@@ -101,7 +101,7 @@ fn manual_backup_comes_first_once_and_waits_for_running_one() {
     let name = format!("asked-{}", at("12:03:00").as_second());
     assert_eq!(next(of_now, None).unwrap().request(), name);
     assert_eq!(next(of_now, Some(&recorded("another", OnlineBackupOutcome::Running))), None);
-    assert_eq!(next(of_now, Some(&recorded(&name, failed()))), None, "not even noon: it has to be noted first");
+    assert_eq!(next(of_now, Some(&recorded(&name, failed()))), None, "noon waits until the request is recorded");
     // Requests that are old or from the future do not count. An accepted one counts for half an hour.
     for (text, accepted, counts) in
         [("11:59:00", false, false), ("11:59:01", false, true), ("12:05:01", false, false), ("11:34:01", true, true)]
@@ -188,11 +188,11 @@ proptest! {
             let past = BackupHistory { last_shown, last_request: last_request.as_ref(), newest, is_unplayed: false };
             let due = next_backup(Some(&schedule), None, &past, now);
             let owed = schedule.due_instant(&past, now);
-            prop_assert!(!(is_first && due.is_some()), "nothing was promised");
+            prop_assert!(!(is_first && due.is_some()), "no instant was shown yet");
             let shown_before = last_shown;
             last_shown = owed.or_else(|| schedule.next(now));
             if let Some(due) = due.filter(|_| is_able) {
-                prop_assert!(served.insert(due.request()), "{} twice", due.request());
+                prop_assert!(served.insert(due.request()), "{} was served twice", due.request());
                 let outcome = if succeeds { OnlineBackupOutcome::Taken { id: "a".to_owned() } } else { failed() };
                 last_request = Some(OnlineBackupReport { request: due.request(), at: now, outcome });
                 newest = if succeeds { Some(now) } else { newest };

@@ -38,7 +38,7 @@ fn restart_is_due_at_instant_unless_server_started_since() {
         yields_until: at("2026-01-11T10:00:00Z"),
     };
     assert_eq!(found, Some(five));
-    assert_eq!(due(&nightly, "2026-01-11T04:00:41Z", "2026-01-11T04:01:00Z"), None, "whoever restarted it");
+    assert_eq!(due(&nightly, "2026-01-11T04:00:41Z", "2026-01-11T04:01:00Z"), None, "any restart serves it");
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn missed_restart_is_caught_up_for_half_an_hour() {
 #[test]
 fn server_updated_in_same_night_is_not_restarted() {
     let nightly = restarts("0 5 * * *");
-    assert_eq!(due(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T04:00:00Z"), None, "five hours and 59 minutes");
+    assert_eq!(due(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T04:00:00Z"), None, "less than six hours");
     assert!(due(&nightly, "2026-01-10T22:00:00Z", "2026-01-11T04:00:00Z").is_some(), "six hours");
     assert_eq!(next(&nightly, "2026-01-10T22:00:01Z", "2026-01-11T03:00:00Z"), "2026-01-12T04:00:00Z");
 }
@@ -62,7 +62,7 @@ fn server_updated_in_same_night_is_not_restarted() {
 fn four_hourly_restart_requires_two_hours_of_uptime() {
     let often = restarts("0 */4 * * *");
     assert!(due(&often, "2026-01-11T03:05:00Z", "2026-01-11T07:00:00Z").is_some());
-    assert_eq!(due(&often, "2026-01-11T05:00:01Z", "2026-01-11T07:00:00Z"), None, "less than half of the four");
+    assert_eq!(due(&often, "2026-01-11T05:00:01Z", "2026-01-11T07:00:00Z"), None, "less than two hours of uptime");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn update_within_the_same_night_replaces_the_restart() {
     assert_eq!(
         until(restarts("0 5 * * *"), "2026-01-09T22:00:01Z"),
         "2026-01-11T10:00:00Z",
-        "it had just been updated"
+        "the server had just been updated"
     );
     let every_other_night = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(36));
     assert_eq!(until(every_other_night.clone(), "2026-01-09T04:01:00Z"), "2026-01-11T10:00:00Z");
@@ -87,13 +87,13 @@ fn update_within_the_same_night_replaces_the_restart() {
 #[test]
 fn minimum_uptime_before_restart_is_configurable() {
     let after_12 = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(12));
-    assert!(due(&after_12, "2026-01-10T16:00:00Z", "2026-01-11T04:10:00Z").is_some(), "at the instant, not now");
+    assert!(due(&after_12, "2026-01-10T16:00:00Z", "2026-01-11T04:10:00Z").is_some(), "uptime at the instant counts");
     assert_eq!(due(&after_12, "2026-01-10T16:00:01Z", "2026-01-11T04:10:00Z"), None);
     let every_other_night = restarts("0 5 * * *").with_least_uptime(SignedDuration::from_hours(36));
     assert_eq!(next(&every_other_night, "2026-01-10T04:01:00Z", "2026-01-10T05:00:00Z"), "2026-01-12T04:00:00Z");
     let always = restarts("0 5 * * *").with_least_uptime(SignedDuration::ZERO);
     assert!(due(&always, "2026-01-11T03:59:59Z", "2026-01-11T04:00:00Z").is_some());
-    assert_eq!(due(&always, "2026-01-11T04:00:00Z", "2026-01-11T04:00:01Z"), None, "it started in this very instant");
+    assert_eq!(due(&always, "2026-01-11T04:00:00Z", "2026-01-11T04:00:01Z"), None, "it started at the instant itself");
 }
 
 #[test]
@@ -136,11 +136,11 @@ fn blackout_skips_instants_within_and_unserved_ones_before() {
     let due = |windows: &Windows, now: &str| windows.due_restart(&nightly, started, at(now));
     let during = dark("03:50", "04:10");
     assert_eq!(due(&during, "2026-01-11T04:00:00Z"), None);
-    assert_eq!(due(&during, "2026-01-11T04:10:00Z"), None, "not in the instant in which it ends");
+    assert_eq!(due(&during, "2026-01-11T04:10:00Z"), None, "the skipped instant is not caught up");
     assert_eq!(during.next_restart(&nightly, started, at("2026-01-11T00:00:00Z")), Some(at("2026-01-12T04:00:00Z")));
     let after = dark("04:10", "04:20");
     let found = due(&after, "2026-01-11T04:05:00Z").unwrap();
-    assert_eq!(found.until, at("2026-01-11T04:10:00Z"), "it has to stop the server before");
+    assert_eq!(found.until, at("2026-01-11T04:10:00Z"), "the stop must precede the blackout");
     assert_eq!((due(&after, "2026-01-11T04:15:00Z"), due(&after, "2026-01-11T04:25:00Z")), (None, None));
     let before = dark("03:00", "03:59");
     assert!(due(&before, "2026-01-11T04:00:00Z").is_some());

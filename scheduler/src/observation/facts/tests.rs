@@ -51,7 +51,7 @@ fn backup_estimate_applies_only_to_goal_and_its_rollback() {
     let duration = |facts: &RecordedFacts, runs| facts.backup_duration(runs).map(|duration| duration.as_secs());
     assert_eq!((duration(&facts, goal), duration(&facts, stable)), (Some(60), None));
     facts.mark_failed(goal, None);
-    assert_eq!(duration(&facts, stable), Some(60), "it goes back");
+    assert_eq!(duration(&facts, stable), Some(60), "it applies to the rollback of the goal");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn finished_countdown_cannot_be_cut_short() {
     let just_before = ends - jiff::SignedDuration::from_secs(1);
     assert!(facts.is_counting_down(disruption, PodUid(7), just_before));
     assert!(!facts.is_counting_down(disruption, PodUid(7), ends));
-    assert!(!facts.is_counting_down(disruption, PodUid(8), just_before), "players of another pod");
+    assert!(!facts.is_counting_down(disruption, PodUid(8), just_before), "the announcement was to another pod");
     assert!(!facts.is_counting_down(Disruption::RollBack { failed: Revision(0xc) }, PodUid(7), just_before));
 }
 

@@ -1,4 +1,4 @@
-//! Checks that players of a cancelled countdown are told so, once.
+//! Checks that players of a cancelled countdown are informed, once.
 
 use super::*;
 
@@ -30,11 +30,11 @@ fn expired_countdown_is_cancelled_unless_old_or_foreign() {
     let observation = with_announcement(OPEN_SINCE + 5);
     assert_eq!(step(&observation, OPEN_SINCE + 6), cancellation(update(OPEN_SINCE), at(OPEN_SINCE + 6)));
     let waits = |step| matches!(step, Step::Wait(WaitingOn::Window { .. }));
-    assert!(waits(step(&observation, OPEN_SINCE + 60)), "whoever was told has forgotten it");
+    assert!(waits(step(&observation, OPEN_SINCE + 60)), "an old countdown is not cancelled");
     let mut other = with_announcement(OPEN_SINCE + 5);
     other.facts.announced = Some(Announced { pod: PodUid(1), ..announced(OPEN_SINCE + 5) });
-    assert!(waits(step(&other, OPEN_SINCE + 2)), "that pod is gone");
-    assert!(waits(step(&lobby(), OPEN_SINCE + 2)), "nobody was told of anything");
+    assert!(waits(step(&other, OPEN_SINCE + 2)), "the announcement was to another pod");
+    assert!(waits(step(&lobby(), OPEN_SINCE + 2)), "nothing was announced");
 }
 
 #[test]

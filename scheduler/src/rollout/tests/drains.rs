@@ -121,12 +121,12 @@ fn drain_yields_to_update_in_window_unless_waiting() {
     let ready = saved(with_announcement(begun(draining())));
     let disruption = Disruption::Update { goal: NEW, window_opened_at: at(SUNDAY) };
     let update = |step: Step| matches!(step, Step::Announce { disruption: found, .. } if found == disruption);
-    assert!(update(step(&ready, open())), "one restart for both");
-    assert_eq!(step(&ready, shut()), EVICTION, "no window is needed to be evicted");
+    assert!(update(step(&ready, open())), "one stop is enough for both");
+    assert_eq!(step(&ready, shut()), EVICTION, "an eviction needs no window");
     let unstaged = Observation { staged: false, ..ready.clone() };
-    assert_eq!(step(&unstaged, open()), EVICTION, "files that do not come may never come");
+    assert_eq!(step(&unstaged, open()), EVICTION, "the eviction does not wait for staging");
     let patient = Goal { policy: PlayerPolicy::WaitForEmpty { deadline: SignedDuration::from_hours(2) }, ..goal };
-    assert_eq!(next_step(&patient, &ready, open(), at(SUNDAY + 1)), EVICTION, "it was waited for players before");
+    assert_eq!(next_step(&patient, &ready, open(), at(SUNDAY + 1)), EVICTION, "the drain has waited for players");
     let mut failed = ready.clone();
     failed.facts.failed = vec![NEW];
     assert_eq!(step(&failed, open()), EVICTION);

@@ -25,7 +25,7 @@ fn missing_image_prevents_announcement_and_stop_at_every_step() {
             let expected = if is_announced { cancellation(update(SUNDAY), at(SUNDAY + 6)) } else { Step::Wait(why) };
             assert_eq!(step(&observation, SUNDAY + 6), expected, "{observation:?}");
             let ignored = Goal { policy: PlayerPolicy::Ignore, ..GOAL };
-            assert_eq!(next_step(&ignored, &observation, open(), at(SUNDAY + 6)), expected, "whoever is asked");
+            assert_eq!(next_step(&ignored, &observation, open(), at(SUNDAY + 6)), expected, "the policy is irrelevant");
         }
     }
     // The template is already written. Asking the node takes seconds. A failed pull may last weeks.
@@ -64,7 +64,7 @@ fn image_pull_is_skipped_without_pod_or_need() {
         assert_eq!(
             step(&Observation { stateful_set: Some(closes), ..candidate }, SUNDAY),
             Step::MarkStable { revision: NEW },
-            "it has started"
+            "the goal has already started"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Checks updates outside of windows: only while no player would mind.
+//! Checks updates outside of windows: only on an empty or stopped server, or with a scheduled restart.
 
 use super::*;
 use crate::maintenance::{Blackout, Windows};
@@ -8,7 +8,7 @@ use crate::rollout::{Opportunity, OpportunityReason, opportunity};
 const EMPTY_FOR: SignedDuration = SignedDuration::from_mins(10);
 /// When the last player left, in minutes: outside of every window, and not at midnight.
 const LEFT: i64 = SUNDAY - 1_000;
-/// The minute from which no player would mind.
+/// The minute from which the server has been empty long enough.
 const LONG_EMPTY: i64 = LEFT + 10;
 
 /// A goal with the same Minecraft.
@@ -115,15 +115,15 @@ fn server_is_empty_only_by_its_own_report() {
 fn opportunity_excludes_newer_minecraft_and_failed_or_old_goal() {
     assert_eq!(reason(&BUILD, &empty(), LONG_EMPTY), Some(OpportunityReason::Empty));
     let unchecked = Observation { images: ImagesOnNode::Unknown, ..empty() };
-    assert_eq!(reason(&BUILD, &unchecked, LONG_EMPTY), Some(OpportunityReason::Empty), "its node cannot be asked");
-    assert_eq!(reason(&GOAL, &empty(), LONG_EMPTY), None, "one-way");
+    assert_eq!(reason(&BUILD, &unchecked, LONG_EMPTY), Some(OpportunityReason::Empty), "its node is unreachable");
+    assert_eq!(reason(&GOAL, &empty(), LONG_EMPTY), None, "a newer Minecraft is excluded");
     let mut failed = empty();
     failed.facts.failed = vec![NEW];
     assert_eq!(reason(&BUILD, &failed, LONG_EMPTY), None);
     let mut floor = empty();
     floor.world.floor = DataVersion(2);
     assert_eq!(reason(&BUILD, &floor, LONG_EMPTY), None);
-    assert_eq!(reason(&Goal { revision: OLD, ..BUILD }, &empty(), LONG_EMPTY), None, "nothing is due");
+    assert_eq!(reason(&Goal { revision: OLD, ..BUILD }, &empty(), LONG_EMPTY), None, "the goal is stable already");
     let first_start = Observation { facts: RecordedFacts::default(), ..empty() };
     assert_eq!(reason(&BUILD, &first_start, LONG_EMPTY), None);
 }
@@ -165,7 +165,7 @@ fn opportunity_excludes_open_window_and_update_of_another_goal() {
     }
     let others =
         StatefulSetView { template: Revision(0xc), update: Revision(0xc), partition: Partition::Open, ..STATEFUL_SET };
-    assert_eq!(of(shut(), &Observation { stateful_set: Some(others), ..empty() }), None, "it is taken back");
+    assert_eq!(of(shut(), &Observation { stateful_set: Some(others), ..empty() }), None, "another goal is reverted");
     assert!(of(shut(), &Observation { stateful_set: Some(COMMITTED), ..empty() }).is_some());
     assert_eq!(of(shut(), &Observation { players: Players::Nobody, ..in_progress(PodPhase::Up) }), None);
 }
@@ -181,7 +181,7 @@ fn blackout_ends_opportunity() {
     assert_eq!(gate(LONG_EMPTY + 20), None);
     assert!(
         matches!(gate(LONG_EMPTY + 40), Some(Gate::Open { opened_at, .. }) if opened_at == at(LONG_EMPTY + 40)),
-        "another opening"
+        "a new opening begins after the blackout"
     );
 }
 
@@ -232,7 +232,7 @@ fn restart_excludes_forbidden_update_and_is_final_once_announced() {
     let goal = Goal { restart: Some(restart(false)), ..BUILD };
     let disruption = Disruption::Restart { due: at(LEFT) };
     let is_restart = |step| matches!(step, Step::Announce { disruption: found, .. } if found == disruption);
-    assert!(is_restart(without_opportunity(&Goal { restart: goal.restart, ..GOAL }, &lobby())), "a newer Minecraft");
+    assert!(is_restart(without_opportunity(&Goal { restart: goal.restart, ..GOAL }, &lobby())), "Minecraft is newer");
     assert!(is_restart(without_opportunity(&goal, &Observation { staged: false, ..lobby() })));
     let mut warned = lobby();
     warned.facts.announced = Some(Announced { act: disruption, pod: POD, ends: at(LEFT + 1) });

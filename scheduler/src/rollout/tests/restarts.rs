@@ -81,7 +81,7 @@ fn server_that_fails_to_restart_is_not_rolled_back() {
         assert_eq!(step(&stable_goal(), &observation, NIGHT + 20), Step::Wait(WaitingOn::ServerDown));
     }
     observation.pod = Some(PodView { uid: PodUid(8), revision: OLD, world: DataVersion(1), phase: PodPhase::Up });
-    assert_eq!(step(&stable_goal(), &observation, NIGHT + 20), Step::EndRestart, "up and worse: kept, and told");
+    assert_eq!(step(&stable_goal(), &observation, NIGHT + 20), Step::EndRestart, "up, but not verified: it is kept");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn restart_yields_to_update_that_may_begin_now() {
     assert!(matches!(both, Step::Announce { disruption, .. } if disruption == update));
     assert!(
         matches!(step(&goal, &lobby(), NIGHT), Step::Announce { disruption, .. } if disruption == DISRUPTION),
-        "only the restart"
+        "outside of windows only the restart is announced"
     );
     let delete = step(&goal, &with_announcement(lobby()), NIGHT + 6);
     assert!(matches!(delete, Step::Restart { pod: POD, .. }), "no template is written: {delete:?}");
@@ -111,11 +111,11 @@ fn restart_yields_to_update_certain_in_same_night() {
     let waits = Step::Wait(WaitingOn::Window { opens: Some(yields_until) });
     assert_eq!(answer(&goal, &lobby(), opening(NIGHT + 360)), waits);
     let begins = |step: Step| matches!(step, Step::Announce { disruption, .. } if disruption == DISRUPTION);
-    assert!(begins(answer(&goal, &lobby(), opening(NIGHT + 361))), "another night");
-    assert!(begins(answer(&goal, &lobby(), Gate::Shut { opens: None })), "approval, `follows` or a loop of crashes");
+    assert!(begins(answer(&goal, &lobby(), opening(NIGHT + 361))), "the window opens too late");
+    assert!(begins(answer(&goal, &lobby(), Gate::Shut { opens: None })), "approval, `follows` or a crash loop");
     let deadline = SignedDuration::from_mins(20);
     let wait_for_empty = Goal { policy: PlayerPolicy::WaitForEmpty { deadline }, ..goal };
-    assert!(begins(answer(&wait_for_empty, &lobby(), opening(NIGHT + 360))), "they may stay all night");
+    assert!(begins(answer(&wait_for_empty, &lobby(), opening(NIGHT + 360))), "players may stay all night");
     let unready = [
         Observation { staged: false, ..lobby() },
         Observation { images: ImagesOnNode::Failed, ..lobby() },
@@ -152,7 +152,7 @@ fn restart_is_skipped_unless_countdown_ends_in_time() {
     observation.facts.saved = Some(SavedWorld { act: DISRUPTION, pod: POD, at: at(until - 2), confirmed: true });
     assert!(matches!(answer(&observation, at(until) - LATEST_START), Step::Restart { .. }));
     let late = at(until - 1) + SignedDuration::from_secs(1);
-    assert_eq!(answer(&observation, late), cancellation(DISRUPTION, late), "players are told that it does not come");
+    assert_eq!(answer(&observation, late), cancellation(DISRUPTION, late), "players learn of the cancellation");
     observation.facts = lobby().facts;
     assert_eq!(answer(&observation, late), Step::UpToDate);
 }
@@ -223,7 +223,7 @@ fn restart_requires_stable_running_server_behind_closed_partition() {
                             }
                             restarts += 1;
                             assert_eq!((template, current, partition, runs), (OLD, OLD, Partition::Closed, OLD));
-                            assert_eq!((phase, pod.unwrap().uid), (Some(PodPhase::Up), POD), "told and saved");
+                            assert_eq!((phase, pod.unwrap().uid), (Some(PodPhase::Up), POD), "warned and saved");
                         }
                     }
                 }
@@ -248,8 +248,8 @@ fn server_down_is_restarted_only_for_named_backup() {
         let next = |user_restore_requested, players| {
             step(&stable_goal(), &observation(phase, user_restore_requested, players), NIGHT)
         };
-        assert_eq!(next(true, Players::Nobody), delete(false), "{phase:?}: nobody is on, so nobody is told");
-        assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{phase:?}: the clock alone");
+        assert_eq!(next(true, Players::Nobody), delete(false), "{phase:?}: an empty server needs no warning");
+        assert_eq!(next(false, Players::Nobody), Step::Wait(WaitingOn::ServerDown), "{phase:?}: only scheduled");
         let since = at(NIGHT - 1);
         let until = since + GOAL.stop_timeout;
         assert_eq!(next(true, Players::Unknown { since }), Step::Wait(WaitingOn::Agent { until }), "{phase:?}");
@@ -269,7 +269,7 @@ fn server_down_is_restarted_only_for_named_backup() {
     }
     let until = at(NIGHT + 1);
     let in_time = observation(PodPhase::Starting { deadline: until }, true, Players::Nobody);
-    assert_eq!(step(&stable_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "it may come up yet");
+    assert_eq!(step(&stable_goal(), &in_time, NIGHT), Step::Wait(WaitingOn::Start { until }), "the start may succeed");
     // A template that a user wrote is reverted first.
     let mut edited = observation(PodPhase::Down, true, Players::Nobody);
     edited.stateful_set = Some(StatefulSetView { template: NEW, ..STATEFUL_SET });
@@ -284,7 +284,7 @@ fn missing_files_block_restart_for_one_night_only() {
         next_step(&Goal { restart: Some(restart), ..GOAL }, &unstaged, open_gate(), at(NIGHT + 1))
     };
     assert_eq!(step(of(NIGHT + 360)), Step::Stage);
-    // The instant before was already left out.
+    // The previous restart was already skipped.
     assert!(matches!(step(of(NIGHT)), Step::Announce { disruption: Disruption::Restart { .. }, .. }));
     // A restart that waits for players does not delay the staging.
     assert_eq!(step(RestartDue { only_empty: true, ..of(NIGHT) }), Step::Stage);

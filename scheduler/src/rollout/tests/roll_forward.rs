@@ -25,11 +25,11 @@ fn corrected_goal_rolls_forward_where_rollback_needs_manual_decision() {
     {
         let mut observation = stuck(PodPhase::Down, Players::Nobody);
         (observation.world.backup, observation.world.played_since) = (backup, played_since);
-        assert_eq!(next_step(&GOAL, &observation, open(), now), Step::Wait(decides), "what failed is not tried again");
+        assert_eq!(next_step(&GOAL, &observation, open(), now), Step::Wait(decides), "a failed goal is not retried");
         assert_eq!(
             next_step(&CORRECTED, &observation, shut(), now),
             Step::Wait(decides),
-            "it is an update: in a window"
+            "an update waits for its window"
         );
         assert_eq!(next_step(&CORRECTED, &observation, open(), now), forward(now));
         observation.staged = false;
@@ -68,7 +68,7 @@ fn roll_forward_announces_and_waits_for_running_start() {
     let not_after = now + DECISION_VALID_FOR;
     let announce = Step::Announce { disruption, pod: PodUid(8), notice: CORRECTED.notice, not_after };
     assert_eq!(next_step(&CORRECTED, &observation, open(), now), announce);
-    // Not one minute before the window ends, with a notice of five minutes.
+    // Four minutes before the window ends, a countdown of five minutes does not fit.
     assert_eq!(next_step(&CORRECTED, &observation, open(), at(SUNDAY + 116)), Step::Wait(WaitingOn::NoBackup));
     observation.facts.announced = Some(Announced { act: disruption, pod: PodUid(8), ends: at(SUNDAY + 6) });
     let ends = at(SUNDAY + 6);
@@ -108,7 +108,7 @@ fn roll_forward_is_in_progress_unlike_manual_recovery() {
         (is_in_progress(&CORRECTED, observation, open()), has_goal_begun(&CORRECTED, observation, open()))
     };
     assert!(needs_admin(&observation));
-    assert_eq!(progress(&observation), (false, false), "it waits for its turn, and for who goes first");
+    assert_eq!(progress(&observation), (false, false), "it waits for the update slot and its leader");
     let mut warned = observation.clone();
     let disruption = Disruption::Update { goal: FIXED, window_opened_at: at(SUNDAY) };
     warned.facts.announced = Some(Announced { act: disruption, pod: PodUid(8), ends: at(SUNDAY + 6) });
@@ -164,20 +164,20 @@ fn goal_replaces_stable_lock_that_cannot_open_worlds() {
         assert_eq!(next_step(&CORRECTED, &observation, open(), now), forward);
         assert!(needs_admin(&observation));
         let waits = Step::Wait(WaitingOn::WorldRefused);
-        assert_eq!(next_step(&CORRECTED, &observation, shut(), now), waits, "it is an update: in a window");
+        assert_eq!(next_step(&CORRECTED, &observation, shut(), now), waits, "an update waits for its window");
         let too_old = Goal { world: DataVersion(1), ..CORRECTED };
         assert_eq!(next_step(&too_old, &observation, open(), now), waits);
         let mut failed = observation.clone();
         failed.facts.failed.push(FIXED);
         assert_eq!(next_step(&CORRECTED, &failed, open(), now), waits);
-        // Not for the age of the worlds: another Minecraft does not help when a backup cannot be taken or restored.
+        // The pod refuses the worlds for another reason: a newer Minecraft does not help when a backup cannot be taken or restored.
         let mut no_older = observation.clone();
         no_older.world.floor = DataVersion(1);
         assert_eq!(next_step(&CORRECTED, &no_older, open(), now), waits);
         assert!(!needs_admin(&no_older));
         let replaced =
             Observation { stateful_set: Some(StatefulSetView { template: FIXED, ..COMMITTED }), ..observation.clone() };
-        assert!(!needs_admin(&replaced) && has_goal_begun(&CORRECTED, &replaced, open()), "it is under way");
+        assert!(!needs_admin(&replaced) && has_goal_begun(&CORRECTED, &replaced, open()), "the update is in progress");
         // A backup that a user chose is restored.
         let requested = Observation { user_restore_requested: true, ..observation };
         assert_eq!(

@@ -31,7 +31,7 @@ fn overdue_stop_is_announced_again() {
     }
     let mut written = with_save(EXPIRED_AT, true);
     written.stateful_set = Some(StatefulSetView { template: NEW, update: NEW, ..STATEFUL_SET });
-    assert!(matches!(step(&written, EXPIRED_AT), Step::Announce { .. }), "also where only the commit is left to do");
+    assert!(matches!(step(&written, EXPIRED_AT), Step::Announce { .. }), "also if only the commit remains");
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn refused_save_does_not_repeat_announcements() {
     let retry_at = at(EXPIRED_AT + 1);
     let refused = with_save(EXPIRED_AT - 1, false);
     assert_eq!(step(&refused, EXPIRED_AT), Step::Wait(WaitingOn::SaveRefused { retry_at }));
-    assert!(matches!(step(&refused, EXPIRED_AT + 1), Step::Save { .. }), "whether it still is");
+    assert!(matches!(step(&refused, EXPIRED_AT + 1), Step::Save { .. }), "the save is tried again");
     let confirmed = with_save(EXPIRED_AT + 2, true);
     assert!(matches!(step(&confirmed, EXPIRED_AT + 2), Step::Announce { .. }));
 }

@@ -7,7 +7,7 @@ use crate::action::{Action, Again, F, For};
 use crate::backups::{RestoreChoice, RollbackRequest};
 use crate::state::{Agent, Asking, ByUs, Clock, L, Mark, P, Rev, Rule, State, WindowNow};
 
-/// Its node was asked, and does not have them.
+/// Whether the server's node was asked, and lacks images of the goal.
 fn would_pull(w: &State) -> bool {
     matches!(w.images, ImagesOnNode::Pulling | ImagesOnNode::Failed)
 }
@@ -22,7 +22,7 @@ impl Moves<'_> {
             return self.record_event("stopped under policy Ignore (reported)");
         }
         if agent_unreachable && w.agent != Agent::SilentBeyondTimeout && self.is_delayed {
-            return self.record_event("1 exempt: the agent answered again between an unasked decision and its write");
+            return self.record_event("1 exempt: the agent answered again between a decision without it and the write");
         }
         // An announcement of a restart that the update replaces is not an announcement in a window.
         let in_this = |f: &F| f.window && (!f.of_restart || w.window == WindowNow::Shut);
@@ -34,19 +34,13 @@ impl Moves<'_> {
         };
         if agent_unreachable && w.agent == Agent::SilentBeyondTimeout {
             let counts_down = w.announced.filter(for_this).is_some_and(|f| !f.good);
-            self.check(
-                !counts_down,
-                "1 nobody can be asked, and players are stopped before the end that they were told",
-            );
-            return self.record_event("stopped unasked after the agent was silent beyond patience (reported)");
+            self.check(!counts_down, "1 the agent is unreachable, and the server stops before the announced end");
+            return self.record_event("stopped after the agent was unreachable beyond the timeout (reported)");
         }
         let up = p.phase == L::Up || w.players;
         let announced = w.announced.filter(for_this).is_some_and(|f| f.good && f.is_confirmed);
         let saved = w.saved.filter(for_this).is_some_and(|f| f.is_confirmed && f.good);
-        self.check(
-            !up || announced,
-            "1 stopped without a completed announcement to this pod, lately and in this window",
-        );
+        self.check(!up || announced, "1 stopped without a completed, recent announcement to this pod and window");
         self.check(!up || saved, "1 stopped without a fresh confirmed save of this pod");
     }
 
@@ -64,34 +58,34 @@ impl Moves<'_> {
     /// Whether an eviction may stop this server. Warning and save for this mark count at any age, because the hook saves again.
     pub(super) fn check_eviction(&mut self, w: &State) {
         let Some(p) = w.active_pod() else { return };
-        self.check(p.phase == L::Up && Some(p.rev) == w.stable, "12 let go before it is up and proven");
+        self.check(p.phase == L::Up && Some(p.rev) == w.stable, "12 eviction allowed before it is up and verified");
         if self.s.policy == Asking::Ignore || w.agent == Agent::SilentBeyondTimeout {
             return;
         }
         let for_this = |f: &F| f.disruption == For::Drain && f.pod && f.good;
         self.check(
             w.announced.is_some_and(|f| for_this(&f)),
-            "12 let go before its players were told and had their time",
+            "12 eviction allowed before the countdown of its players had ended",
         );
         let saved = w.saved.is_some_and(|f| f.disruption == For::Drain && f.pod && f.is_confirmed);
-        self.check(saved, "12 let go before its world was saved");
+        self.check(saved, "12 eviction allowed before the world was saved");
     }
 
     /// Deletes the pod on schedule, or for a backup. No template is written.
     fn restart(&mut self, w: &mut State, for_backup: bool, agent_unreachable: bool) {
         let whole = Some(w.template) == w.stable && w.current == w.template && !w.foreign;
-        self.check(!w.open && whole, "3 restarted while something else stands behind the door");
+        self.check(!w.open && whole, "3 restarted with an open partition or another template");
         let is_down = |p: P| p.phase == L::Down || (p.is_starting() && p.late);
         let may_go = |p: P| Some(p.rev) == w.stable && (p.phase == L::Up || (for_backup && is_down(p)));
         let is_allowed = w.active_pod().is_some_and(may_go);
-        self.check(is_allowed || self.is_delayed, "3 restarted although it does not run what is settled");
+        self.check(is_allowed || self.is_delayed, "3 restarted although it does not run the stable revision");
         let is_due = if for_backup { w.user_request == RestoreChoice::Requested } else { w.clock == Clock::Due };
         self.check(is_due || self.is_delayed, "4 a second restart for one instant");
-        self.check(!for_backup || !w.user_restore_done, "13 stopped for a copy that was put in place already");
+        self.check(!for_backup || !w.user_restore_done, "13 stopped for a backup that is restored already");
         let is_restarted = w.recreated.is_some_and(|again| again.for_backup && !again.is_current_pod);
         self.check(
             !(for_backup && is_restarted),
-            "13 stopped for a copy once more, before what came for it has proven itself",
+            "13 stopped for a backup once more, before the restarted pod is verified",
         );
         self.check_stop(w, if for_backup { For::UserRestore } else { For::Restart }, Some(Rev::A), agent_unreachable);
         if for_backup {
@@ -110,21 +104,19 @@ impl Moves<'_> {
         let gate_open = in_a_window || w.is_unobtrusive(self.s) || too_late;
         self.check(gate_open, "2 committed outside the gate");
         if !in_a_window {
-            self.check(!agent_unreachable, "11 nobody could be asked, and an update comes outside of every window");
+            self.check(!agent_unreachable, "11 the agent is unreachable, and an update begins outside of windows");
             let stable = w.stable.map_or(0, |rev| self.s.format[rev.index()]);
             let is_irreversible = self.s.format[w.template.index()] > stable;
-            self.check(!is_irreversible, "11 a newer Minecraft comes outside of every window");
+            self.check(!is_irreversible, "11 an update to a newer Minecraft begins outside of windows");
         }
         self.check(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
         let format = self.s.format[w.template.index()];
         self.check(format >= w.floor, "6 a Minecraft below the floor is committed");
         let would_pull = old.active_pod().is_some() && would_pull(old);
-        self.check(!would_pull || self.is_delayed, "14 stopped for an image that its node has not got");
+        self.check(!would_pull || self.is_delayed, "14 stopped for an image that its node lacks");
         self.check(w.update == w.template, "9 committed before the controller saw the template");
         if too_late {
-            self.record_event(
-                "11 exempt: somebody joined between the look that found nobody and the commit that it led to",
-            );
+            self.record_event("11 exempt: a player joined between observation and commit of an empty server");
         } else {
             self.check_stop(old, For::Update, Some(w.template), agent_unreachable);
         }
@@ -137,43 +129,42 @@ impl Moves<'_> {
 
     /// From the failed revision to the stable one.
     fn roll_back(&mut self, old: &State, w: &mut State, to: Rev, (requested_by_user, agent_unreachable): (bool, bool)) {
-        self.check(!requested_by_user || !w.user_restore_done, "13 stopped for a copy that was put in place already");
+        self.check(!requested_by_user || !w.user_restore_done, "13 stopped for a backup that is restored already");
         w.user_restore_for = if requested_by_user { Some(to) } else { w.user_restore_for };
         w.recreated = requested_by_user.then_some(Again { is_current_pod: true, for_backup: true });
         let revision = w.pod.map(|p| p.rev);
         let is_stable = w.stable.is_none_or(|stable| stable == to);
         let remembered = w.stable.is_none() || revision.is_none_or(|rev| w.failed & rev.bit() > 0);
-        self.check(is_stable, "8 rolled back to something that is not settled");
-        self.check(remembered, "8 rolled back without remembering the failure");
+        self.check(is_stable, "8 rolled back to a revision that is not stable");
+        self.check(remembered, "8 rolled back without recording the failure");
         self.check_stop(old, For::RollBack, revision, agent_unreachable);
         (w.template, w.open, w.expect, w.by_operator, w.foreign) = (to, true, to, ByUs::RollBack, false);
     }
 
     /// To another goal, from a failed revision without a rollback, or from a stable one that is refused the worlds.
     fn roll_forward(&mut self, old: &State, w: &mut State, (to, agent_unreachable): (Rev, bool), gate_open: bool) {
-        self.check(gate_open, "2 gone forward outside the gate");
+        self.check(gate_open, "2 rolled forward outside the gate");
         (w.template, w.open, w.expect, w.foreign) = (to, true, to, false);
         (w.restore_request, w.user_restore_for) = (None, None);
         if self.is_delayed && old.user_restore_for == old.stable && old.user_restore_for.is_some() {
             // The request is not a write to the StatefulSet, so only `not_after` fences these seconds. The backup still exists.
             w.by_operator = ByUs::Nothing;
-            return self
-                .record_event("5 exempt: a person's copy was ordered between a decision to go forward and its write");
+            return self.record_event("5 exempt: a restore was requested after the decision to roll forward");
         }
         let failed = w.pod.map_or(0, |p| p.rev.bit());
         // That pod may have been deleted since a delayed process observed it.
         let was_refused = |p: P| Some(p.rev) == w.stable && (p.phase == L::Refused || self.is_delayed);
         let is_refused = old.pod.is_none_or(was_refused);
         if is_refused {
-            self.record_event("gone forward from what settled, to which the worlds are too new");
+            self.record_event("rolled forward from a stable revision that cannot open the worlds");
         }
-        self.check(w.failed & failed == failed || is_refused, "8 gone forward without remembering the failure");
+        self.check(w.failed & failed == failed || is_refused, "8 rolled forward without recording the failure");
         self.check(w.failed & to.bit() == 0, "8 a failed goal is tried again");
-        self.check(Some(to) != w.stable, "8 gone forward to what had settled");
+        self.check(Some(to) != w.stable, "8 rolled forward to the stable revision");
         self.check(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");
         let moved = w.stable.is_some_and(|rev| self.s.format[rev.index()] < w.floor) || w.mixed;
-        self.check(moved || self.is_delayed, "8 gone forward although what had settled can open the worlds");
-        self.check(!would_pull(old) || self.is_delayed, "14 stopped for an image that its node has not got");
+        self.check(moved || self.is_delayed, "8 rolled forward although the stable revision can open the worlds");
+        self.check(!would_pull(old) || self.is_delayed, "14 stopped for an image that its node lacks");
         self.check_stop(old, For::Update, Some(to), agent_unreachable);
         w.by_operator = ByUs::Update;
     }
@@ -194,20 +185,17 @@ impl Moves<'_> {
         let is_refused = w.saved.is_some_and(|save| {
             F { good: false, is_confirmed: true, ..save } == F { is_short: false, ..fact } && !save.is_confirmed
         });
-        self.check(!is_refused || self.is_delayed, "1 players are told once more of a stop while its save is refused");
-        self.check(!is_known || is_short || self.is_delayed, "1 players who were told when are told a later end");
+        self.check(!is_refused || self.is_delayed, "1 players are warned again of a stop while its save is refused");
+        self.check(!is_known || is_short || self.is_delayed, "1 players who were warned are told a later end");
         let needs_window = disruption == For::Update;
         if needs_window {
             self.check_begins(w, revision);
         }
         (w.announced, w.forgot) = (Some(fact), false);
-        // It will be from before the end of this countdown.
+        // The save will be from before the end of this countdown.
         w.saved = w.saved.map(|save| F { good: save.good && !save.is_confirmed, ..save });
         let would_pull = needs_window && would_pull(w);
-        self.check(
-            !would_pull || self.is_delayed,
-            "14 players are warned of a stop for an image that their node has not got",
-        );
+        self.check(!would_pull || self.is_delayed, "14 players are warned of a stop for an image their node lacks");
         self.check(!needs_window || gate_open, "2 announced outside the window");
         let last_part = w.window == WindowNow::Ending && !self.is_delayed;
         self.check(!needs_window || !last_part || was_announced, "2 an update begins in the last part of the window");
@@ -216,7 +204,7 @@ impl Moves<'_> {
         let is_update_due = self.s.one_night && waits_for_its_window && w.failed & w.goal.bit() == 0;
         self.check(
             disruption != For::Restart || !is_update_due || has_begun || self.is_delayed,
-            "4 a restart begins in the night of an update that is sure to come",
+            "4 a restart begins in the night of an update that is certain",
         );
     }
 
@@ -225,7 +213,7 @@ impl Moves<'_> {
         let fact =
             F { disruption, revision, pod: true, window: true, of_restart, good: false, is_short, is_confirmed: true };
         let is_recorded = w.announced.is_some_and(|recorded| F { window: true, ..recorded } == fact);
-        self.check(is_recorded || self.is_delayed, "1 players are told another end than the one that they were told");
+        self.check(is_recorded || self.is_delayed, "1 players are told another end than the announced one");
         w.forgot = !is_recorded;
     }
 
@@ -242,7 +230,7 @@ impl Moves<'_> {
                 (w.exists, w.template, w.update, w.current, w.open, w.foreign) = (true, rev, rev, rev, open, false);
                 w.expect = rev;
                 let is_stable = w.stable.is_none_or(|stable| stable == rev);
-                self.check(is_stable, "3 a lost StatefulSet is made again with something that was never proven");
+                self.check(is_stable, "3 a lost StatefulSet is recreated with a revision that was never verified");
             }
             Action::Announce { disruption, revision, of_restart, is_short } => {
                 self.announce(&mut w, gate_open, (disruption, revision, of_restart), is_short);
@@ -280,18 +268,16 @@ impl Moves<'_> {
                 let took_effect = w.pod.is_none_or(|p| p.rev != rev || p.phase == L::Stopping);
                 if w.by_operator == ByUs::Update && w.open && took_effect {
                     w.raced = true;
-                    self.record_event(
-                        "commit taken back in the very moment in which it took effect (one restart for nothing)",
-                    );
+                    self.record_event("commit reverted at the moment of its effect (one unnecessary restart)");
                 }
                 let restarts = open && !w.pod.is_none_or(is_replaced);
-                self.check(!restarts || self.is_delayed, "2 a restore with an open door restarts a pod");
+                self.check(!restarts || self.is_delayed, "2 a restore with an open partition restarts a pod");
                 (w.template, w.open, w.expect, w.by_operator) = (rev, open, rev, ByUs::Nothing);
                 w.foreign &= self.s.without == Some(Rule::TemplateIsReplaced);
             }
             Action::MarkFailed(rev) => {
                 w.failed |= rev.bit();
-                self.check(Some(rev) != w.stable, "8 the settled revision is called failed");
+                self.check(Some(rev) != w.stable, "8 the stable revision is recorded as failed");
             }
             Action::RequestRestore { to, unless_played } => {
                 let failed = w.pod.map_or(to, |p| p.rev);
@@ -299,7 +285,7 @@ impl Moves<'_> {
             }
             Action::RequestUserRestore(to) => {
                 let refused = w.pod.is_some_and(|p| p.phase == L::Refused && p.rev == to);
-                self.check(refused || self.is_delayed, "13 a copy is ordered for a server that is not down for it");
+                self.check(refused || self.is_delayed, "13 a restore is requested for a server that is not down");
                 w.user_restore_for = Some(to);
             }
             Action::RollBack { to, requested_by_user, agent_unreachable } => {
@@ -310,9 +296,9 @@ impl Moves<'_> {
             }
             Action::MarkStable(rev) => {
                 let agreed = w.current == rev && w.update == rev && w.template == rev;
-                self.check(!w.open || agreed, "9 closed before the controller called it current");
+                self.check(!w.open || agreed, "9 closed before the controller reported it as current");
                 let condemned = w.failed & rev.bit() > 0 && Some(rev) != w.stable;
-                self.check(!condemned, "8 settled although it is recorded as failed");
+                self.check(!condemned, "8 marked as stable although it is recorded as failed");
                 (w.open, w.restore_request, w.user_restore_for) = (false, None, None);
                 // A revision that was restarted for a user must still be verified.
                 w.recreated = w.recreated.filter(|_| Some(rev) == w.stable);
@@ -329,7 +315,7 @@ impl Moves<'_> {
                 (w.recreated, w.announced, w.saved) = (None, None, None);
             }
             Action::BeginDrain => {
-                self.check(w.mark == Mark::Set || self.is_delayed, "12 a drain begins on a node that stays");
+                self.check(w.mark == Mark::Set || self.is_delayed, "12 a drain begins on a node without a mark");
                 w.draining = Some(true);
             }
             Action::EndDrain => {

@@ -32,9 +32,9 @@ impl Moves<'_> {
         let rev = if w.open { w.update } else { w.current };
         if rev != w.expect {
             if w.tampered {
-                self.record_event("3 exempt: came back as something else after history was lost by a third party");
+                self.record_event("3 exempt: recreated with another revision after another actor removed history");
             } else {
-                self.check(false, "3 a lost pod comes back as something else");
+                self.check(false, "3 a lost pod is recreated with another revision");
             }
         }
         let pod = Some(P { rev, phase: L::Init, late: false, verification: Judged::Pending });
@@ -47,14 +47,12 @@ impl Moves<'_> {
         if w.open && p.rev != w.update {
             if w.by_operator == ByUs::Update {
                 if w.window == WindowNow::Shut && !w.is_unobtrusive(self.s) {
-                    self.record_event(
-                        "2 late controller: a commit took effect after its window shut, or when somebody had joined",
-                    );
+                    self.record_event("2 late controller: a commit took effect after the gate had shut");
                 }
                 if w.restarted & w.update.bit() > 0 {
                     if w.raced {
                         self.record_event(
-                            "4 exempt: second restart after a commit was taken back while it took effect",
+                            "4 exempt: a second restart after a commit was reverted while it took effect",
                         );
                     } else {
                         self.check(false, "4 a second deliberate restart for one goal");

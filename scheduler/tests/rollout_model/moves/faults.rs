@@ -12,13 +12,13 @@ impl Moves<'_> {
         let less = State { faults: w.faults - 1, ..*w };
         if let Some(p) = w.active_pod() {
             let becomes = |pod| State { pod: Some(pod), ..less };
-            self.add(Kind::Fault, "somebody deletes the pod", becomes(p.stopping()));
+            self.add(Kind::Fault, "a user deletes the pod", becomes(p.stopping()));
             self.add(Kind::Fault, "the node is lost", becomes(P { phase: L::Lost, late: false, ..p }));
             if p.phase == L::Up {
                 self.add(Kind::Fault, "the server crashes", becomes(P { phase: L::Down, ..p }));
             }
             if p.phase == L::Migrating {
-                self.add(Kind::Fault, "crashes while it moves the world", becomes(P { phase: L::Starting, ..p }));
+                self.add(Kind::Fault, "crashes while it converts the world", becomes(P { phase: L::Starting, ..p }));
             }
         }
         if w.pod.is_some() {
@@ -28,7 +28,7 @@ impl Moves<'_> {
         }
         if self.s.pulls && w.images == ImagesOnNode::Present {
             let to = State { images: ImagesOnNode::Pulling, ..less };
-            self.add(Kind::Fault, "whether the images are there is not known any more", to);
+            self.add(Kind::Fault, "the images must be checked again", to);
         }
         if w.exists {
             self.third_parties(w, less);
@@ -42,7 +42,7 @@ impl Moves<'_> {
             self.add(Kind::Fault, name, to);
         };
         if !w.scaled_to_zero {
-            third_party("somebody scales to 0", State { scaled_to_zero: true, ..less });
+            third_party("a user scales to 0", State { scaled_to_zero: true, ..less });
         }
         if w.current != w.template {
             let mut to = State {
@@ -71,13 +71,13 @@ impl Moves<'_> {
         third_party("the StatefulSet is deleted", deleted);
         if w.template != Rev::M {
             let expect = if w.open { Rev::M } else { w.expect };
-            third_party("somebody edits the template", State { template: Rev::M, expect, ..less });
+            third_party("a user edits the template", State { template: Rev::M, expect, ..less });
         }
         if self.s.without == Some(Rule::TemplateIsReplaced) && !w.foreign {
             let mut to = State { foreign: true, ..less };
             to.third_party();
             to.bump_resource_version();
-            self.add(Kind::Fault, "somebody adds a field of their own", to);
+            self.add(Kind::Fault, "another actor adds a field", to);
         }
     }
 }

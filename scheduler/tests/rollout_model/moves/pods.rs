@@ -17,14 +17,14 @@ impl Moves<'_> {
                 if p.phase == L::Stopping {
                     self.add(Kind::Environment, "stopped", to);
                 } else {
-                    self.add(Kind::Help, "a person frees the lost node", to);
+                    self.add(Kind::Help, "an admin releases the lost node", to);
                 }
             }
             L::Init => self.init(w, p),
             L::Starting if w.mixed => {}
             L::Starting if format > w.floor => {
                 let to = State { mixed: true, ..becomes(L::Migrating) };
-                self.add(Kind::Environment, "begins to move the world", to);
+                self.add(Kind::Environment, "begins to convert the world", to);
             }
             L::Starting => {
                 self.check(format >= w.floor, "6 a Minecraft below the floor is started");
@@ -37,7 +37,7 @@ impl Moves<'_> {
             }
             L::Migrating => {
                 let to = State { mixed: false, floor: format, ..becomes(L::Starting) };
-                self.add(Kind::Environment, "world moved", to);
+                self.add(Kind::Environment, "world converted", to);
             }
             L::Up | L::Down => {
                 self.verify(w, p);
@@ -73,9 +73,7 @@ impl Moves<'_> {
         }
         self.run_init(&State { floor: 1, mixed: false, has_played: false, user_restore_done: true, ..*w }, p);
         if w.faults > 0 {
-            self.record_event(
-                "10 exempt: the copy that a person asked for is damaged (told, and another one can be asked for)",
-            );
+            self.record_event("10 exempt: the backup that a user chose is damaged (reported)");
             // Until the user requests again, a lost pod changes nothing.
             self.run_init(
                 &State {
@@ -97,7 +95,7 @@ impl Moves<'_> {
         if format < w.floor || w.mixed {
             if let Some(backup) = self.restorable(w, p.rev) {
                 if w.has_played {
-                    self.record_event("restored although somebody joined after the order (set aside, told)");
+                    self.record_event("restored although a player joined after the request (reported)");
                 }
                 (to.floor, to.mixed, to.has_played) = (backup.format, false, false);
                 (to.restore_request, to.last) = (None, Some(p.rev));
@@ -108,12 +106,12 @@ impl Moves<'_> {
                     w.restore_request.is_some_and(|restore_request| restore_request.unless_played) && w.has_played;
                 if by_operator && played {
                     self.record_event(
-                        "10 exempt: nobody could say who was on, and somebody was (not put back, a person decides)",
+                        "10 exempt: the player count was unknown, and players were online (an admin decides)",
                     );
                 } else if by_operator && !self.s.backups {
-                    self.record_event("10 exempt: the world was moved while its pod was stopped, and there is no copy");
+                    self.record_event("10 exempt: the world was converted while its pod stopped, and no backup exists");
                 } else {
-                    self.check(!by_operator, "10 we went back to a revision that cannot open the world as it is now");
+                    self.check(!by_operator, "10 rolled back to a revision that cannot open the world");
                 }
                 to.pod = Some(P { phase: L::Refused, ..p });
             }
@@ -140,10 +138,10 @@ impl Moves<'_> {
                 (_, SetBehaviour::Flaky) => &[Judged::Passed, Judged::Failed],
             };
             for result in results {
-                self.add(Kind::Environment, "judged", verification(*result));
+                self.add(Kind::Environment, "the verification ends", verification(*result));
             }
         } else if behaviour == SetBehaviour::Flaky && p.verification == Judged::Failed && Some(p.rev) != w.stable {
-            self.add(Kind::Environment, "gets well after all", verification(Judged::Passed));
+            self.add(Kind::Environment, "the verification passes later", verification(Judged::Passed));
         }
     }
 
@@ -155,35 +153,35 @@ impl Moves<'_> {
             let to = State { players: true, has_played: played, ..*w };
             // A server that was never Ready must first start, which takes longer than a decision is valid.
             if p.phase == L::Up {
-                self.add(Kind::Environment, "somebody joins", to);
+                self.add(Kind::Environment, "a player joins", to);
             } else {
-                self.tick("somebody joins", to);
+                self.tick("a player joins", to);
             }
         }
         if self.s.opportunistic && !w.players && !w.empty && p.phase == L::Up && w.agent == Agent::Answers {
-            self.tick("nobody has been on for long", State { empty: true, ..*w });
+            self.tick("the server has been empty for long", State { empty: true, ..*w });
         }
         if w.players {
             let to = State { players: false, ..*w };
             if p.phase == L::Down {
-                self.add(Kind::Environment, "thrown out", to);
+                self.add(Kind::Environment, "players are disconnected", to);
             }
-            self.add(Kind::Help, "everybody leaves", to);
+            self.add(Kind::Help, "all players leave", to);
         }
     }
 
     fn agent(&mut self, w: &State) {
         match w.agent {
             Agent::Answers if !self.s.agent_costs => {
-                self.add(Kind::Fault, "agent falls silent", State { agent: Agent::Silent, ..*w });
+                self.add(Kind::Fault, "agent becomes unreachable", State { agent: Agent::Silent, ..*w });
             }
             Agent::Answers if w.faults > 0 => {
                 let to = State { agent: Agent::Silent, faults: w.faults - 1, ..*w };
-                self.add(Kind::Fault, "agent falls silent", to);
+                self.add(Kind::Fault, "agent becomes unreachable", to);
             }
             Agent::Answers => {}
             Agent::Silent => {
-                self.tick("silent beyond patience", State { agent: Agent::SilentBeyondTimeout, ..*w });
+                self.tick("unreachable beyond the timeout", State { agent: Agent::SilentBeyondTimeout, ..*w });
                 self.add(Kind::Help, "agent answers again", State { agent: Agent::Answers, ..*w });
             }
             Agent::SilentBeyondTimeout => {

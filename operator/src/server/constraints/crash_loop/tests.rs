@@ -1,7 +1,7 @@
 //! Pure. Tests when a crash loop leads to a stop, and how it is reported.
 
 use crds::PaperMCServerStatus;
-use crds::paper_mc_server::{CrashLoopStop, OnCrashLoop};
+use crds::paper_mc_server::{CrashLoopStop, NotificationEvent, OnCrashLoop};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Announced, Disruption, Partition, Revision, StatefulSetView};
@@ -9,13 +9,13 @@ use scheduler::rollout::{Step, WaitingOn};
 use serde_json::json;
 
 use super::CrashLoop;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::crash_loop::stopped::is_restart_requested;
 use crate::server::plan::PassInput;
 use crate::server::plan::constraint::{Constraint as _, ConstraintInput};
 use crate::server::report::notifications::NotificationInput;
 use crate::server::report::tests::{Pass, message};
+use crate::server::test_server::server;
+use validate::check;
 
 const DOWN: Step = Step::Wait(WaitingOn::ServerDown);
 
@@ -78,7 +78,7 @@ fn stopped() -> Pass {
 #[test]
 fn crash_loop_stops_server_only_if_configured() {
     assert!(stops(&crashing(3, "Stop"), DOWN));
-    assert!(stops(&crashing(3, "Stop"), Step::UpToDate), "the agent has not seen the end yet");
+    assert!(stops(&crashing(3, "Stop"), Step::UpToDate), "the agent has not noticed the exit yet");
     assert!(!stops(&crashing(2, "Stop"), DOWN));
     assert!(!stops(&crashing(3, "Continue"), DOWN));
     assert_eq!(check(&server(json!({}))).unwrap().pod.on_crash_loop, OnCrashLoop::Continue, "the default");
@@ -88,11 +88,11 @@ fn crash_loop_stops_server_only_if_configured() {
     let state = json!({"running": {"startedAt": at(0).to_string()}});
     status.container_statuses.as_mut().unwrap()[0].state = Some(serde_json::from_value(state).unwrap());
     hold(&mut runs);
-    assert!(runs.plan.observation.crash_loop && !stops(&runs, DOWN), "somebody may be on: it waits for the next end");
+    assert!(runs.plan.observation.crash_loop && !stops(&runs, DOWN), "players may be online until the next exit");
 
     let mut scaled_to_zero = crashing(3, "Stop");
     scaled_to_zero.checked.pod.replicas = 0;
-    assert!(!stops(&scaled_to_zero, DOWN), "it is on its way down already");
+    assert!(!stops(&scaled_to_zero, DOWN), "it is already being scaled down");
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn crash_loop_stop_waits_for_rollout_or_request() {
         .map(|stateful_set| StatefulSetView { partition: Partition::Open, ..stateful_set });
     rolling_out.plan.observation.stateful_set = rolling_out.observed.stateful_set_view;
     hold(&mut rolling_out);
-    assert!(!stops(&rolling_out, DOWN), "what is on trial has a deadline of its own");
+    assert!(!stops(&rolling_out, DOWN), "a rollout in progress has a deadline of its own");
 
     let mut announced = crashing(3, "Stop");
     announced.plan.goal.revision = Revision(9);
@@ -123,11 +123,11 @@ fn crash_loop_stop_waits_for_rollout_or_request() {
     let pod = announced.plan.observation.pod.unwrap().uid;
     assert!(stops(&announced, DOWN));
     announced.plan.observation.facts.announced = Some(Announced { act: disruption, pod, ends: at(5) });
-    assert!(!stops(&announced, DOWN), "players were told");
+    assert!(!stops(&announced, DOWN), "players were warned");
 
     let mut backing_up = crashing(3, "Stop");
     backing_up.plan.tasks.backups.is_running = true;
-    assert!(!stops(&backing_up, DOWN), "a copy is being taken");
+    assert!(!stops(&backing_up, DOWN), "a backup is in progress");
 
     let mut restores = crashing(3, "Stop");
     let mut restoring = |result: Option<&str>| {
@@ -135,8 +135,8 @@ fn crash_loop_stop_waits_for_rollout_or_request() {
         restores.plan.tasks.restores.record = Some(serde_json::from_value(noted).unwrap());
         stops(&restores, DOWN)
     };
-    assert!(!restoring(None), "a person wants the worlds of a copy");
-    assert!(restoring(Some("Refused")), "that is over");
+    assert!(!restoring(None), "a user has requested a restore");
+    assert!(restoring(Some("Refused")), "the restore request is finished");
 }
 
 #[test]
@@ -166,9 +166,9 @@ fn stopped_server_event_gives_restart_command_once() {
     assert!(events.len() == 1 && events[0].contains(message), "{events:?}");
     let command = "kubectl -n games annotate papermcserver lobby --overwrite nightshift.dev/apply-now=\"$(date +%s)\"";
     assert!(events[0].contains(command), "{events:?}");
-    assert!(events[0].len() < 512, "a channel is told all of it: {}", events[0].len());
+    assert!(events[0].len() < 512, "a notification must contain the whole text: {}", events[0].len());
     let status = pass.status();
-    assert_eq!(status.crashes, pass.before.crashes, "nothing is counted on");
+    assert_eq!(status.crashes, pass.before.crashes, "the crash count stays unchanged");
     let reason = |of: &str| {
         status.conditions.iter().find(|condition| condition.type_ == of).map(|condition| condition.reason.as_str())
     };
@@ -192,7 +192,7 @@ fn crash_loop_is_reported_again_when_stopped() {
     }
     let notified_since = |pass: &Pass| {
         let situation = NotificationInput::new(&pass.checked, &pass.report(), &pass.before, &pass.status());
-        situation.crashes.map(|(since, _)| since)
+        situation.lasting.get(&NotificationEvent::CrashLoop).map(|(since, _)| *since)
     };
     assert_eq!((pass.event_texts("CrashLoop").len(), notified_since(&pass)), (0, Some(at(-30))));
     let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.observed, DOWN, at(0));

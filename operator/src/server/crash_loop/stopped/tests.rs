@@ -4,9 +4,9 @@ use scheduler::observation::{Partition, Revision, StatefulSetView};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server as server_of_spec;
 use crate::server::online_backup::tests::observed as observed_with;
+use crate::server::test_server::server as server_of_spec;
+use validate::check;
 
 /// A server of this generation, with these annotations.
 fn server(generation: i64, annotations: &[(&str, &str)]) -> PaperMCServer {
@@ -67,7 +67,7 @@ fn stopped_server_keeps_zero_replicas() {
     let waiting = json!({"waiting": {"reason": "CrashLoopBackOff"}});
     let stays_down = |observed: &Observed| {
         assert_eq!(replicas(&stopped, observed), 0);
-        assert_eq!(active_stop(&stopped, observed), stopped.crashes, "and the count stays as it was");
+        assert_eq!(active_stop(&stopped, observed), stopped.crashes, "the crash count stays unchanged");
     };
     for (scaled_to, state) in
         [(1, Some(&waiting)), (1, Some(&ended(1))), (0, Some(&ended(143))), (0, Some(&running())), (0, None)]
@@ -76,17 +76,17 @@ fn stopped_server_keeps_zero_replicas() {
     }
     stays_down(&Observed { stateful_set_view: None, ..observed(0, None) });
     let orphan = Observed { stateful_set_view: None, ..observed(1, Some(&running())) };
-    assert_eq!(active_stop(&stopped, &orphan), None, "its StatefulSet was deleted without it");
+    assert_eq!(active_stop(&stopped, &orphan), None, "the StatefulSet was deleted without its pod");
     let mut another = observed(1, Some(&waiting));
     another.pod.as_mut().unwrap().metadata.uid = Some("b".to_owned());
     let later = json!({"terminated": {"exitCode": 1, "finishedAt": "2026-11-24T12:00:00Z"}});
-    let counts_on = |observed: &Observed, why: &str| {
+    let assert_not_stopped = |observed: &Observed, why: &str| {
         assert_eq!((replicas(&stopped, observed), active_stop(&stopped, observed)), (1, None), "{why}");
     };
-    counts_on(&observed(1, Some(&running())), "somebody may be on");
-    counts_on(&observed(1, Some(&later)), "it was well for two days");
-    counts_on(&observed(1, None), "its node was lost before it was stopped");
-    counts_on(&another, "the pod that comes instead");
+    assert_not_stopped(&observed(1, Some(&running())), "players may be online");
+    assert_not_stopped(&observed(1, Some(&later)), "it had run for two days since");
+    assert_not_stopped(&observed(1, None), "the node was lost before the stop");
+    assert_not_stopped(&another, "the pod was replaced");
     let counted: PaperMCServerStatus =
         serde_json::from_value(json!({"crashes": {"pod": "a", "at": ["2026-11-22T12:00:00Z"]}})).unwrap();
     for before in [counted, PaperMCServerStatus::default()] {
@@ -98,21 +98,21 @@ fn stopped_server_keeps_zero_replicas() {
 fn stopped_server_starts_on_new_spec_or_request() {
     let (now, annotation) = ("1795348800", "nightshift.dev/apply-now=1795348800");
     let starts = |server: &PaperMCServer, requests: &[&str]| is_restart_requested(server, &stopped_with(requests));
-    assert!(!starts(&server(3, &[]), &[]), "an operator that has just started knows no more");
+    assert!(!starts(&server(3, &[]), &[]), "a restarted operator starts no server");
     assert!(starts(&server(4, &[]), &[]));
     for name in ["apply-now", "apply", "rollback-to", "restore-from"] {
         let (name, request) = (format!("nightshift.dev/{name}"), format!("nightshift.dev/{name}=previous"));
         let requesting = server(3, &[(name.as_str(), "previous")]);
         assert!(starts(&requesting, &[annotation]), "{name}");
-        assert!(!starts(&requesting, &[annotation, request.as_str()]), "{name} stood there");
+        assert!(!starts(&requesting, &[annotation, request.as_str()]), "{name} existed before the stop");
     }
-    assert!(starts(&server(3, &[(APPLY_NOW, "1795348801")]), &[annotation]), "once more");
-    assert!(!starts(&server(3, &[]), &[annotation]), "one that is taken away asks for nothing");
+    assert!(starts(&server(3, &[(APPLY_NOW, "1795348801")]), &[annotation]), "a repeated request starts the server");
+    assert!(!starts(&server(3, &[]), &[annotation]), "a removed request starts nothing");
     assert!(!starts(&server(3, &[(APPLY, " ")]), &[]));
     for other in ["nightshift.dev/approve", "nightshift.dev/backup-now", "example.com/look"] {
         assert!(!starts(&server(3, &[(other, now)]), &[]), "{other}");
     }
-    assert!(!is_restart_requested(&server(4, &[]), &PaperMCServerStatus::default()), "it is not stopped");
+    assert!(!is_restart_requested(&server(4, &[]), &PaperMCServerStatus::default()), "the server is not stopped");
 }
 
 #[test]
@@ -131,9 +131,9 @@ fn players_are_absent_after_failed_process_without_restart() {
     let waiting = || json!({"waiting": {"reason": "CrashLoopBackOff"}});
     assert_eq!(waits(&|_| {}), Some(1));
     assert_eq!(state(waiting(), ended(137)), Some(137));
-    assert_eq!(state(waiting(), ended(0)), None, "somebody wrote /stop");
-    assert_eq!(state(waiting(), json!({})), None, "it has not run yet");
-    assert_eq!(state(running(), ended(1)), None, "it runs again");
-    assert_eq!(state(json!({}), ended(1)), None, "nobody knows");
+    assert_eq!(state(waiting(), ended(0)), None, "a user ran /stop");
+    assert_eq!(state(waiting(), json!({})), None, "the process has not run yet");
+    assert_eq!(state(running(), ended(1)), None, "the process runs again");
+    assert_eq!(state(json!({}), ended(1)), None, "the state is unknown");
     assert_eq!(waits(&|pod| pod["metadata"]["deletionTimestamp"] = json!("2026-11-22T12:00:00Z")), None);
 }

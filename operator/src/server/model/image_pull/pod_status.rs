@@ -147,13 +147,13 @@ mod tests {
         ] {
             assert_eq!(status_of("Pending", &[done.clone(), ended("Completed")]), PullStatus::Pulled, "{done}");
             assert_eq!(status_of("Pending", &[done.clone(), creating()]), PullStatus::Pending, "{done}");
-            assert_eq!(status_of("Running", &[done]), PullStatus::Pending, "nothing is said of the second one");
+            assert_eq!(status_of("Running", &[done]), PullStatus::Pending, "the second container has no status yet");
         }
         assert_eq!(status_of("Pending", &[]), PullStatus::Unnoticed);
         assert_eq!(
             status_of("Failed", &[ended("StartError"), ended("StartError")]),
             PullStatus::Pulled,
-            "neither has the command"
+            "both images lack the command"
         );
     }
 
@@ -173,7 +173,7 @@ mod tests {
         let failed = |why: &str| PullStatus::Failed { image: None, why: why.to_owned() };
         assert_eq!(status_of("Failed", &[unknown(), unknown()]), failed("the pod has ended"));
         let disk = "Pod was rejected: The node had condition: [DiskPressure]";
-        assert_eq!(rejected("Evicted", disk), failed(&format!("Evicted: {disk}")), "nor would the image find room");
+        assert_eq!(rejected("Evicted", disk), failed(&format!("Evicted: {disk}")), "an image would not fit either");
     }
 
     fn rejected(reason: &str, message: &str) -> PullStatus {

@@ -143,7 +143,7 @@ pub(crate) mod tests {
         assert_eq!(images(&goal(("game:1", policy), "agent:1"), &pod("game:1")), []);
         assert_eq!(images(&goal(("game:2", policy), "agent:1"), &pod("game:1")), [pair("game:2", policy)]);
         let both = [pair("agent:2", policy), pair("game:2", policy)];
-        assert_eq!(images(&goal(("game:2", policy), "agent:2"), &pod("game:1")), both, "each once");
+        assert_eq!(images(&goal(("game:2", policy), "agent:2"), &pod("game:1")), both, "each image occurs once");
         let question = pull_request(&goal(("game:2", policy), "agent:2"), &pod("game:1")).unwrap();
         assert_eq!(question.node, "node-a");
         assert_eq!(question.description(), "`agent:2`, `game:2`");
@@ -154,7 +154,7 @@ pub(crate) mod tests {
         let question = pull_request(&goal(("game:latest", "Always"), "agent:1"), &pod("game:latest")).unwrap();
         assert_eq!(question.images.into_iter().collect::<Vec<_>>(), [pair("game:latest", "Always")]);
         let both = goal(("agent:1", "Always"), "agent:1");
-        assert_eq!(images(&both, &pod("game:1")), [pair("agent:1", "Always")], "one container that asks is enough");
+        assert_eq!(images(&both, &pod("game:1")), [pair("agent:1", "Always")], "one container with `Always` is enough");
         assert!(pull_request(&both, &pod("game:1")).unwrap().is_always_pulled());
         assert!(!pull_request(&goal(("game:2", "Never"), "agent:1"), &pod("game:1")).unwrap().is_always_pulled());
     }
@@ -164,10 +164,10 @@ pub(crate) mod tests {
         let mut waits = pod("game:2");
         waits["status"]["containerStatuses"][0]["imageID"] = json!("");
         let goal = goal(("game:2", "IfNotPresent"), "agent:1");
-        assert_eq!(images(&goal, &waits), [], "it is being started");
+        assert_eq!(images(&goal, &waits), [], "the container is being started");
         let mut made = waits.clone();
         made["status"] = json!({});
-        assert_eq!(images(&goal, &made), [], "its node has not said a word yet");
+        assert_eq!(images(&goal, &made), [], "the node has not reported yet");
         waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
         assert_eq!(images(&goal, &waits), [pair("game:2", "IfNotPresent")]);
         waits["spec"].as_object_mut().unwrap().remove("nodeName");
@@ -189,12 +189,12 @@ pub(crate) mod tests {
         let policy = "IfNotPresent";
         assert_eq!(images(&template("maps:1", policy), &pod("game:1")), [pair("maps:1", policy)]);
         let mounts = with(pod("game:1"), "/spec", "maps:1", policy);
-        assert_eq!(images(&template("maps:1", policy), &mounts), [], "it mounts it");
+        assert_eq!(images(&template("maps:1", policy), &mounts), [], "the pod mounts the image");
         assert_eq!(images(&template("maps:2", policy), &mounts), [pair("maps:2", policy)]);
         assert_eq!(images(&template("maps:1", "Always"), &mounts), [pair("maps:1", "Always")]);
         let mut waits = mounts;
         waits["status"]["containerStatuses"][0]["state"] = json!({"waiting": {"reason": "ErrImagePull"}});
-        assert!(images(&template("maps:1", policy), &waits).contains(&pair("maps:1", policy)), "it cannot be had");
+        assert!(images(&template("maps:1", policy), &waits).contains(&pair("maps:1", policy)), "it cannot be pulled");
     }
 
     #[test]

@@ -1,8 +1,8 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
+use crate::server::test_server::server;
+use validate::check;
 
 const NOON: &str = "2026-11-22T12:00:00Z";
 
@@ -63,9 +63,9 @@ fn urgent_plugin_needs_no_window_and_joins_open_one() {
     assert_eq!(urgent_scope(sundays(), false).as_deref(), Some("plugin/geyser"));
     let open = || window(json!({"cron": "30 11 * * *", "duration": "1h"}));
     assert_eq!(urgent_scope(open(), false), None);
-    assert_eq!(urgent_scope(open(), true).as_deref(), Some("plugin/geyser"), "the rest does not come in it");
+    assert_eq!(urgent_scope(open(), true).as_deref(), Some("plugin/geyser"), "the rest is not applied in this window");
     let ending = json!({"cron": "30 11 * * *", "duration": "1h", "latestStart": "45m"});
-    assert_eq!(urgent_scope(window(ending), false), None, "what has begun there is brought to its end");
+    assert_eq!(urgent_scope(window(ending), false), None, "an update that has begun is completed");
 }
 
 #[test]
@@ -99,12 +99,12 @@ fn plugin_window_opens_for_that_plugin_alone() {
     assert_eq!(
         own_windows(at_noon_too.clone(), &warps("15 12 * * *"), NOON),
         Vec::<String>::new(),
-        "all comes together then"
+        "the server's window applies everything"
     );
     assert_eq!(
         own_windows(at_noon_too, &warps("30 11 * * *"), "2026-11-22T12:20:00Z"),
         Vec::<String>::new(),
-        "and now"
+        "the server's window is open"
     );
 }
 

@@ -113,11 +113,11 @@ fn apply_request_during_blackout_is_reported_as_refused() {
         assert_eq!(manual_gate(server, &dark, now), None);
         assert_eq!(refused_by_blackout(server, &no_approval(), &dark, now), Some(at(0)));
     }
-    assert_eq!(refused_by_blackout(&fresh, &no_approval(), &dark, at(6)), None, "too old to count anyway");
+    assert_eq!(refused_by_blackout(&fresh, &no_approval(), &dark, at(6)), None, "the request has expired anyway");
     assert_eq!(
         refused_by_blackout(&server(&json!({"applyNow": REQUESTED})), &no_approval(), &dark, at(3)),
         None,
-        "served already"
+        "the request was handled already"
     );
 }
 
@@ -130,7 +130,7 @@ fn apply_request_for_lock_is_refused_by_blackout_too() {
     let applies = ApprovalState { apply_since: Some(at(1)), ..no_approval() };
     assert_eq!(refused_by_blackout(&other, &applies, &dark, at(3)), Some(at(1)));
     assert_eq!(refused_by_blackout(&other, &applies, &windows(), at(3)), None);
-    let checked = crate::server::check::check(&other).unwrap();
+    let checked = validate::check(&other).unwrap();
     let manual_gate = windows().on_request(at(0), true, at(1));
     assert_eq!(Some(gate(&checked, manual_gate, at(1))), manual_gate);
 }

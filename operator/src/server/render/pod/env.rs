@@ -2,16 +2,16 @@
 //!
 //! Names and meanings of the image's variables: documentation and start scripts of itzg/docker-minecraft-server.
 
+use agent_api::FileSet;
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 use resolver::model::lock::Lock;
-use scheduler::protocol::FileSet;
 
-use super::super::super::check::{CheckedServer, Texts};
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
 use super::{BACKUP_DIR, INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR};
 use crate::Config;
-use crate::server::image_contract::{ENABLE_RCON, KEEP_PLUGIN_DATA};
+use validate::image_contract::{ENABLE_RCON, KEEP_PLUGIN_DATA};
+use validate::{CheckedServer, Texts};
 
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
 /// after this timeout (60 s by default).

@@ -1,18 +1,18 @@
-use crate::server::image_contract::ENABLE_RCON;
+use agent_api::{File, FileHash};
 use clap::Parser as _;
 use jiff::Timestamp;
 use resolver::model::lock::{FormatVersion, LockedFile};
 use scheduler::maintenance::Gate;
 use scheduler::observation::{Goal, Observation, PlayerPolicy, RecordedFacts, StableSet, StatefulSetView};
-use scheduler::protocol::{File, FileHash};
 use scheduler::rollout::{Step, WaitingOn, next_step};
 use serde_json::{Value, json};
+use validate::image_contract::ENABLE_RCON;
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::online_backup::tests::{at_rest, observed};
+use crate::server::test_server::server;
 use crate::template_revision::revision_of;
+use validate::check;
 
 fn lock() -> Lock {
     Lock {
@@ -88,7 +88,7 @@ fn pod_template_changes_only_for_settings_that_need_restart() {
     for with_a_restart in
         [json!({"gracefulShutdown": {"timeout": "9m"}}), json!({"players": {"kickText": "Back soon"}})]
     {
-        assert_ne!(revision(with_a_restart.clone()), stable, "{with_a_restart} would never come");
+        assert_ne!(revision(with_a_restart.clone()), stable, "{with_a_restart} would never be applied");
     }
 }
 
@@ -117,7 +117,7 @@ fn pod_template_of_newer_operator_waits_for_window() {
     let step = next_step(&goal, &observation, Gate::Shut { opens }, at(0));
     assert_eq!(step, Step::Wait(WaitingOn::Window { opens }));
     let open = Gate::Open { opened_at: at(60), until: at(120) };
-    assert!(matches!(next_step(&goal, &observation, open, at(60)), Step::Announce { .. }), "and comes in it");
+    assert!(matches!(next_step(&goal, &observation, open, at(60)), Step::Announce { .. }), "announced in the window");
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn pod_template_keeps_image_contract() {
     assert!(variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap().contains("rcon.ip=127.0.0.1"));
     assert_eq!((game.stdin, game.tty), (Some(true), Some(true)));
     let spec = template.spec.as_ref().unwrap();
-    assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM must have a chance after the hook");
+    assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM needs time after the hook");
     assert_eq!(spec.automount_service_account_token, Some(false));
 }
 
@@ -179,16 +179,13 @@ fn stop_hook_and_probes_are_on_server_container() {
     assert_eq!(hook.command.as_deref().unwrap(), ["/nightshift/agent", "stop"]);
     let start = game.startup_probe.as_ref().unwrap();
     let seconds = start.period_seconds.unwrap() * start.failure_threshold.unwrap();
-    assert!(
-        seconds >= 24 * 60 * 60,
-        "the kubelet does not see that a world is still being rewritten, and a kill then is damage"
-    );
+    assert!(seconds >= 24 * 60 * 60, "a kill while the world is still being rewritten would damage it");
     assert!(game.liveness_probe.is_none(), "a dead agent must not kill a server");
     let spec = template.spec.as_ref().unwrap();
     let agent =
         spec.init_containers.as_ref().unwrap().iter().find(|container| container.name == AGENT_CONTAINER).unwrap();
     assert_eq!(agent.restart_policy.as_deref(), Some("Always"));
-    assert!(agent.startup_probe.is_none(), "on the sidecar it would be a deadlock");
+    assert!(agent.startup_probe.is_none(), "a startup probe on the sidecar would be a deadlock");
 }
 
 #[test]
@@ -267,7 +264,7 @@ fn agent_runs_as_server_user() {
 fn backup_settings_appear_in_template_only_when_enabled() {
     let without = template(json!({}));
     let disabled = template(json!({"backup": {"enabled": false}}));
-    assert_eq!(without, disabled, "what is switched off restarts nobody");
+    assert_eq!(without, disabled, "disabled backups restart no server");
     let with = template(json!({"backup": {"beforeUpdate": "Always", "retention": {"maxCount": 3, "maxAge": "1d"}}}));
     let spec = with.spec.as_ref().unwrap();
     let claim = |volume: &Volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.clone());
@@ -277,7 +274,7 @@ fn backup_settings_appear_in_template_only_when_enabled() {
         let mounts = container.volume_mounts.iter().flatten();
         mounts.filter(|mount| mount.name == BACKUP_VOLUME).map(|mount| mount.read_only).next()
     };
-    assert_eq!(mounted(game(&with)), None, "no server and no plugin gets at them");
+    assert_eq!(mounted(game(&with)), None, "server and plugins must not access the backups");
     let init_containers = spec.init_containers.as_ref().unwrap();
     assert_eq!(init_containers.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
     let values: Vec<_> =
@@ -293,7 +290,7 @@ fn backup_settings_appear_in_template_only_when_enabled() {
     let retention = json!({"maxCount": 3, "maxAge": "1d"});
     let schedule = json!({"cron": "@hourly", "contents": "Worlds"});
     let scheduled = json!({"backup": {"beforeUpdate": "Always", "retention": retention, "schedule": schedule}});
-    assert_eq!(template(scheduled), with, "a schedule restarts nobody");
+    assert_eq!(template(scheduled), with, "a new schedule restarts no server");
     let yours = template(json!({"backup": {"storage": {"existingClaim": "nas"}}}));
     let yours = yours.spec.unwrap().volumes.unwrap().into_iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
     assert_eq!(claim(&yours).as_deref(), Some("nas"));
@@ -355,12 +352,12 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
     assert_eq!(
         stable_server,
         template(json!({"backup": {}})),
-        "who has settled mounts nothing that may be deleted some day"
+        "a stable server does not mount the claim of another one"
     );
     assert_eq!(
         template(json!({"backup": {}, "restoreFrom": {}})),
         template(json!({"backup": {}})),
-        "it restarts nobody"
+        "the field restarts no server"
     );
 }
 

@@ -6,15 +6,15 @@ use scheduler::rollout::{Step, WaitingOn};
 use serde_json::json;
 
 use super::*;
-use crate::server::check::check;
-use crate::server::check::tests::server;
 use crate::server::report::tests::Pass;
+use crate::server::test_server::server;
+use validate::check;
 
 fn with_backups() -> CheckedServer {
     check(&server(json!({"backup": {}}))).unwrap()
 }
 
-fn agent(backups: &serde_json::Value) -> protocol::AgentReport {
+fn agent(backups: &serde_json::Value) -> agent_api::AgentReport {
     serde_json::from_value(json!({
         "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
@@ -68,7 +68,7 @@ fn backup_status_gives_next_instant_without_agent() {
     let scheduled = BackupStatus { next_backup: Some(next), backup_count: 2, ..BackupStatus::default() };
     let before = PaperMCServerStatus { backup: Some(scheduled), ..nothing };
     let status = build_status(&with_backups(), None, &before, None).unwrap();
-    assert_eq!((status.next_backup, status.backup_count), (None, 2), "the schedule is gone");
+    assert_eq!((status.next_backup, status.backup_count), (None, 2), "the schedule was removed");
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn online_backup_failure_is_reported_until_newer_success() {
     let (status, reason, message) = of("2026-11-22T03:03:10Z");
     assert_eq!((status, reason), (Some(false), "BackupFailed"));
     assert_eq!(message, "The online backup `asked-1` was not taken: no room");
-    assert_eq!(of("2026-11-22T03:03:09Z").0, Some(true), "the last one is newer");
+    assert_eq!(of("2026-11-22T03:03:09Z").0, Some(true), "the last good backup is newer");
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn unreadable_backups_are_not_reported_as_missing() {
     let unread = json!({"problem": "could not list the backups"});
     assert_eq!(build_status(&with_backups(), Some(&agent(&unread)), &before, None), before.backup);
     let nothing = PaperMCServerStatus::default();
-    assert_eq!(build_status(&with_backups(), Some(&agent(&unread)), &nothing, None), None, "nobody knows");
+    assert_eq!(build_status(&with_backups(), Some(&agent(&unread)), &nothing, None), None, "the backups are unknown");
     assert!(hint(&unread, 4556).ends_with("a backup that it could open: could not list the backups"));
 
     // The record of the last restore is on another volume.

@@ -23,7 +23,7 @@ fn held_server_is_reported_until_released() {
     assert_eq!(pass.event_texts("PinnedToSet").len(), 1);
 
     let mut pass = pass.next();
-    assert!(pass.event_texts("Resumed").is_empty(), "it is held still");
+    assert!(pass.event_texts("Resumed").is_empty(), "the server is still held");
     pass.plan.selection.pinned_set = None;
     assert_eq!(pass.event_texts("Resumed").len(), 1);
     assert!(!pass.status().conditions.iter().any(|condition| condition.type_ == "PinnedToSet"));
@@ -36,7 +36,7 @@ fn held_server_pod_settings_wait_for_window() {
     pass.plan.selection.pinned_set = Some(held());
     let planned = pass.event_texts("UpdatePlanned").pop().unwrap();
     assert!(!planned.starts_with("Requested") && planned.contains("settings of the pod"), "{planned}");
-    assert_ne!(pass.status().next_window.as_deref(), Some("held"), "they come all the same");
+    assert_ne!(pass.status().next_window.as_deref(), Some("held"), "a held server takes pod settings");
     let pinned_set = PinnedSet::RollbackTo { digest: record(130).files.lock.clone(), since: pass.report().pass.now };
     pass.plan.selection.pinned_set = Some(pinned_set);
     assert!(pass.event_texts("UpdatePlanned").pop().unwrap().starts_with("Requested: "));

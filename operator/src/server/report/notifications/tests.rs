@@ -118,7 +118,7 @@ fn soon_notification_is_skipped_right_after_plan() {
         [(NotificationEvent::Planned, "both".to_owned()), (NotificationEvent::Soon, "late".to_owned())]
     );
     let open = next_notifications(&[], &channels, &planned("a"), at(OPENS));
-    assert_eq!(pending(&open), [(NotificationEvent::Planned, "both".to_owned())], "it has begun");
+    assert_eq!(pending(&open), [(NotificationEvent::Planned, "both".to_owned())], "the window is open already");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn changing_plan_is_notified_at_most_hourly() {
     let last = next_notifications(&status, &team(), &planned("c"), now() + hours(1));
     assert_eq!(pending(&last), to_team(&[NotificationEvent::Planned]));
     let undelivered = next_notifications(&first, &team(), &planned("c"), now() + minutes(1));
-    assert_eq!(pending(&undelivered).len(), 1, "the plan that nobody was told is not told any more");
+    assert_eq!(pending(&undelivered).len(), 1, "the new plan replaces the pending one");
     assert_eq!(undelivered.iter().find(|notification| !notification.pending.is_empty()).unwrap().about, "c");
 }
 
@@ -174,12 +174,12 @@ fn failure_text_is_built_only_for_new_failures() {
     let mut pass = Pass::new();
     let problem =
         |pass: &Pass| NotificationInput::new(&pass.checked, &pass.report(), &pass.before, &pass.status()).problem;
-    assert_eq!(problem(&pass), None, "nothing is known of what was before");
+    assert_eq!(problem(&pass), None, "there is no earlier status");
     pass = pass.next();
-    assert_eq!(problem(&pass), None, "nothing failed");
+    assert_eq!(problem(&pass), None, "no update failed");
     pass.observed.facts.failed.push(scheduler::observation::Revision(3));
     assert!(problem(&pass).is_some_and(|why| !why.is_empty()));
-    assert_eq!(problem(&pass.next()), None, "it was told");
+    assert_eq!(problem(&pass.next()), None, "the failure was reported");
 }
 
 #[test]
@@ -198,66 +198,66 @@ fn failed_update_is_notified_as_rollback_or_manual_decision() {
 
 #[test]
 fn rollback_that_needs_manual_recovery_is_notified_once() {
-    let left = |since| NotificationInput {
+    let unrecovered = |since| NotificationInput {
         manual_recovery: Some((since, "the previous version set does not start".to_owned())),
         ..between(("a", &["x", "b"]), ("a", &["x", "b"]))
     };
     let failed = between(("a", &["x"]), ("a", &["x", "b"]));
     let reported = delivered(next_notifications(&[], &team(), &failed, now()));
     let since = now() + minutes(5);
-    let first = next_notifications(&reported, &team(), &left(since), now() + minutes(20));
+    let first = next_notifications(&reported, &team(), &unrecovered(since), now() + minutes(20));
     assert_eq!(pending(&first), to_team(&[NotificationEvent::Failed]));
     let notification = first.iter().find(|notification| notification.occasion == NotificationEvent::Failed).unwrap();
     assert_eq!(notification.why.as_deref(), Some("the previous version set does not start"));
     assert_eq!(notification.what, "ViaVersion 5.6.0 -> 5.7.1");
-    let later = next_notifications(&delivered(first), &team(), &left(since), now() + hours(48));
-    assert_eq!(pending(&later), [], "it comes and goes with each start of its process");
-    let anew = next_notifications(&later, &team(), &left(now() + hours(72)), now() + hours(73));
-    assert_eq!(pending(&anew), to_team(&[NotificationEvent::Failed]), "another update");
+    let later = next_notifications(&delivered(first), &team(), &unrecovered(since), now() + hours(48));
+    assert_eq!(pending(&later), [], "a restart of the process is not reported");
+    let anew = next_notifications(&later, &team(), &unrecovered(now() + hours(72)), now() + hours(73));
+    assert_eq!(pending(&anew), to_team(&[NotificationEvent::Failed]), "another update is reported");
     // A channel that was notified of the required decision at the failure is not notified again.
-    let manual_recovery = left(now() - minutes(1)).manual_recovery;
-    let left_at_once = NotificationInput { needs_manual_recovery: true, manual_recovery, ..failed };
-    let first = next_notifications(&[], &team(), &left_at_once, now());
+    let manual_recovery = unrecovered(now() - minutes(1)).manual_recovery;
+    let failed_at_once = NotificationInput { needs_manual_recovery: true, manual_recovery, ..failed };
+    let first = next_notifications(&[], &team(), &failed_at_once, now());
     assert_eq!((pending(&first), first.len()), (to_team(&[NotificationEvent::Failed]), 1));
-    let later = next_notifications(&delivered(first), &team(), &left(now() - minutes(1)), now() + minutes(1));
+    let later = next_notifications(&delivered(first), &team(), &unrecovered(now() - minutes(1)), now() + minutes(1));
     assert_eq!(pending(&later), []);
 }
 
 #[test]
 fn server_down_is_blamed_on_update_only_during_rollback() {
     let down = Step::Wait(WaitingOn::ServerDown);
-    let left = |pass: &Pass| NotificationInput::from_rollout(&pass.report(), &pass.before).manual_recovery;
+    let recovery = |pass: &Pass| NotificationInput::from_rollout(&pass.report(), &pass.before).manual_recovery;
     let mut pass = Pass::new();
     pass.step = down;
-    assert_eq!(left(&pass), None, "nothing was updated");
+    assert_eq!(recovery(&pass), None, "no update was applied");
     pass.done = StepOutcome::RolledBack { agent_unreachable: false };
     let mut pass = pass.next();
     let since = pass.report().pass.now;
     for (step, why) in [(down, "does not start"), (Step::Wait(WaitingOn::WorldRefused), "does not open the worlds")] {
         pass.step = step;
-        let (at, reason) = left(&pass).unwrap();
+        let (at, reason) = recovery(&pass).unwrap();
         assert!(at == since && reason.starts_with("the server is down") && reason.contains(why), "{reason}");
     }
     pass.step = Step::Wait(WaitingOn::Start { until: since + minutes(9) });
-    assert_eq!(left(&pass), None, "it may come up");
+    assert_eq!(recovery(&pass), None, "the server may still start");
     pass.done = StepOutcome::MarkedStable(MarkedStable::Previous);
     let mut pass = pass.next();
     pass.step = down;
-    assert_eq!(left(&pass), None, "it was up");
+    assert_eq!(recovery(&pass), None, "the earlier set was up");
 
     // An expected roll-back that is no longer possible, because a player joined or the backups could not be read.
     pass.done = StepOutcome::MarkedFailed;
     let mut pass = pass.next();
     for waiting in [WaitingOn::NoBackup, WaitingOn::RollbackWouldLoseProgress] {
         pass.step = Step::Wait(waiting);
-        assert!(left(&pass).is_some_and(|(at, why)| at == since && !why.is_empty()), "{waiting:?}");
+        assert!(recovery(&pass).is_some_and(|(at, why)| at == since && !why.is_empty()), "{waiting:?}");
     }
 }
 
 #[test]
 fn blocked_update_is_notified_after_fourteen_days() {
     let held = |since| NotificationInput {
-        blocked: Some((since, "Paper 26.2 is blocked by GriefPrevention".to_owned())),
+        lasting: [(NotificationEvent::Blocked, (since, "Paper 26.2 is blocked by GriefPrevention".to_owned()))].into(),
         ..NotificationInput::default()
     };
     let since = now() - hours(14 * 24);
@@ -280,7 +280,7 @@ fn blocked_update_is_notified_after_fourteen_days() {
 #[test]
 fn missing_backup_is_notified_once_per_failure() {
     let missing = |since| NotificationInput {
-        no_backup: Some((since, "the backup volume is full".to_owned())),
+        lasting: [(NotificationEvent::BackupFailed, (since, "the backup volume is full".to_owned()))].into(),
         ..NotificationInput::default()
     };
     let first = next_notifications(&[], &team(), &missing(now()), now());
@@ -304,8 +304,10 @@ fn unverified_update_is_notified_as_unverified() {
 
 #[test]
 fn crash_loop_is_notified_once_per_occurrence() {
-    let looping =
-        |since| NotificationInput { crashes: Some((since, "3 times".to_owned())), ..NotificationInput::default() };
+    let looping = |since| NotificationInput {
+        lasting: [(NotificationEvent::CrashLoop, (since, "3 times".to_owned()))].into(),
+        ..NotificationInput::default()
+    };
     let first = next_notifications(&[], &team(), &looping(now()), now());
     assert_eq!(pending(&first), to_team(&[NotificationEvent::CrashLoop]));
     let later = next_notifications(&delivered(first), &team(), &looping(now()), now() + hours(1));
@@ -317,8 +319,11 @@ fn crash_loop_is_notified_once_per_occurrence() {
 #[test]
 fn damaged_world_is_notified_once_per_occurrence() {
     let damaged = |since| NotificationInput {
-        crashes: Some((now(), "3 times".to_owned())),
-        damaged: Some((since, "Chunk [1, 2] is allocated, but stream is missing".to_owned())),
+        lasting: [
+            (NotificationEvent::CrashLoop, (now(), "3 times".to_owned())),
+            (NotificationEvent::WorldDamaged, (since, "Chunk [1, 2] is allocated, but stream is missing".to_owned())),
+        ]
+        .into(),
         ..NotificationInput::default()
     };
     let first = next_notifications(&[], &team(), &damaged(now()), now());
@@ -336,7 +341,7 @@ fn channel_gets_only_subscribed_events() {
     assert_eq!(pending(&plan), [(NotificationEvent::Planned, "team".to_owned())]);
     let done = next_notifications(&[], &channels, &between(("a", &[]), ("b", &[])), now());
     assert_eq!(pending(&done), [(NotificationEvent::Done, "players team".to_owned())]);
-    assert_eq!(next_notifications(&[], &channels[2..], &planned("a"), now()), [], "nobody asks: nothing is kept");
+    assert_eq!(next_notifications(&[], &channels[2..], &planned("a"), now()), [], "no channel wants the event");
     assert_eq!(next_notifications(&plan, &[], &planned("a"), now()), []);
 }
 
@@ -352,7 +357,7 @@ fn expired_notification_and_removed_channel_are_dropped() {
     assert_eq!((pending(&old), old[0].given_up.join(" ")), (Vec::new(), "team".to_owned()));
     let (reason, message) = delivery_errors(&[], &old, now() + hours(24)).unwrap();
     assert_eq!((reason, message.as_str()), ("NotDelivered", "Planned was not delivered to `team`"));
-    assert_eq!(delivery_errors(&[], &old, now() + hours(48)), None, "a day later nobody needs to hear it");
+    assert_eq!(delivery_errors(&[], &old, now() + hours(48)), None, "the error is reported for a day");
 }
 
 #[test]

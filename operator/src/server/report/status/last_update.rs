@@ -3,7 +3,6 @@
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::LastUpdate;
 use jiff::{SignedDuration, Timestamp};
-use scheduler::protocol;
 
 use crate::error_chain::cut;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -96,18 +95,18 @@ fn seconds(span: SignedDuration) -> Option<u32> {
 }
 
 /// Downtime caused by a failed set right before its roll-back: until that set was up, or until now.
-fn downtime_so_far(agent: Option<&protocol::AgentReport>, now: Timestamp) -> Option<u32> {
+fn downtime_so_far(agent: Option<&agent_api::AgentReport>, now: Timestamp) -> Option<u32> {
     downtime(agent).or_else(|| Some(now.duration_since(last_exit_at(agent)?))).and_then(seconds)
 }
 
 /// The same once the earlier set is up again.
-fn total_downtime(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> Option<u32> {
+fn total_downtime(last: &LastUpdate, agent: Option<&agent_api::AgentReport>) -> Option<u32> {
     let before = last.down_seconds.filter(|_| was_stopped_again(last, agent));
     Some(before.unwrap_or(0) + downtime(agent).and_then(seconds)?)
 }
 
 /// Whether the roll-back stopped the server once more. That is the case for a failed set that was up, and not for one that never started.
-pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&protocol::AgentReport>) -> bool {
+pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&agent_api::AgentReport>) -> bool {
     last_exit_at(agent).is_some_and(|stopped| last.applied_at < stopped)
 }
 

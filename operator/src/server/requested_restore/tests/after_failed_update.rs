@@ -1,7 +1,7 @@
 //! Tests a restore request during a rollout, and while the stable set cannot open the worlds.
 
+use agent_api::termination_message::WorldRefused;
 use scheduler::observation::{Announced, DataVersion, Disruption, Partition, Revision, StableSet, StatefulSetView};
-use scheduler::protocol::termination_message::WorldRefused;
 
 use super::*;
 use crate::server::model::baseline::Baseline;
@@ -82,7 +82,7 @@ fn requested_restore_during_rollout_targets_stable_lock() {
     assert_eq!(newer.result, Some(RestoreResult::Refused));
     let why = newer.message.unwrap();
     assert!(why.contains("newer Minecraft than 1.21.10, which would be restored"), "{why}");
-    assert!(why.ends_with(&format!("worlds are: {NEWEST}, {GOOD}")), "those that it could open: {why}");
+    assert!(why.ends_with(&format!("worlds are: {NEWEST}, {GOOD}")), "only backups that 1.21.10 can open: {why}");
     // The newest backup was taken of the failed set.
     let mut backups = backups_json();
     let of_failed_set = json!({"id": "20261122T090000Z-bbbbbbbb", "contents": "worlds", "dataVersion": 4671});
@@ -117,7 +117,7 @@ fn announced_rollback_with_restore_outlasts_request_time() {
     for minutes in [29, 44, 54] {
         assert!(evaluate_after(&observed, minutes).can_join_rollback, "{minutes}");
     }
-    assert_eq!(evaluate_after(&observed, 55).record.unwrap().result, Some(RestoreResult::Refused), "and not for ever");
+    assert_eq!(evaluate_after(&observed, 55).record.unwrap().result, Some(RestoreResult::Refused), "the limit applies");
     for other in [
         Announced { act: Disruption::RollBack { failed: STABLE }, ..observed.facts.announced.unwrap() },
         Announced { pod: NEW_POD.parse().unwrap(), ..observed.facts.announced.unwrap() },
@@ -131,7 +131,7 @@ fn announced_rollback_with_restore_outlasts_request_time() {
 fn requested_restore_waits_for_result_of_rollback() {
     let mut observed = rolling_out(&backups_json());
     observed.init_requests.on_request = Some(evaluate_after(&observed, 1).due.unwrap().request);
-    assert!(evaluate_after(&observed, 1).can_join_rollback, "the order stands, and the write was refused");
+    assert!(evaluate_after(&observed, 1).can_join_rollback, "the request is written, the roll-back is not");
     observed.stateful_set_view = Some(ROLLED_BACK);
     for minutes in [1, 31] {
         let waits = evaluate_after(&observed, minutes);
@@ -154,20 +154,20 @@ fn requested_restore_uses_backups_named_by_init_container() {
     assert_eq!(after_second_pass("latest;overwrite", &observed).copy.as_deref(), Some(NEWEST));
     let old = "20200101T000000Z-aaaaaaaa";
     let named = after_second_pass(&format!("{old};overwrite"), &observed);
-    assert_eq!(named.copy.as_deref(), Some(old), "nothing runs, and the init container looks at it");
-    let no = |requested: &str, message: &str| {
+    assert_eq!(named.copy.as_deref(), Some(old), "the init container inspects a named backup");
+    let refusal = |requested: &str, message: &str| {
         let record = after_second_pass(requested, &refused(message));
         assert_eq!((record.copy, record.result), (None, Some(RestoreResult::Refused)), "{requested}");
         record.message.unwrap()
     };
-    let why = no("latest", &termination_message(Some(&[GOOD]), None));
+    let why = refusal("latest", &termination_message(Some(&[GOOD]), None));
     assert!(why.contains("`latest;overwrite`"), "{why}");
-    let why = no("latest;overwrite;contents=Everything", &termination_message(Some(&[GOOD]), None));
+    let why = refusal("latest;overwrite;contents=Everything", &termination_message(Some(&[GOOD]), None));
     assert!(why.ends_with(&format!("Backups with worlds: {GOOD}")), "{why}");
-    let why = no("latest;overwrite", &termination_message(Some(&[]), None));
+    let why = refusal("latest;overwrite", &termination_message(Some(&[]), None));
     assert!(why.contains("no good backup"), "{why}");
-    let why = no("latest;overwrite", &termination_message(None, None));
-    assert!(why.contains("write the name of one"), "an agent from before: {why}");
+    let why = refusal("latest;overwrite", &termination_message(None, None));
+    assert!(why.contains("write the name of one"), "an older init container lists no backups: {why}");
     // A message about another problem: the request waits until an agent answers.
     assert_eq!(after_second_pass("latest;overwrite", &refused("NO BACKUP: no room")).result, None);
 }
@@ -176,7 +176,7 @@ fn requested_restore_uses_backups_named_by_init_container() {
 fn requested_restore_ends_with_termination_message() {
     let mut observed = refused(&termination_message(Some(&[GOOD]), None));
     let due = evaluate_after(&observed, 1);
-    assert!(due.can_join_rollback, "it is to be ordered");
+    assert!(due.can_join_rollback, "the restore may join this start");
     observed.init_requests.on_request = Some(due.due.unwrap().request);
     for minutes in [1, 31] {
         let waits = evaluate_after(&observed, minutes);

@@ -25,9 +25,9 @@ fn verification_fails_crashing_server_without_agent() {
     assert_eq!(verify(None, &ends, over).result, Verification::Failed);
     let until = over + settle;
     let again = VerificationTarget { process: ProcessState::Restarting { until }, ..stays };
-    assert_eq!(verify(None, &again, over).result, Verification::Pending { until }, "it was started again");
+    assert_eq!(verify(None, &again, over).result, Verification::Pending { until }, "the process was restarted");
     let before = verify(None, &ends, over - SignedDuration::from_secs(1));
-    assert_eq!(before.result, Verification::Pending { until: over }, "it may get well, and the agent may speak");
+    assert_eq!(before.result, Verification::Pending { until: over }, "server and agent may still recover");
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn verification_fails_after_five_exits_except_first_start() {
         let (soonest, before) = (at(90) + MIN_TIME_BEFORE_FAILURE, Some(&files));
         assert_eq!(verify(report, &after(4, before), soonest).result, waits);
         assert_eq!(verify(report, &after(5, before), soonest - SignedDuration::from_secs(1)).result, waits);
-        assert_eq!(verify(report, &after(5, None), soonest).result, waits, "there is nothing to go back to");
+        assert_eq!(verify(report, &after(5, None), soonest).result, waits, "a first start cannot be rolled back");
         let failed = verify(report, &after(5, before), soonest);
         assert_eq!(
             (failed.result, failed.problem.as_str()),
@@ -139,7 +139,7 @@ fn until(of: i64) -> Verification {
 fn verification_waits_for_lost_report_after_long_backup() {
     let slow = pod(16, &up(16));
     assert_eq!([without_agent(&slow, 17), without_agent(&slow, 30)], [until(31); 2]);
-    assert_eq!(without_agent(&slow, 31), Verification::Inconclusive, "and that ends");
+    assert_eq!(without_agent(&slow, 31), Verification::Inconclusive, "the wait is limited");
 }
 
 #[test]

@@ -22,11 +22,11 @@ fn batch_exclusion_equals_one_by_one_exclusion() {
         }
         expected.sort_unstable();
         let mut fits = |positions: &[usize]| {
-            assert!(positions.is_sorted(), "a party is in the order of the names: {positions:?}");
+            assert!(positions.is_sorted(), "servers must be in name order: {positions:?}");
             Ok(are_compatible(positions, odds))
         };
         assert_eq!(compatible_servers(&order, &mut fits), Ok(expected.clone()), "{servers} servers, {odds}");
         refused += servers - expected.len();
     }
-    assert!(refused > 1_000, "too few to prove anything: {refused}");
+    assert!(refused > 1_000, "too few cases: {refused}");
 }

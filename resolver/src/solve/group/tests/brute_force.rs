@@ -290,10 +290,10 @@ fn accepted_servers(servers: &[Server<'_>], able: &[bool], minecraft: &[String])
                 if sharers.len() < 2 || plugin.mode != Mode::Mandatory {
                     return 0;
                 }
-                let takers = |id: &str| {
+                let sharers_with = |id: &str| {
                     sharers.iter().filter(|&&(other, plugin_index)| domains[other][plugin_index].contains(id)).count()
                 };
-                sharers.len() - domains[me][at].iter().map(|id| takers(id)).max().unwrap_or(0)
+                sharers.len() - domains[me][at].iter().map(|id| sharers_with(id)).max().unwrap_or(0)
             });
             (conflicts.max().unwrap_or(0), me)
         })

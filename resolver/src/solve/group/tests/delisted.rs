@@ -36,16 +36,16 @@ fn count_table_entries(problem: &Small) -> (usize, usize, usize) {
 fn delisted_release_is_indexed_once_for_many_servers() {
     let groups = |problem: &Small| groups(&problem.requests).len() == 1 && problem.requests[0].plugins.len() > 1;
     let problem = (0..500).filter_map(|seed| identical_servers(seed, 200)).find(groups).unwrap();
-    let run = problem.requests[0].running.as_ref().unwrap().lost.len();
+    let run = problem.requests[0].running.as_ref().unwrap().delisted.len();
     let (delisted, eligibilities, plugins) = count_table_entries(&problem);
     assert!(
         run > 0 && (delisted, eligibilities) == (run, plugins),
-        "{delisted} of {run}, {eligibilities} of {plugins}"
+        "{delisted} entries for {run} releases, {eligibilities} for {plugins} plugins"
     );
 
     // A lock that describes a delisted release differently gets its own entry. Other releases are not affected.
     let mut differing = problem;
-    differing.requests[7].running.as_mut().unwrap().lost[0].release.java = Some(8);
+    differing.requests[7].running.as_mut().unwrap().delisted[0].release.java = Some(8);
     assert_eq!(count_table_entries(&differing).0, run + 1);
 }
 
@@ -59,7 +59,7 @@ fn servers_with_equal_delisted_releases_match_single_answers() {
             // The running releases are compatible, so there is a solution.
             let lock = &answer.as_ref().unwrap_or_else(|no| panic!("seed {seed}: {no:?}")).lock;
             assert_eq!(*lock, crate::resolve(&problem.catalog, request, problem.now).unwrap().lock, "seed {seed}");
-            let delisted = &request.running.as_ref().unwrap().lost;
+            let delisted = &request.running.as_ref().unwrap().delisted;
             let retained_releases = delisted.iter().filter(|delisted| {
                 lock.plugins
                     .iter()
@@ -71,5 +71,5 @@ fn servers_with_equal_delisted_releases_match_single_answers() {
             );
         }
     }
-    assert!(retained > 100 && shared > 100, "too few to prove anything: {retained}, {shared}");
+    assert!(retained > 100 && shared > 100, "too few cases: {retained}, {shared}");
 }

@@ -189,9 +189,9 @@ pub(super) fn fleet(seed: u64) -> Small {
                     Some(format!("{}-{}", plugin_request.key.project, random.below(counts[project])))
                 })
                 .collect(),
-            unasked: Vec::new(),
+            unrequested: Vec::new(),
             versions: Vec::new(),
-            lost: Vec::new(),
+            delisted: Vec::new(),
             image: None,
             java: None,
             since: None,
@@ -265,7 +265,7 @@ pub(super) fn add_ladder(problem: &mut Small, server: usize) {
             key: key.clone(),
         });
         let plugin_requests = &mut problem.requests[server].plugins;
-        let like = plugin_requests.first().expect("a server that goes with others shares something with them").clone();
+        let like = plugin_requests.first().expect("the server already requests a plugin").clone();
         let (delay, allow_downgrade) = (SignedDuration::ZERO, false);
         plugin_requests.push(PluginRequest {
             object: name(at),

@@ -94,7 +94,7 @@ fn group_conflicts_match_pairwise_check() {
             }
         }
     }
-    assert!(found > 500 && omitted > 50, "too few to prove anything: {found}, {omitted}");
+    assert!(found > 500 && omitted > 50, "too few cases: {found}, {omitted}");
 }
 
 #[test]
@@ -123,6 +123,6 @@ fn group_conflict_search_needs_few_checks_per_server() {
     let of_two = |of: &Small| of.requests.len() == 2 && groups(&of.requests).len() == 1 && conflict(of).0 > 0;
     let problem = many(&(0..2_000).map(fleet).find(of_two).unwrap());
     let (conflicts, servers, computations) = conflict(&problem);
-    assert!(servers == 100 && conflicts >= 50 * 50, "{servers} servers, {conflicts} clashes");
-    assert!(computations <= 3 * servers, "{computations} looks at {servers} servers");
+    assert!(servers == 100 && conflicts >= 50 * 50, "{servers} servers, {conflicts} conflicts");
+    assert!(computations <= 3 * servers, "{computations} computations for {servers} servers");
 }

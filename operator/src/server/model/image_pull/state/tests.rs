@@ -38,7 +38,7 @@ fn pull_pod_is_deleted_after_its_answer() {
     assert_eq!(
         (requested.images_on_node(), requested.is_current(true, at(1))),
         (ImagesOnNode::Pulling, false),
-        "it is looked at in each pass"
+        "a running pull is checked in each pass"
     );
     let (requested, action) = requested.next(owned(PullStatus::Pending), at(5));
     assert_eq!((requested.images_on_node(), action), (ImagesOnNode::Pulling, PullAction::Nothing));
@@ -55,9 +55,9 @@ fn pull_pod_is_deleted_after_its_answer() {
 fn pulled_image_expires_after_an_hour_or_ten_minutes() {
     for (policy, counts) in [("IfNotPresent", 3_600), ("Always", 600)] {
         let (pulled, _) = new(policy).next(owned(PullStatus::Pulled), at(0));
-        assert!(pulled.is_current(false, at(86_400)), "nothing is asked for days before a window");
+        assert!(pulled.is_current(false, at(86_400)), "far from a window, the result is not checked again");
         assert!(pulled.is_current(true, at(counts - 1)) && !pulled.is_current(true, at(counts)), "{policy}");
-        assert!(!pulled.is_current(true, at(-1)), "nor from a future that a clock made up");
+        assert!(!pulled.is_current(true, at(-1)), "a result from the future is not current");
         let (again, action) = pulled.next(PullPod::Missing, at(counts));
         assert_eq!((again.images_on_node(), action), (ImagesOnNode::Pulling, PullAction::Create));
     }
@@ -80,7 +80,7 @@ fn failed_pull_is_retried_with_growing_pauses() {
         assert_eq!(
             (again.images_on_node(), action),
             (ImagesOnNode::Failed, PullAction::Create),
-            "what was said last stands"
+            "the last result counts until the retry ends"
         );
         pull = again;
     }
@@ -92,7 +92,7 @@ fn failed_pull_is_retried_with_growing_pauses() {
     let (pulled, _) = pull.next(owned(PullStatus::Pulled), at(now));
     assert_eq!((pulled.images_on_node(), &pulled.problem), (ImagesOnNode::Present, &None));
     let (once_more, _) = pulled.next(failed("ErrImagePull: not found"), at(now));
-    assert_eq!(pause(&once_more, now), 30, "counted from the start again");
+    assert_eq!(pause(&once_more, now), 30, "a success resets the pause");
 }
 
 fn refusal(message: &str) -> Status {
@@ -108,13 +108,13 @@ fn silent_or_refused_pull_pod_backs_off() {
     assert_eq!(
         once.next(PullPod::Foreign, at(3_690)).0.images_on_node(),
         ImagesOnNode::Unknown,
-        "the node was lost in the middle of it"
+        "an expired deadline does not count as an image failure"
     );
     let refused = requested().rejected(&refusal("admission webhook \"signed\" denied the request: not signed"), at(3));
     assert_eq!(
         (refused.images_on_node(), pause(&refused, 3)),
         (ImagesOnNode::Failed, 30),
-        "the server's pod would not be let in either"
+        "the webhook would reject the server's pod as well"
     );
     assert_eq!(refused.problem.unwrap().subject, "Could not create a pod that has node `node-a` pull `game:2`");
     let whole = owned(PullStatus::Failed { image: None, why: "Evicted: disk full".to_owned() });
@@ -129,22 +129,22 @@ type Look = Box<dyn Fn(Pull, i64) -> (Pull, PullAction)>;
 fn unknown_results() -> Vec<(&'static str, Look)> {
     let found = |found: PullPod| move |pull: Pull, now| pull.next(found.clone(), at(now));
     vec![
-        ("no room", Box::new(found(owned(PullStatus::NoCapacity("OutOfpods: full".to_owned()))))),
+        ("no capacity", Box::new(found(owned(PullStatus::NoCapacity("OutOfpods: full".to_owned()))))),
         (
-            "dead",
+            "silent kubelet",
             Box::new(|pull, now| {
                 pull.next(PullPod::Owned { status: PullStatus::Unnoticed, since: at(now - 120) }, at(now))
             }),
         ),
-        ("a stranger", Box::new(found(PullPod::Foreign))),
+        ("a foreign pod", Box::new(found(PullPod::Foreign))),
         ("deleted", Box::new(found(PullPod::Missing))),
         (
-            "deleted, and still there",
+            "deleted but not gone yet",
             Box::new(|pull, now| pull.next(PullPod::Terminating { gone_by: at(now + 9) }, at(now))),
         ),
-        ("does not go", Box::new(|pull, now| pull.next(PullPod::Terminating { gone_by: at(now) }, at(now)))),
+        ("not gone in time", Box::new(|pull, now| pull.next(PullPod::Terminating { gone_by: at(now) }, at(now)))),
         (
-            "a quota",
+            "a full quota",
             Box::new(|pull, now| (pull.rejected(&refusal("exceeded quota: games"), at(now)), PullAction::Nothing)),
         ),
     ]
@@ -170,12 +170,12 @@ fn inconclusive_pull_blocks_update_only_once() {
         let (failed, _) = reported.requested(at(1_000)).next(failed("ErrImagePull: not found"), at(300));
         assert_eq!(failed.images_on_node(), ImagesOnNode::Failed, "{case}");
         let (once, _) = status(failed.requested(at(1_000)), 400);
-        assert_eq!(once.images_on_node(), ImagesOnNode::Failed, "{case}: said once it is no answer");
+        assert_eq!(once.images_on_node(), ImagesOnNode::Failed, "{case}: one attempt keeps the failure");
         let twice = twice(once.clone());
         assert_eq!(
             (twice.images_on_node(), &twice.problem),
             (ImagesOnNode::Failed, &once.problem),
-            "{case}: nor said twice"
+            "{case}: two attempts keep the failure"
         );
         let (pulled, _) = once.next(owned(PullStatus::Pulled), at(500));
         assert_eq!((pulled.images_on_node(), pulled.unreachable_attempts), (ImagesOnNode::Present, 0), "{case}");
@@ -184,14 +184,14 @@ fn inconclusive_pull_blocks_update_only_once() {
 
 #[test]
 fn unresponsive_node_is_given_up_after_two_minutes() {
-    let untaken = |since| PullPod::Owned { status: PullStatus::Unnoticed, since: at(since) };
-    let (waits, action) = requested().next(untaken(0), at(119));
+    let unnoticed = |since| PullPod::Owned { status: PullStatus::Unnoticed, since: at(since) };
+    let (waits, action) = requested().next(unnoticed(0), at(119));
     assert_eq!((waits.next_check(), action), (Some(at(120)), PullAction::Nothing));
-    let (once, action) = waits.next(untaken(0), at(120));
+    let (once, action) = waits.next(unnoticed(0), at(120));
     assert_eq!((once.images_on_node(), action), (ImagesOnNode::Pulling, PullAction::Delete));
     let (requested, action) = once.next(PullPod::Missing, at(150));
     assert_eq!((requested.next_check(), action), (Some(at(270)), PullAction::Create));
-    let (reported, action) = requested.next(untaken(150), at(270));
+    let (reported, action) = requested.next(unnoticed(150), at(270));
     assert_eq!((reported.images_on_node(), action), (ImagesOnNode::Unknown, PullAction::Delete));
 
     // A pod that somebody else deleted and that its kubelet does not release.
@@ -201,7 +201,7 @@ fn unresponsive_node_is_given_up_after_two_minutes() {
     assert_eq!(
         (action, pause(&unreachable, 60)),
         (PullAction::Delete, 30),
-        "and not again in the same second, should somebody keep it"
+        "the next delete is not attempted in the same second"
     );
 }
 
@@ -211,7 +211,7 @@ fn pull_pod_of_earlier_process_is_adopted_or_deleted() {
     assert_eq!(
         (taken.next_check(), action),
         (Some(at(3_600)), PullAction::Nothing),
-        "its time counts from when it was made"
+        "the deadline counts from the creation of the pod"
     );
     let (waits, action) = new("IfNotPresent").next(PullPod::OtherRequest, at(5));
     assert_eq!((waits.images_on_node(), action), (ImagesOnNode::Pulling, PullAction::Delete));

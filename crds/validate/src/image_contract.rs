@@ -1,0 +1,64 @@
+//! Pure. Defines the names in the pod that users, the image and other parts of the operator rely on.
+
+/// The server's container. A user's `podTemplate` refers to it to set resources.
+pub const SERVER_CONTAINER: &str = "papermc";
+
+/// The init container. A user's `podTemplate` may not use its name.
+pub const PREPARE_CONTAINER: &str = "prepare";
+
+/// The native sidecar. A user's `podTemplate` may not use its name.
+pub const AGENT_CONTAINER: &str = "agent";
+
+/// Nightshift's volumes. A user's `podTemplate` may not use their names.
+pub const MANAGED_VOLUMES: [&str; 6] =
+    ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
+
+/// The backup volume in the pod of a server with backups.
+pub const BACKUP_VOLUME: &str = "nightshift-backup";
+
+/// The volume of another claim from which a new volume is restored, in the pod of a first start.
+pub const RESTORE_VOLUME: &str = "nightshift-restore";
+
+/// The volume with the restore requests, in the pod of a server with backups or saved plugin data.
+pub const INIT_REQUESTS_VOLUME: &str = "nightshift-init-requests";
+
+/// The image's variable that enables RCON.
+pub const ENABLE_RCON: &str = "ENABLE_RCON";
+
+/// The variable with which the init container saves plugin data. A template without it cannot restore any.
+pub const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";
+
+/// Variables that Nightshift sets, or that would add a second writer to `plugins/`, stop a server unnoticed, or need the Internet at each
+/// start. `check` rejects them in a user's spec, with the reason.
+pub const RESERVED_VARIABLES: [(&str, &str); 30] = [
+    ("EULA", "set `spec.eula: Accepted`"),
+    ("TYPE", "Nightshift runs Paper"),
+    ("VERSION", "set `spec.version`"),
+    ("PAPER_CUSTOM_JAR", "Nightshift provides the server's JAR"),
+    ("PAPER_BUILD", "set `spec.build`"),
+    ("PAPER_CHANNEL", "set `spec.channel`"),
+    ("SKIP_DOWNLOAD_DEFAULTS", "Nightshift sets it"),
+    (ENABLE_RCON, "set `spec.rcon.enabled`"),
+    ("RCON_PORT", "set `spec.rcon.port`"),
+    ("RCON_PASSWORD", "set `spec.rcon.passwordSecret`"),
+    ("STOP_DURATION", "set `spec.gracefulShutdown.timeout`"),
+    ("STOP_SERVER_ANNOUNCE_DELAY", "players would be warned twice; set `spec.players.notice`"),
+    ("MEMORY", "set `spec.jvm.heap`"),
+    ("INIT_MEMORY", "set `spec.jvm.heap`"),
+    ("MAX_MEMORY", "set `spec.jvm.heap`"),
+    ("PLUGINS", "write a Plugin"),
+    ("PLUGINS_FILE", "write a Plugin"),
+    ("MODS", "write a Plugin"),
+    ("MODS_FILE", "write a Plugin"),
+    ("MODPACK", "write a Plugin"),
+    ("MODRINTH_PROJECTS", "write a Plugin"),
+    ("SPIGET_RESOURCES", "write a Plugin"),
+    ("VERSION_FROM_MODRINTH_PROJECTS", "set `spec.updateStrategy: auto`"),
+    ("GENERIC_PACK", "it would unpack over what Nightshift manages"),
+    ("GENERIC_PACKS", "it would unpack over what Nightshift manages"),
+    ("REMOVE_OLD_MODS", "it deletes every JAR at start"),
+    ("ENABLE_AUTOPAUSE", "a paused server answers no ping and cannot be saved"),
+    ("ENABLE_AUTOSTOP", "a server that stops by itself looks crashed"),
+    ("OPS", "names are looked up on the Internet at each start; the server does not start when that fails"),
+    ("WHITELIST", "names are looked up on the Internet at each start; the server does not start when that fails"),
+];

@@ -1,0 +1,265 @@
+//! Edge (writes). Downloads files: checks the allowed URLs, the maximum size, and the announced hash.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use md5::{Digest, Md5};
+use reqwest::header::LOCATION;
+use reqwest::redirect;
+use reqwest::{Client, Response, Url};
+use tempfile::NamedTempFile;
+use tokio::io::AsyncWriteExt;
+
+use crate::http_client::{ClientError, client};
+use crate::{Algorithm, Hash, Hasher};
+
+mod error;
+mod public_address;
+
+pub use error::DownloadError;
+pub use public_address::{NotPublic, PublicOnly, is_private_host};
+
+/// The directory for incomplete files, next to those of the algorithms. No algorithm has this name.
+pub const UNFINISHED: &str = "unfinished";
+
+/// Limit of redirects, each checked like the first URL. CDNs of the known sources use one or two.
+const MAX_REDIRECTS: usize = 5;
+
+/// A download without a byte for this long is aborted.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// For a complete download: 512 MiB at half a megabyte per second.
+const TOTAL_TIMEOUT: Duration = Duration::from_mins(17);
+
+/// The rules for downloads.
+#[derive(Debug, Clone)]
+pub struct DownloadPolicy {
+    /// The configured upstreams. URLs with the origin (scheme, host, port) of one of them are allowed, including plain
+    /// http and private addresses, because an admin configured them.
+    pub upstreams: Vec<Url>,
+    /// The maximum file size, in bytes.
+    pub max_size: u64,
+    /// An email address or page of the operator's admin, for the `User-Agent`.
+    pub contact: Option<String>,
+}
+
+impl DownloadPolicy {
+    /// The default policy: 512 MiB per file. The largest known plugins have 100 MB, Paper and Mojang's JAR 50.
+    pub fn new(upstreams: Vec<Url>) -> Self {
+        Self { upstreams, max_size: 512 << 20, contact: None }
+    }
+}
+
+/// The path of a file with this hash below a directory of files: `<algorithm>/<hex>`.
+pub fn path_of(dir: &Path, hash: &Hash) -> PathBuf {
+    dir.join(hash.algorithm().as_str()).join(hash.hex())
+}
+
+/// Downloads files into one directory, each named by its hash ([`path_of`]). Several instances may share the directory.
+pub struct Downloads {
+    dir: PathBuf,
+    policy: DownloadPolicy,
+    /// For the public Internet.
+    public: Client,
+    /// For URLs that an admin configured.
+    trusted: Client,
+    /// Announced hashes and URLs whose content does not match. Another download would give the same content.
+    mismatched: Mutex<BTreeMap<(String, String), DownloadError>>,
+}
+
+impl fmt::Debug for Downloads {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Downloads").field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+impl Downloads {
+    /// Downloads into this directory, which is created with the first file.
+    pub fn new(dir: &Path, policy: DownloadPolicy) -> Result<Self, ClientError> {
+        let client = |public: bool| {
+            client(policy.contact.as_deref(), |builder| {
+                // Redirects are followed manually, so that each URL is checked.
+                let builder =
+                    builder.redirect(redirect::Policy::none()).read_timeout(IDLE_TIMEOUT).timeout(TOTAL_TIMEOUT);
+                // A proxy would resolve names itself, and the resulting addresses would not be checked.
+                if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
+            })
+        };
+        let (public, trusted) = (client(true)?, client(false)?);
+        Ok(Self { dir: dir.to_owned(), policy, public, trusted, mismatched: Mutex::default() })
+    }
+
+    /// Downloads `url`. The file gets its name (its hash) when it is complete, matches `hash` and is on the disk.
+    /// Returns its size in bytes. An existing file is replaced. A wrong hash is remembered until the process ends.
+    pub async fn get(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
+        self.skip_known_mismatch(url, &hash.to_string(), self.fetch(url, size, hash)).await
+    }
+
+    /// Downloads a file that is announced only by an md5 (32 hex digits). Returns its sha256, which names the file, and
+    /// its size in bytes.
+    ///
+    /// The md5 detects a truncated or misdirected download. An attacker who controls the upstream file can produce
+    /// other bytes with the same md5. So only the connection guarantees that these bytes are the right ones. From then
+    /// on their sha256 does.
+    pub async fn fetch_unverified(&self, url: &str, md5: &str) -> Result<(Hash, u64), DownloadError> {
+        let announced = format!("md5:{}", md5.to_ascii_lowercase());
+        self.skip_known_mismatch(url, &announced, self.fetch_by_md5(url, &announced)).await
+    }
+
+    /// Runs the download unless the same URL had wrong content before. Remembers the URL if its content is wrong now.
+    async fn skip_known_mismatch<T>(
+        &self,
+        url: &str,
+        hash: &str,
+        download: impl Future<Output = Result<T, DownloadError>>,
+    ) -> Result<T, DownloadError> {
+        let name = (hash.to_owned(), url.to_owned());
+        if let Some(error) = self.mismatched().get(&name) {
+            return Err(error.clone());
+        }
+        let result = download.await;
+        if let Err(error @ DownloadError::WrongHash { .. }) = &result {
+            self.mismatched().insert(name, error.clone());
+        }
+        result
+    }
+
+    fn mismatched(&self) -> MutexGuard<'_, BTreeMap<(String, String), DownloadError>> {
+        // Each change under this lock is a single insert, so no state is half-written.
+        self.mismatched.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn fetch(&self, url: &str, size: Option<u64>, hash: &Hash) -> Result<u64, DownloadError> {
+        if size.is_some_and(|size| size > self.policy.max_size) {
+            return Err(self.too_large(url));
+        }
+        let mut hasher = Hasher::new(hash.algorithm());
+        let (temporary, written) = self.receive(url, |bytes| hasher.update(bytes)).await?;
+        verify_hash(url, &hash.to_string(), &hasher.finish().to_string())?;
+        self.store(temporary, hash).await?;
+        Ok(written)
+    }
+
+    async fn fetch_by_md5(&self, url: &str, announced: &str) -> Result<(Hash, u64), DownloadError> {
+        let (mut md5, mut sha256) = (Md5::new(), Hasher::new(Algorithm::Sha256));
+        let received = self.receive(url, |bytes| {
+            md5.update(bytes);
+            sha256.update(bytes);
+        });
+        let (temporary, written) = received.await?;
+        verify_hash(url, announced, &format!("md5:{}", hex::encode(md5.finalize())))?;
+        let hash = sha256.finish();
+        self.store(temporary, &hash).await?;
+        Ok((hash, written))
+    }
+
+    fn too_large(&self, url: &str) -> DownloadError {
+        DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.max_size }
+    }
+
+    /// Downloads the content of `url` to an unnamed file on the disk and returns it with its size in bytes. `on_chunk`
+    /// receives all bytes in order.
+    async fn receive(&self, url: &str, mut on_chunk: impl FnMut(&[u8])) -> Result<(NamedTempFile, u64), DownloadError> {
+        let too_large = || self.too_large(url);
+        let mut response = self.follow(url).await?;
+        if response.content_length().is_some_and(|length| length > self.policy.max_size) {
+            return Err(too_large());
+        }
+        let unfinished = self.dir.join(UNFINISHED);
+        std::fs::create_dir_all(&unfinished).map_err(disk_error)?;
+        let temporary = NamedTempFile::new_in(unfinished).map_err(disk_error)?;
+        let mut file = tokio::fs::File::from_std(temporary.reopen().map_err(disk_error)?);
+        let mut written = 0;
+        while let Some(chunk) = response.chunk().await.map_err(|error| connection_error(url, error))? {
+            written += chunk.len() as u64;
+            if written > self.policy.max_size {
+                return Err(too_large());
+            }
+            on_chunk(&chunk);
+            file.write_all(&chunk).await.map_err(disk_error)?;
+        }
+        file.sync_all().await.map_err(disk_error)?;
+        Ok((temporary, written))
+    }
+
+    /// Renames a file to its hash.
+    async fn store(&self, temporary: NamedTempFile, hash: &Hash) -> Result<(), DownloadError> {
+        let path = path_of(&self.dir, hash);
+        let named = tokio::task::spawn_blocking(move || name(temporary, &path)).await;
+        named.map_err(|error| disk_error(io::Error::other(error)))?.map_err(disk_error)
+    }
+
+    /// The response after all redirects.
+    async fn follow(&self, first: &str) -> Result<Response, DownloadError> {
+        let mut url = Url::parse(first).map_err(|_| DownloadError::NotHttps { url: first.to_owned() })?;
+        for _ in 0..=MAX_REDIRECTS {
+            let response = self
+                .client(&url)?
+                .get(url.clone())
+                .send()
+                .await
+                .map_err(|error| connection_error(url.as_str(), error))?;
+            let status = response.status();
+            if status.is_success() {
+                return Ok(response);
+            }
+            let to = response.headers().get(LOCATION).and_then(|to| to.to_str().ok()).and_then(|to| url.join(to).ok());
+            match to {
+                Some(to) if status.is_redirection() => url = to,
+                _ => return Err(DownloadError::Status { url: url.to_string(), status: status.as_u16() }),
+            }
+        }
+        Err(DownloadError::TooManyRedirects { url: first.to_owned(), limit: MAX_REDIRECTS })
+    }
+
+    /// The client that may request the URL.
+    fn client(&self, url: &Url) -> Result<&Client, DownloadError> {
+        if self.policy.upstreams.iter().any(|upstream| upstream.origin() == url.origin()) {
+            return Ok(&self.trusted);
+        }
+        let host = url.host_str().unwrap_or_default();
+        if url.scheme() != "https" {
+            return Err(DownloadError::NotHttps { url: url.to_string() });
+        }
+        if is_private_host(host) {
+            return Err(DownloadError::PrivateHost { url: url.to_string(), host: host.to_owned() });
+        }
+        Ok(&self.public)
+    }
+}
+
+fn verify_hash(url: &str, expected: &str, found: &str) -> Result<(), DownloadError> {
+    if found == expected {
+        return Ok(());
+    }
+    Err(DownloadError::WrongHash { url: url.to_owned(), expected: expected.to_owned(), found: found.to_owned() })
+}
+
+/// Renames a complete file, so that after a crash it either exists completely or does not exist. Blocks.
+fn name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
+    let folder = path.parent().expect("the path ends with `<algorithm>/<hex>`");
+    std::fs::create_dir_all(folder)?;
+    temporary.persist(path)?;
+    std::fs::File::open(folder)?.sync_all()
+}
+
+fn disk_error(error: io::Error) -> DownloadError {
+    DownloadError::Disk(Arc::new(error))
+}
+
+/// Converts a failed connection. If the address check refused it, returns that error.
+fn connection_error(url: &str, error: reqwest::Error) -> DownloadError {
+    let mut cause: Option<&(dyn Error + 'static)> = Some(&error);
+    while let Some(inner) = cause {
+        if let Some(NotPublic(host)) = inner.downcast_ref() {
+            return DownloadError::PrivateHost { url: url.to_owned(), host: host.clone() };
+        }
+        cause = inner.source();
+    }
+    DownloadError::Unreachable { url: url.to_owned(), source: Arc::new(error.without_url()) }
+}

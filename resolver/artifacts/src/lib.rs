@@ -1,0 +1,19 @@
+//! Edge (writes). Downloads files, computes their hashes, and reads the descriptors in JARs. No code in them is ever
+//! executed.
+
+mod archive;
+pub mod download;
+mod error;
+mod hash;
+pub mod http_client;
+pub mod java_properties;
+pub mod plugin_descriptor;
+mod update_folder;
+
+pub use archive::Jar;
+pub use error::FactsError;
+pub use hash::{Algorithm, Hash, Hasher};
+pub use update_folder::update_folder_name;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+//! Edge (writes). Downloads and reads files that are named by URL and hash, each as a project with one release.
+//!
+//! Builds for which only an md5 is published are downloaded once, to find their sha256 and size.
+//!
+//! The files are in a directory with the layout of [`artifacts::download`]. The operator's store uses the same one. The
+//! content of a JAR is cached forever, because its name is its hash.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use super::disk_cache::{DiskStore, StoredPage};
+use super::page_cache::{CachedPage, Fetched, Pages, Reads};
+use super::project_page::ProjectListing;
+use super::{FetchError, Upstreams};
+use artifacts::download::{DownloadError, DownloadPolicy, Downloads, path_of};
+use artifacts::plugin_descriptor::{PluginFacts, facts};
+use artifacts::{Algorithm, FactsError, Hash};
+use resolver::model::catalog::{
+    Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
+};
+
+/// Cached content of a JAR.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Read {
+    size: u64,
+    facts: PluginFacts,
+}
+
+/// The directory of files with its cache.
+pub(super) struct Files {
+    dir: PathBuf,
+    /// Download policy and client. The client is created for the first download. `None` means offline: nothing is
+    /// downloaded.
+    downloads: Option<(DownloadPolicy, OnceLock<Downloads>)>,
+    read: Pages<Read>,
+}
+
+impl Files {
+    /// Files that may be downloaded. A URL with the origin of an upstream is trusted as that upstream is.
+    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &DiskStore) -> Self {
+        let policy = DownloadPolicy { contact: contact.map(str::to_owned), ..DownloadPolicy::new(upstreams.all()) };
+        Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, store) }
+    }
+
+    /// Files that exist already.
+    pub(super) fn offline(dir: &Path, store: &DiskStore) -> Self {
+        Self {
+            dir: dir.to_owned(),
+            downloads: None,
+            read: Pages::new("jars", 1_000, store, Reads::BlockingThread, false),
+        }
+    }
+
+    /// The project of a file.
+    pub(super) async fn project(
+        &self,
+        key: &ProjectKey,
+        now: Timestamp,
+    ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
+        let not_a_file = || FetchError::InvalidFileKey { project: key.project.clone() };
+        let (url, sha256) = key.file().ok_or_else(not_a_file)?;
+        let hash = Hash::from_parts("sha256", sha256).ok_or_else(not_a_file)?;
+        let page = Url::parse(url).map_err(|_| not_a_file())?;
+        let fetch = |_| async { self.fetch(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
+        // The URL is part of the name: another URL may have the right bytes where this one failed.
+        let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
+        let StoredPage { stamp, body } = found.stored;
+        let project = project(key, url, &hash, &body, stamp.checked_at);
+        let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None }) };
+        Ok(CachedPage { stored: held, stale: None })
+    }
+
+    /// Adds the metadata of the JARs in the directory to the catalog. They were staged or downloaded earlier, and
+    /// upstream pages do not contain this metadata.
+    ///
+    /// Every JAR is read once. An unreadable JAR adds no metadata. The error is reported where the file is used.
+    pub(super) async fn add_metadata(&self, catalog: &mut Catalog, now: Timestamp) {
+        let stored = self.stored_hashes().await;
+        if stored.is_empty() {
+            return;
+        }
+        let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
+        for release in releases.flat_map(|project| &mut project.releases) {
+            let Release { file: main, api_version, java, folia, declared, further, .. } = release;
+            let main = main.as_ref().map(|file| (file, api_version, java, folia, declared));
+            let further = further.iter_mut().map(|FurtherJar { file, api_version, java, folia, declared }| {
+                (&*file, api_version, java, folia, declared)
+            });
+            for (file, api_version, java, folia, declared) in main.into_iter().chain(further) {
+                if let Some(facts) = self.jar_metadata(file, &stored, now).await {
+                    *java = facts.java.map(u32::from);
+                    *folia = Some(facts.folia);
+                    *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
+                    *declared = Some(declared_names(&facts));
+                }
+            }
+        }
+    }
+
+    /// Metadata of a JAR that is in `stored`. `None` for any other.
+    async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
+        let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| stored.contains(hash))?;
+        let page = Url::parse(&file.url).ok()?;
+        let path = path_of(&self.dir, &hash);
+        let read = |_| async {
+            if !is_intact(&path, &hash).await {
+                return Err(FetchError::FileOffline { url: file.url.clone() });
+            }
+            Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
+        };
+        let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
+        Some(found.stored.body.facts.clone())
+    }
+
+    /// Hashes of the files in the directory, by file name.
+    async fn stored_hashes(&self) -> BTreeSet<Hash> {
+        let dir = self.dir.clone();
+        let listed = tokio::task::spawn_blocking(move || {
+            let folders = [Algorithm::Sha256, Algorithm::Sha512].map(Algorithm::as_str);
+            let files = folders.into_iter().flat_map(|folder| {
+                let entries = std::fs::read_dir(dir.join(folder)).into_iter().flatten().flatten();
+                entries.filter_map(move |entry| Hash::from_parts(folder, entry.file_name().to_str()?))
+            });
+            files.collect()
+        });
+        listed.await.unwrap_or_default()
+    }
+
+    async fn fetch(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
+        let path = path_of(&self.dir, hash);
+        if !is_intact(&path, hash).await {
+            let size = self.downloads(url)?.get(url, None, hash).await?;
+            tracing::info!(url, %hash, size, "downloaded a plugin to read it");
+        }
+        Self::read_jar(url, path).await
+    }
+
+    /// Downloads a build for which only an md5 is published, and returns its sha256 and size.
+    pub(super) async fn fetch_unverified(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
+        let (hash, size) = self.downloads(url)?.fetch_unverified(url, md5).await?;
+        tracing::info!(url, %hash, size, "downloaded a build to compute its hash: its bytes are trusted from now on");
+        Ok((hash, size))
+    }
+
+    /// The download client for the file at `url`.
+    fn downloads(&self, url: &str) -> Result<&Downloads, FetchError> {
+        let Some((policy, made)) = &self.downloads else {
+            return Err(FetchError::FileOffline { url: url.to_owned() });
+        };
+        if let Some(downloads) = made.get() {
+            return Ok(downloads);
+        }
+        let downloads = Downloads::new(&self.dir, policy.clone()).map_err(|error| DownloadError::Unreachable {
+            url: url.to_owned(),
+            source: Arc::new(error.into_source()),
+        })?;
+        Ok(made.get_or_init(|| downloads))
+    }
+
+    async fn read_jar(url: &str, path: PathBuf) -> Result<Read, FetchError> {
+        let read = tokio::task::spawn_blocking(move || {
+            let size = path.metadata().map_err(FactsError::Open)?.len();
+            Ok(Read { size, facts: facts(&path)? })
+        });
+        let read = read.await.unwrap_or_else(|error| Err(FactsError::Open(io::Error::other(error))));
+        read.map_err(|source| FetchError::NotAPlugin { url: url.to_owned(), source })
+    }
+}
+
+/// Whether the file exists with the right content. Otherwise it is downloaded again.
+async fn is_intact(path: &Path, hash: &Hash) -> bool {
+    let (path, hash) = (path.to_owned(), hash.clone());
+    let same = tokio::task::spawn_blocking(move || hash.matches_file(&path)).await;
+    same.is_ok_and(|same| same.is_ok_and(|same| same))
+}
+
+/// Names that a JAR declares.
+fn declared_names(facts: &PluginFacts) -> Declared {
+    let PluginFacts { name, provides, depend, .. } = facts;
+    Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
+}
+
+/// A file as a project with one release.
+fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Timestamp) -> Project {
+    let Read { size, facts } = read;
+    let version = facts.version.clone().filter(|version| !version.trim().is_empty());
+    let version = version.unwrap_or_else(|| FALLBACK_VERSION.to_owned());
+    Project {
+        key: key.clone(),
+        id: key.project.clone(),
+        name: facts.name.clone(),
+        read_at,
+        releases: vec![Release {
+            // Not the URL: the same bytes from a mirror are not a change for a server.
+            id: hash.to_string(),
+            // A file has no reliable date: those inside a zip depend on the clock of the build machine, and a URL has
+            // none.
+            published: None,
+            channel: Channel::Release,
+            // A JAR has no list of Minecraft versions. It declares a minimum version, and that is binding.
+            minecraft: Vec::new(),
+            api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
+            loaders: vec!["paper".to_owned()],
+            folia: Some(facts.folia),
+            java: facts.java.map(u32::from),
+            declared: Some(declared_names(facts)),
+            dependencies: Vec::new(),
+            file: Some(Artifact {
+                // Named by its content: a URL may end in anything, for example `download?id=7`.
+                name: format!("{}-{version}.jar", facts.name),
+                url: url.to_owned(),
+                size: Some(*size),
+                hash: Some(hash.to_string()),
+            }),
+            further: Vec::new(),
+            version,
+        }],
+    }
+}

@@ -1,0 +1,255 @@
+//! Edge (writes). Manages the repository of one server's backups: one directory with a subdirectory per backup, named after it.
+//!
+//! A backup is added atomically: it is written under a name that begins with a point, verified, and renamed. It is removed the same way in
+//! reverse.
+
+use std::fs;
+use std::io;
+use std::iter;
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use super::archive::{self, ARCHIVE, Damaged, DiscardTarget};
+use super::{Backup, FORMAT};
+use crate::staging::fs_ops::{self, Disk, FsHook};
+use agent_api::Trigger;
+use scheduler::backup_retention::{BackupState, Retention, RetentionCandidate, to_remove};
+
+/// The file name of the record.
+pub(super) const RECORD: &str = "backup.json";
+/// A file with this name states that the backup was found to be damaged, and how.
+const DAMAGED: &str = "damaged.txt";
+/// A file with this name states that the disk could not read the backup last time, and why. A bad sector is permanent, a loose cable is not. So
+/// the file is removed the first time that the whole backup is read.
+const UNREAD: &str = "unread.txt";
+/// The prefix of unfinished backups.
+pub(super) const PARTIAL: &str = ".partial-";
+/// The prefix of backups that are being removed.
+const REMOVING: &str = ".removing-";
+
+/// The repository could not be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The file system returned an error.
+    #[error("could not list the backups in `{path}`")]
+    Read {
+        /// The directory.
+        path: String,
+        /// The cause.
+        #[source]
+        source: io::Error,
+    },
+    /// A step on the disk failed.
+    #[error(transparent)]
+    Disk(#[from] fs_ops::Error),
+}
+
+/// One backup in the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBackup {
+    /// Its name.
+    pub id: String,
+    /// Its record, if it counts.
+    pub state: Result<Backup, IgnoredBackup>,
+}
+
+impl StoredBackup {
+    /// Its record, also for a backup that does not count and may still be good.
+    pub fn record(&self) -> Option<&Backup> {
+        match &self.state {
+            Ok(backup) => Some(backup),
+            Err(IgnoredBackup { why: _, unread }) => unread.as_deref(),
+        }
+    }
+}
+
+/// Why a backup does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IgnoredBackup {
+    /// The reason as text.
+    pub why: String,
+    /// Its record, if the only fault is that the disk could not read it last time. A user who names it may try it.
+    pub unread: Option<Box<Backup>>,
+}
+
+impl IgnoredBackup {
+    fn new(why: impl Into<String>) -> Self {
+        Self { why: why.into(), unread: None }
+    }
+}
+
+/// The rollback backup for `lock`: the newest of these backups (oldest first) with worlds that was taken before `lock` was applied. The lock in
+/// the record outranks the time in the name: while a clock was ahead, an older update may have left a backup with a later date.
+pub fn rollback_backup<'a>(lock: &str, candidates: impl DoubleEndedIterator<Item = &'a Backup>) -> Option<&'a Backup> {
+    candidates.rev().find(|backup| backup.is_rollback_backup() && backup.before.as_deref() == Some(lock))
+}
+
+/// The backups of one server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BackupRepository {
+    root: PathBuf,
+}
+
+impl BackupRepository {
+    /// The repository in the directory `root`, which may not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// Its directory.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The directory of a backup.
+    pub fn directory(&self, id: &str) -> PathBuf {
+        self.root.join(id)
+    }
+
+    /// The name for a new backup: `id`, or `id` with a number if a backup of the same second has that name.
+    pub(super) fn free_id(&self, id: &str) -> String {
+        let mut numbered = (2..100).map(|number| format!("{id}-{number}"));
+        let is_free = |id: &str| !fs_ops::exists(&self.directory(id));
+        if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
+    }
+
+    /// All backups, oldest first. Reads the records, not the archives. See [`BackupRepository::verify`].
+    pub fn list(&self) -> Result<Vec<StoredBackup>, Error> {
+        let names = self.names(|name| !name.starts_with('.'))?;
+        Ok(names.into_iter().map(|id| StoredBackup { state: self.state(&id), id }).collect())
+    }
+
+    /// Reads a backup from beginning to end. A damaged backup is marked as such, and so is one that the disk cannot read.
+    pub fn verify<S: FsHook>(&self, backup: &Backup, disk: &mut Disk<S>) -> Result<Result<(), Damaged>, Error> {
+        let read = archive::read(&self.directory(&backup.id), &backup.seal, &mut DiscardTarget { disk });
+        match &read {
+            Ok(()) => self.mark_read(&backup.id, disk),
+            Err(Damaged::Target(_)) => {}
+            Err(damaged) if damaged.is_archive_fault() => self.mark_damaged(&backup.id, damaged, disk)?,
+            Err(unread) => self.mark_unread(&backup.id, unread, disk),
+        }
+        Ok(read)
+    }
+
+    /// Removes unfinished and half removed backups. Only the one process that takes backups here may call it.
+    pub fn remove_unfinished<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
+        for name in self.names(|name| name.starts_with(PARTIAL) || name.starts_with(REMOVING))? {
+            disk.step("remove", &self.root.join(&name), |path| fs::remove_dir_all(path))?;
+        }
+        Ok(())
+    }
+
+    /// Removes backups that `retention` does not keep. `needed` are backups that a rollback may need. Returns the names of removed backups.
+    pub fn prune<S: FsHook>(
+        &self,
+        retention: Retention,
+        needed: &[&str],
+        now: Timestamp,
+        disk: &mut Disk<S>,
+    ) -> Result<Vec<String>, Error> {
+        let candidate = |stored: StoredBackup| RetentionCandidate {
+            taken_at: stored.record().map_or_else(|| self.added_at(&stored.id), |backup| backup.started_at),
+            contents: stored.record().map(|backup| backup.contents),
+            before_update: stored.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
+            data_version: stored.record().and_then(|backup| backup.data_version),
+            after_damage: stored.record().is_some_and(|backup| backup.after_damage),
+            standing: match &stored.state {
+                Ok(_) => BackupState::Good,
+                Err(IgnoredBackup { why: _, unread: Some(_) }) => BackupState::Unread,
+                Err(IgnoredBackup { why: _, unread: None }) => BackupState::Bad,
+            },
+            needed: needed.contains(&stored.id.as_str()),
+            id: stored.id,
+        };
+        let candidates: Vec<RetentionCandidate> = self.list()?.into_iter().map(candidate).collect();
+        let removed = to_remove(&candidates, retention, now);
+        for id in &removed {
+            self.remove(id, disk)?;
+        }
+        Ok(removed)
+    }
+
+    fn remove<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) -> Result<(), Error> {
+        let removing = self.root.join(format!("{REMOVING}{id}"));
+        disk.rename(&self.directory(id), &removing)?;
+        disk.sync_directory(&self.root)?;
+        disk.step("remove", &removing, |path| fs::remove_dir_all(path))?;
+        Ok(())
+    }
+
+    pub(super) fn mark_damaged<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) -> Result<(), Error> {
+        let path = self.directory(id).join(DAMAGED);
+        disk.step("write", &path, |path| fs::write(path, format!("{why}\n")))?;
+        Ok(())
+    }
+
+    /// Best effort, like [`BackupRepository::mark_read`]: a failing disk is often remounted read-only, and no other step may fail for that.
+    pub(super) fn mark_unread<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) {
+        let causes = iter::successors(Some(why as &dyn std::error::Error), |cause| cause.source());
+        let why: Vec<String> = causes.map(ToString::to_string).collect();
+        let path = self.directory(id).join(UNREAD);
+        drop(disk.step("write", &path, |path| fs::write(path, format!("{}\n", why.join(": ")))));
+    }
+
+    /// Records that the whole backup was read from the disk and matches its record.
+    pub(super) fn mark_read<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) {
+        let path = self.directory(id).join(UNREAD);
+        if fs_ops::exists(&path) {
+            drop(disk.remove(&path));
+        }
+    }
+
+    fn state(&self, id: &str) -> Result<Backup, IgnoredBackup> {
+        let directory = self.directory(id);
+        if let Ok(why) = fs::read_to_string(directory.join(DAMAGED)) {
+            return Err(IgnoredBackup::new(why.trim()));
+        }
+        let backup = self.recorded(id).map_err(IgnoredBackup::new)?;
+        let unread = directory.join(UNREAD);
+        if !fs_ops::exists(&unread) {
+            return Ok(backup);
+        }
+        let noted = fs::read_to_string(unread).unwrap_or_default();
+        let why = format!("could not be read at the last attempt: {}", noted.trim());
+        Err(IgnoredBackup { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
+    }
+
+    /// The record, if the archive may be the one that it describes.
+    fn recorded(&self, id: &str) -> Result<Backup, String> {
+        let directory = self.directory(id);
+        let bytes = fs::read(directory.join(RECORD)).map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
+        let backup: Backup =
+            serde_json::from_slice(&bytes).map_err(|error| format!("`{RECORD}` is not a valid record: {error}"))?;
+        if backup.format != FORMAT || backup.id != id {
+            return Err(format!("`{RECORD}` belongs to `{}` in format {}", backup.id, backup.format));
+        }
+        match fs::metadata(directory.join(ARCHIVE)) {
+            Ok(archive) if archive.len() == backup.seal.archive_bytes => Ok(backup),
+            Ok(archive) => {
+                Err(format!("`{ARCHIVE}` has {} bytes, its record says {}", archive.len(), backup.seal.archive_bytes))
+            }
+            Err(error) => Err(format!("`{ARCHIVE}` cannot be read: {error}")),
+        }
+    }
+
+    /// When a backup without a record was added.
+    fn added_at(&self, id: &str) -> Timestamp {
+        let modified = fs::metadata(self.directory(id)).and_then(|metadata| metadata.modified());
+        modified.ok().and_then(|modified| modified.try_into().ok()).unwrap_or(Timestamp::MIN)
+    }
+
+    /// The directories here, in order.
+    fn names(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
+        let error = |source| Error::Read { path: self.root.display().to_string(), source };
+        let mut names = Vec::new();
+        for entry in fs_ops::entries(&self.root).map_err(error)? {
+            let name = entry.file_name().into_string().ok();
+            // `lost+found` of a new volume is not a backup.
+            let is_backup = |name: &String| wanted(name) && name != "lost+found";
+            names.extend(name.filter(|name| entry.path().is_dir() && is_backup(name)));
+        }
+        names.sort();
+        Ok(names)
+    }
+}

@@ -1,0 +1,46 @@
+//! Edge (writes). Runs inside each server pod: [`init`] before the server, [`sidecar`] beside it, and [`pre_stop_hook`] as its preStop hook.
+//!
+//! One static binary has three commands. The init container prepares the volume or waits. The sidecar observes, stages, announces and saves. The
+//! hook only asks the sidecar to stop the server, and returns as soon as the sidecar has sent `stop`.
+
+mod announce;
+mod api;
+pub mod backup;
+mod backup_size;
+mod backups_report;
+pub mod clock;
+pub mod config;
+mod console_session;
+mod damage_scan;
+mod error_chain;
+pub mod fetch;
+mod graceful_stop;
+pub mod init;
+mod loaded_content;
+mod monitor;
+mod online_backup;
+mod persistent_failure;
+pub mod play_record;
+pub mod plugin_data;
+mod plugin_data_step;
+pub mod pre_stop_hook;
+mod pre_update_backup;
+pub mod process_record;
+mod prune;
+pub mod rcon;
+mod requested_restore;
+mod retry;
+mod rollback_restore;
+mod seed_volume;
+pub mod server_list_ping;
+mod server_log;
+pub mod server_properties;
+pub mod server_state;
+pub mod sidecar;
+mod stage;
+pub mod staging;
+mod state;
+pub mod volume_report;
+pub mod world;
+
+pub use error_chain::ErrorChain;
