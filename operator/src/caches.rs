@@ -98,8 +98,10 @@ pub(crate) struct TemplateHistoryEntry {
 /// The last report of a pod's agent.
 #[derive(Debug, Clone)]
 pub(crate) struct LastAgentReport {
-    /// When the agent last replied, or when the first request without a reply was sent.
+    /// When the agent last replied, or when the first request was sent.
     pub(crate) replied_at: Timestamp,
+    /// When the first request without a reply since then was sent.
+    pub(crate) silent_since: Option<Timestamp>,
     pub(crate) report: Option<Arc<AgentReport>>,
 }
 

@@ -9,8 +9,8 @@ use kube::runtime::controller::Action;
 
 /// After a step the state has changed, possibly without an event, because the agent is not watched.
 const STEP_PAUSE: Duration = Duration::from_secs(1);
-/// Pause between requests to the agent during a disruption. A countdown, a start and a verification end within seconds.
-const DISRUPTION_PAUSE: Duration = Duration::from_secs(3);
+/// Pause between requests to the agent while it is polled. A start and a verification end within seconds.
+const POLL_PAUSE: Duration = Duration::from_secs(3);
 /// During a warning to players or a drain, the pause is this fraction of the remaining time, within these bounds. A
 /// pass can only find then that the last player has left. Hundreds of servers may warn at the same time.
 const COUNTDOWN_FRACTION: u32 = 10;
@@ -26,8 +26,8 @@ const PREPARE_BEFORE: Duration = Duration::from_mins(1);
 /// How long before that time the pass begins that waits at the barrier (`server/window_barrier.rs`). The passes over
 /// two hundred servers take two seconds.
 pub(crate) const BARRIER_BEFORE: SignedDuration = SignedDuration::from_secs(5);
-/// Upper limit of the back-off of failures, which starts at 1 s and doubles each time.
-const FAILURE_CAP: Duration = Duration::from_mins(5);
+/// The back-off of failures starts at 1 s and doubles at most this many times, to about four minutes.
+const MAX_DOUBLINGS: u32 = 8;
 
 /// The party that can fix a failure. It decides whether another try can help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,8 +47,9 @@ pub(crate) enum Outcome {
     UpToDate,
     /// One step was taken.
     Acted,
-    /// A disruption is in progress. `until` is the time at which its cause ends by itself, if there is such a time.
-    InDisruption { until: Option<Timestamp> },
+    /// State that no watch reports is about to change: a start, a verification, staging or a backup. `until` is the time at which it ends by
+    /// itself, if there is such a time.
+    Polling { until: Option<Timestamp> },
     /// The warning to players or the drain lasts until then at the latest.
     CountingDown { until: Timestamp },
     /// The operator waits for `until` (a window), or for a change if `until` is `None`.
@@ -63,7 +64,7 @@ impl Outcome {
         match self {
             Self::UpToDate => "settled",
             Self::Acted => "acted",
-            Self::InDisruption { .. } => "under-way",
+            Self::Polling { .. } => "polling",
             Self::CountingDown { .. } => "counting",
             Self::Waiting { .. } => "waiting",
             Self::Failed { .. } => "failed",
@@ -84,7 +85,7 @@ impl Outcome {
             Self::UpToDate
             | Self::Waiting { until: None }
             | Self::Acted
-            | Self::InDisruption { .. }
+            | Self::Polling { .. }
             | Self::CountingDown { .. }
             | Self::Failed { .. } => self,
         }
@@ -101,12 +102,10 @@ pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
     Some(match outcome {
         Outcome::UpToDate | Outcome::Waiting { until: None } => IDLE_PAUSE,
         Outcome::Acted => STEP_PAUSE,
-        Outcome::InDisruption { until } => {
-            until.map_or(DISRUPTION_PAUSE, |at| time_left(at, now).min(DISRUPTION_PAUSE))
-        }
+        Outcome::Polling { until } => until.map_or(POLL_PAUSE, |at| time_left(at, now).min(POLL_PAUSE)),
         Outcome::CountingDown { until } => {
             let left = time_left(until, now);
-            let pause = (left / COUNTDOWN_FRACTION).clamp(DISRUPTION_PAUSE, LONGEST_COUNTDOWN_PAUSE);
+            let pause = (left / COUNTDOWN_FRACTION).clamp(POLL_PAUSE, LONGEST_COUNTDOWN_PAUSE);
             pause.min(left)
         }
         Outcome::Waiting { until: Some(at) } => {
@@ -116,7 +115,7 @@ pub(crate) fn pause(outcome: Outcome, now: Timestamp) -> Option<Duration> {
         }
         Outcome::Failed { blame: RetryBlame::User, attempt: _ } => return None,
         Outcome::Failed { blame: RetryBlame::Cluster | RetryBlame::Upstream, attempt } => {
-            Duration::from_secs(1_u64 << attempt.min(8)).min(FAILURE_CAP)
+            Duration::from_secs(1_u64 << attempt.min(MAX_DOUBLINGS))
         }
     })
 }

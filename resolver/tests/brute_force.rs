@@ -1,4 +1,5 @@
-//! Pure. Compares the solver with exhaustive search on random small problems: solvability, and the best answer.
+//! Pure. Compares the solver with exhaustive search on random small problems: whether a solution exists, and which one
+//! is best.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed setup must fail the test")]
 
@@ -55,7 +56,7 @@ mod unmanaged_jars;
 mod why_not_release;
 #[path = "brute_force/why_older.rs"]
 mod why_older;
-// It runs the `resolver` command.
+
 #[path = "brute_force/blockers_complete.rs"]
 mod blockers_complete;
 #[path = "brute_force/processes.rs"]
@@ -89,9 +90,9 @@ mod texts;
 #[path = "brute_force/to_scenario.rs"]
 mod to_scenario;
 
-use rules::Book;
+use rules::ServerRules;
 
-use coverage::Census;
+use coverage::Coverage;
 use group::Pair;
 use oracle::Outcome;
 use problem::Problem;
@@ -101,26 +102,27 @@ fn is_thorough() -> bool {
     std::env::var_os("NIGHTSHIFT_THOROUGH").is_some()
 }
 
-/// Problems of one run that are compared with exhaustive search. Eight thousand take a minute and a half of one core
-/// without optimization.
+/// Number of problems that one run compares with exhaustive search. 8,000 take one core a minute and a half without
+/// optimization.
 fn problems() -> u64 {
     if is_thorough() { 100_000 } else { 8_000 }
 }
 
-/// A quarter of the number, or all of it in a thorough run.
+/// The whole number in a thorough run, a quarter of it in other runs.
 fn scaled_to_run(all: u64) -> u64 {
     if is_thorough() { all } else { all / 4 }
 }
 
-/// How many cases of a kind a run must contain, if `all` is the minimum of a thorough run. Other runs need half the
-/// expected number, because small numbers vary more. Rare kinds must occur only in a thorough run.
+/// Minimum number of cases of a kind in this run. `all` is the minimum of a thorough run. Other runs test a quarter of
+/// the problems and need an eighth of `all`, because small numbers vary more. Rare kinds must occur only in a thorough
+/// run.
 fn required_count(all: u64) -> u64 {
     if is_thorough() { all } else { all / 8 }
 }
 
 /// The first seed of a run. `NIGHTSHIFT_SEED` shifts all seeds, so that other problems are generated.
 fn first_seed() -> u64 {
-    std::env::var("NIGHTSHIFT_SEED").map_or(0, |seed| seed.parse().expect("NIGHTSHIFT_SEED is a number"))
+    std::env::var("NIGHTSHIFT_SEED").map_or(0, |seed| seed.parse().expect("NIGHTSHIFT_SEED must be a number"))
 }
 
 fn outcome(result: &Result<Resolution, Unsolvable>) -> Outcome {
@@ -142,13 +144,13 @@ fn outcome(result: &Result<Resolution, Unsolvable>) -> Outcome {
     }
 }
 
-/// Steps for a complete answer.
+/// Step budget that is sufficient for a complete answer.
 const ENOUGH_STEPS: u64 = 200_000;
-/// Steps that usually suffice for the version set and leave few for the explanation. 100,000 complete answers would
-/// take minutes.
+/// Step budget that is usually sufficient for the version set and leaves few steps for the explanation. 100,000
+/// complete answers would take minutes.
 const FEW_STEPS: u64 = 40;
 
-/// The outcome of a problem, or the error in its answer.
+/// Compares the answer to a problem with exhaustive search. Returns the outcome, or the error in the answer.
 fn check(problem: &Problem, steps: u64) -> Result<Outcome, String> {
     let Problem { catalog, request, now } = problem;
     let result = resolve_within(catalog, request, *now, Budget { steps, ..Budget::default() });
@@ -158,20 +160,24 @@ fn check(problem: &Problem, steps: u64) -> Result<Outcome, String> {
         let outcome = check(&verified, steps)?;
         let is_same_build = matches!(&outcome, Outcome::Chosen { minecraft, build: number, .. }
             if *minecraft == build.minecraft.to_string() && *number == build.build);
-        return if is_same_build { Ok(outcome) } else { Err(format!("looked at {build:?} for {outcome:?}")) };
+        return if is_same_build {
+            Ok(outcome)
+        } else {
+            Err(format!("the solver required {build:?} to be verified, but then the answer is {outcome:?}"))
+        };
     }
     if steps < ENOUGH_STEPS && matches!(result, Err(Unsolvable::GaveUp(_))) {
         return check(problem, ENOUGH_STEPS);
     }
-    let book = Book::new(catalog, request, *now);
-    let (found, best) = (outcome(&result), book.as_ref().map_or(Outcome::Unknown, oracle::best));
+    let rules = ServerRules::new(catalog, request, *now);
+    let (found, best) = (outcome(&result), rules.as_ref().map_or(Outcome::Unknown, oracle::best));
     if found != best {
-        return Err(format!("found {found:?}\n best {best:?}"));
+        return Err(format!("the solver answers {found:?}\nexhaustive search finds {best:?}"));
     }
-    let violations = match (book, result) {
-        (Ok(book), Ok(Resolution { lock, explanation })) => {
+    let violations = match (rules, result) {
+        (Ok(rules), Ok(Resolution { lock, explanation })) => {
             let Explanation::Solved(solved) = explanation else { panic!("expected a solved explanation") };
-            checker::violations_with_rules(&book, &lock, Some(&solved.warnings))
+            checker::violations_with_rules(&rules, &lock, Some(&solved.warnings))
         }
         (_, Err(_)) | (Err(_), _) => Vec::new(),
     };
@@ -198,7 +204,7 @@ impl Tally {
     }
 }
 
-/// Of this many seeds, one is also tested as two servers.
+/// One of this many seeds is also tested with two servers.
 const PAIR_INTERVAL: u64 = 8;
 
 /// Compares the answers of two servers with exhaustive search. `None` if there is no expected answer.
@@ -206,7 +212,7 @@ fn check_pair(pair: &Pair, steps: u64) -> Option<Result<[Outcome; 2], String>> {
     let expected = group::expected_outcomes(pair)?;
     let budget = Budget { steps, ..Budget::default() };
     let mut verified = pair.clone();
-    // Sorted by name, as the requests of a pair.
+    // The results are sorted by server name, like the requests of a pair.
     let mut results = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget);
     let build_to_verify = |results: &[(String, Result<Resolution, Unsolvable>)]| {
         results.iter().find_map(|(_, result)| result.as_ref().err()?.builds_to_verify().first().cloned())
@@ -221,7 +227,7 @@ fn check_pair(pair: &Pair, steps: u64) -> Option<Result<[Outcome; 2], String>> {
     }
     let found: Vec<Outcome> = results.iter().map(|(_, result)| outcome(result)).collect();
     if found[..] != expected[..] {
-        return Some(Err(format!("found {found:#?}\n best {expected:#?}")));
+        return Some(Err(format!("the solver answers {found:#?}\nexhaustive search finds {expected:#?}")));
     }
     for ((_, result), request) in results.iter().zip(&pair.requests) {
         let Ok(Resolution { lock, explanation: _ }) = result else { continue };
@@ -235,7 +241,7 @@ fn check_pair(pair: &Pair, steps: u64) -> Option<Result<[Outcome; 2], String>> {
 
 fn check_seeds(seeds: std::ops::Range<u64>) {
     let mut tally = Tally::default();
-    let mut census = Census::default();
+    let mut coverage = Coverage::default();
     let all = seeds.end - seeds.start;
     for seed in seeds {
         if seed % PAIR_INTERVAL == 0
@@ -248,7 +254,7 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
                     let error = found(&small).unwrap_or(first);
                     panic!("two servers of seed {seed}: {error}\n\n{}", small.to_scenario(&format!("seed-{seed}")));
                 }
-                Some(Ok(outcomes)) => census.count_pair(&pair, &outcomes),
+                Some(Ok(outcomes)) => coverage.count_pair(&pair, &outcomes),
                 None => {}
             }
         }
@@ -256,7 +262,7 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
         match check(&problem, FEW_STEPS) {
             Ok(outcome) => {
                 tally.count(&outcome);
-                census.count(&problem, &outcome);
+                coverage.count(&problem, &outcome);
             }
             Err(first) => {
                 let small = problem.shrunk(|smaller| check(smaller, ENOUGH_STEPS).is_err());
@@ -265,10 +271,16 @@ fn check_seeds(seeds: std::ops::Range<u64>) {
             }
         }
     }
-    // Otherwise the test would prove little.
-    assert!(tally.chosen > all / 4 && tally.no_solution > all / 5, "too few are solved or unsolvable: {tally:?}");
-    assert!(tally.excluded > all / 20 && tally.unknown > all / 200, "too few are partial or unknown: {tally:?}");
-    census.assert_enough(all);
+    // A kind of answer that occurs rarely is hardly tested.
+    assert!(
+        tally.chosen > all / 4 && tally.no_solution > all / 5,
+        "too few problems are solvable, or too few are unsolvable: {tally:?}"
+    );
+    assert!(
+        tally.excluded > all / 20 && tally.unknown > all / 200,
+        "too few solutions exclude plugins, or too few answers are unknown: {tally:?}"
+    );
+    coverage.assert_enough(all);
 }
 
 #[test]

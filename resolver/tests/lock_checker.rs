@@ -242,24 +242,24 @@ fn checker_detects_each_broken_lock() {
         lock.plugins[plugin].file.hash = file.hash.clone().unwrap();
     };
     let breaks: [Break<'_>; 11] = [
-        ("a newer Paper", &|lock| lock.minecraft = "1.21.11".parse().unwrap(), "is used in build"),
-        ("an older build", &|lock| lock.build -= 1, "is used in build"),
+        ("a newer Paper", &|lock| lock.minecraft = "1.21.11".parse().unwrap(), "the rules choose build"),
+        ("an older build", &|lock| lock.build -= 1, "the rules choose build"),
         ("another Java", &|lock| lock.java = 17, "Java 17"),
         (
             "an image that was read wrongly",
             &|lock| lock.image_java = Some(ImageJava { has: 8, pushed: None }),
-            "was not read in",
+            "does not match the tag of image",
         ),
-        ("an unsupported guess", &|lock| lock.guesses.push(unsupported_guess()), "is guessed, not"),
-        ("another file", &|lock| lock.plugins[via].file.hash.push('0'), "is not as the catalog has it"),
-        ("no needed dependency", &|lock| drop(lock.plugins.remove(via)), "does not go with ViaVersion"),
-        ("no requested plugin", &|lock| drop(lock.plugins.remove(grief)), "is asked for and not there"),
-        ("an older ViaVersion", &|lock| other_release(lock, via, "5.7.0"), "does not go with ViaVersion"),
+        ("an unsupported guess", &|lock| lock.guesses.push(unsupported_guess()), "but the lock contains the guesses"),
+        ("another file", &|lock| lock.plugins[via].file.hash.push('0'), "differs from its release in the catalog"),
+        ("no needed dependency", &|lock| drop(lock.plugins.remove(via)), "on ViaVersion is not met"),
+        ("no requested plugin", &|lock| drop(lock.plugins.remove(grief)), "is requested, but the lock does not"),
+        ("an older ViaVersion", &|lock| other_release(lock, via, "5.7.0"), "on ViaVersion is not met"),
         ("an old release", &|lock| other_release(lock, grief, "16.18.3"), "is not listed"),
         (
             "a wrong reason",
             &|lock| lock.plugins[via].reason = LockReason::NeededBy(vec!["DiscordSRV".to_owned()]),
-            "which is not so",
+            "wrong reason for ViaVersion",
         ),
     ];
     for (label, change, expected) in breaks {
@@ -369,7 +369,7 @@ fn checker_and_verify_detect_missing_named_jar() {
     let mut lacks = after.clone();
     lacks.plugins[grief].more.clear();
     let found = checker::violations(&catalog, &request, now, &lacks);
-    assert!(found.iter().any(|found| found.contains("is not as the catalog has it")), "{found:?}");
+    assert!(found.iter().any(|found| found.contains("differs from its release in the catalog")), "{found:?}");
 }
 
 /// A dependency that is delisted, alone or with its whole project. The query is from files, so no running version is

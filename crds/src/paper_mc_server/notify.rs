@@ -23,10 +23,10 @@ pub struct NotifyChannel {
     /// maintenance window of an update. `Done`: an update was applied and verified, or kept without verification, which the message states.
     /// `RolledBack`: an update failed, and the previous version set is restored. `Failed`: an update failed and cannot be rolled back
     /// automatically, so you have to decide. `Blocked`: no newer version has been possible for 14 days. `BackupFailed`: a due backup was not taken,
-    /// or backups cannot be read. `CrashLoop`: the process exits with an error repeatedly, without an update. `WorldDamaged`: the log reports
-    /// damaged chunks or region files.
+    /// or backups cannot be read. `CrashLoop`: the process exits with an error repeatedly, without an update. `NotResponding`: the
+    /// process runs, but has answered no ping for a minute. `WorldDamaged`: the log reports damaged chunks or region files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 9), extend("x-kubernetes-list-type" = "set"))]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "set"))]
     pub occasions: Vec<NotificationEvent>,
     /// Your own message texts, by event. Several languages are several lines. The placeholders `{namespace}`, `{server}`, `{what}`, `{when}`,
     /// `{down}` and `{why}` are replaced. A placeholder without a value becomes `-`.
@@ -79,6 +79,8 @@ pub enum NotificationEvent {
     BackupFailed,
     /// The server's process exits with an error repeatedly, without an update.
     CrashLoop,
+    /// The server's process runs, but has answered no ping for a minute.
+    NotResponding,
     /// The server's log reports damaged chunks or region files.
     WorldDamaged,
 }
@@ -95,6 +97,7 @@ impl NotificationEvent {
             Self::Blocked => "Blocked",
             Self::BackupFailed => "BackupFailed",
             Self::CrashLoop => "CrashLoop",
+            Self::NotResponding => "NotResponding",
             Self::WorldDamaged => "WorldDamaged",
         }
     }
@@ -138,6 +141,10 @@ pub struct NotificationTexts {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "text")]
     pub crash_loop: Option<String>,
+    /// The text for `NotResponding`. `{what}` is the time of the last answer. At most 1000 characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "text")]
+    pub not_responding: Option<String>,
     /// The text for `WorldDamaged`. `{what}` is what the log has reported since when, and the newest backup from before the damage. At most 1000
     /// characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -153,7 +160,18 @@ impl NotificationTexts {
 
     /// The text for one event.
     pub fn text_for(&self, occasion: NotificationEvent) -> Option<&str> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
+        let Self {
+            planned,
+            soon,
+            done,
+            rolled_back,
+            failed,
+            blocked,
+            backup_failed,
+            crash_loop,
+            not_responding,
+            world_damaged,
+        } = self;
         match occasion {
             NotificationEvent::Planned => planned,
             NotificationEvent::Soon => soon,
@@ -163,6 +181,7 @@ impl NotificationTexts {
             NotificationEvent::Blocked => blocked,
             NotificationEvent::BackupFailed => backup_failed,
             NotificationEvent::CrashLoop => crash_loop,
+            NotificationEvent::NotResponding => not_responding,
             NotificationEvent::WorldDamaged => world_damaged,
         }
         .as_deref()

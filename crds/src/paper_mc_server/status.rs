@@ -127,7 +127,7 @@ pub struct PaperMCServerStatus {
     #[schemars(schema_with = "schema::text253")]
     pub selector: Option<String>,
     /// The conditions of the server. Always present: `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked` and `Updating`. Present when they
-    /// apply: `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `Scoped`, `ApprovalNeeded`,
+    /// apply: `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `PartialUpdate`, `ApprovalNeeded`,
     /// `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`,
     /// `WorldDamaged`, `DuplicatePluginName`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -120,6 +120,7 @@ struct RawTexts {
     blocked: Option<String>,
     backup_failed: Option<String>,
     crash_loop: Option<String>,
+    not_responding: Option<String>,
     world_damaged: Option<String>,
 }
 
@@ -141,7 +142,18 @@ impl RawChannel {
 
 impl RawTexts {
     fn read(self, at: usize) -> Result<NotificationTexts, ConfigError> {
-        let Self { planned, soon, done, rolled_back, failed, blocked, backup_failed, crash_loop, world_damaged } = self;
+        let Self {
+            planned,
+            soon,
+            done,
+            rolled_back,
+            failed,
+            blocked,
+            backup_failed,
+            crash_loop,
+            not_responding,
+            world_damaged,
+        } = self;
         for (field, text) in [
             ("planned", &planned),
             ("soon", &soon),
@@ -151,6 +163,7 @@ impl RawTexts {
             ("blocked", &blocked),
             ("backupFailed", &backup_failed),
             ("crashLoop", &crash_loop),
+            ("notResponding", &not_responding),
             ("worldDamaged", &world_damaged),
         ] {
             let Some(text) = text else { continue };
@@ -171,6 +184,7 @@ impl RawTexts {
             blocked,
             backup_failed,
             crash_loop,
+            not_responding,
             world_damaged,
         })
     }

@@ -65,6 +65,7 @@ fn default_text(notification: &NotificationState) -> String {
         NotificationEvent::Blocked => "no newer version for 14 days: {what}",
         NotificationEvent::BackupFailed => "a backup is missing: {what}",
         NotificationEvent::CrashLoop => "the server crashes repeatedly. Action required: {what}",
+        NotificationEvent::NotResponding => "the server does not answer. Action required: {what}",
         NotificationEvent::WorldDamaged => "the world is damaged. Action required: {what}",
     };
     format!("{{namespace}}/{{server}}: {template}")

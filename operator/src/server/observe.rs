@@ -97,8 +97,10 @@ pub(crate) struct AgentReply {
     pub(crate) key: Option<Key>,
     /// The agent's report of this pass. `None` if the agent did not answer: it has then been unreachable since `silent_since`.
     pub(crate) report: Option<Arc<AgentReport>>,
-    /// The last report of the agent that this process received.
+    /// The last report of the agent that this process received, and when.
     pub(crate) cached_report: Option<Arc<AgentReport>>,
+    pub(crate) replied_at: Timestamp,
+    /// When the first request without a reply since then was sent. The last reply itself may be much older.
     pub(crate) silent_since: Timestamp,
     /// Why a reachable agent gave no report: a reason and a message.
     pub(crate) refusal: Option<(&'static str, String)>,
@@ -107,7 +109,7 @@ pub(crate) struct AgentReply {
 impl AgentReply {
     /// No reply since this instant.
     pub(crate) fn unreachable(silent_since: Timestamp) -> Self {
-        Self { key: None, report: None, cached_report: None, silent_since, refusal: None }
+        Self { key: None, report: None, cached_report: None, replied_at: silent_since, silent_since, refusal: None }
     }
 }
 
@@ -501,31 +503,37 @@ async fn is_leader(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> 
 }
 
 /// Requests the agent's report and remembers since when the agent has been unreachable. That is not an error: it is seen as
-/// [`Players::Unknown`].
+/// [`Players::Unknown`]. The passes over a quiet server are minutes apart, so the silence begins with the first request without a reply, and
+/// not with the last reply.
 async fn request_report(ctx: &Context, pod: &Pod, key: &Key, now: Timestamp) -> Result<AgentReply, ObserveError> {
     let (Some(name), Some(uid)) = (pod.metadata.name.as_deref(), pod.metadata.uid.as_deref()) else {
         return Ok(AgentReply::unreachable(now));
     };
-    let LastAgentReport { replied_at: silent_since, report: cached_report } =
-        ctx.caches.agent_reports.get(&uid.to_owned()).unwrap_or(LastAgentReport { replied_at: now, report: None });
-    let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else {
-        return Ok(AgentReply { cached_report, ..AgentReply::unreachable(silent_since) });
+    let last = ctx.caches.agent_reports.get(&uid.to_owned());
+    let first = LastAgentReport { replied_at: now, silent_since: None, report: None };
+    let last = last.unwrap_or(first);
+    let silent_since = last.silent_since.unwrap_or(now);
+    let silent = || AgentReply {
+        cached_report: last.report.clone(),
+        replied_at: last.replied_at,
+        ..AgentReply::unreachable(silent_since)
     };
+    let Some(address) = pod.status.as_ref().and_then(|status| status.pod_ip.as_deref()) else { return Ok(silent()) };
     let agent = Agent { http: &ctx.http, pod: name, address, pod_uid: uid, key, fence: ctx.fence };
+    let remember = |report: LastAgentReport| ctx.caches.agent_reports.put(uid.to_owned(), report);
     match agent.report().await {
         Ok(report) => {
             let report = Some(Arc::new(report));
-            ctx.caches.agent_reports.put(uid.to_owned(), LastAgentReport { replied_at: now, report: report.clone() });
+            remember(LastAgentReport { replied_at: now, silent_since: None, report: report.clone() });
             Ok(AgentReply { cached_report: report.clone(), report, ..AgentReply::unreachable(now) })
         }
         Err(error @ AgentError::Deposed { .. }) if !is_leader(ctx, now).await? => Err(ObserveError::Deposed(error)),
         Err(error) => {
             tracing::debug!(pod = name, error = %crate::error_chain::ErrorChain(&error), "could not read the agent's \
             report");
-            ctx.caches
-                .agent_reports
-                .put(uid.to_owned(), LastAgentReport { replied_at: silent_since, report: cached_report.clone() });
-            Ok(AgentReply { refusal: error.refusal(), cached_report, ..AgentReply::unreachable(silent_since) })
+            let reply = AgentReply { refusal: error.refusal(), ..silent() };
+            remember(LastAgentReport { silent_since: Some(silent_since), ..last });
+            Ok(reply)
         }
     }
 }

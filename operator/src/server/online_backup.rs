@@ -120,11 +120,11 @@ impl OnlineBackups {
     /// Requeues a server at rest soon while a backup is in progress.
     pub(crate) fn requeue_while_running(&self, outcome: Outcome) -> Outcome {
         match outcome {
-            Outcome::UpToDate | Outcome::Waiting { .. } if self.is_running => Outcome::InDisruption { until: None },
+            Outcome::UpToDate | Outcome::Waiting { .. } if self.is_running => Outcome::Polling { until: None },
             Outcome::UpToDate
             | Outcome::Waiting { .. }
             | Outcome::Acted
-            | Outcome::InDisruption { .. }
+            | Outcome::Polling { .. }
             | Outcome::CountingDown { .. }
             | Outcome::Failed { .. } => outcome,
         }

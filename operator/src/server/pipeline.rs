@@ -93,7 +93,7 @@ pub(super) async fn reconcile_server(
 ) -> Result<Outcome, PassEnd> {
     let (checked, drain) = check_spec_and_node(server, ctx, observed).await?;
     if let Some(until) = plan::too_new_until(server, observed, since_observation.started_at()) {
-        return Ok(Outcome::InDisruption { until: Some(until) });
+        return Ok(Outcome::Polling { until: Some(until) });
     }
     // `None`: the spec has changed meanwhile, or the clock was set back.
     let start = wait_at_barrier(ctx, server, &checked, observed, since_observation).await.ok_or(PassEnd::AGAIN)?;
@@ -178,7 +178,7 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     if !rollout_continues && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
         // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
         // cannot use.
-        return Err(PassEnd::Done(Outcome::InDisruption { until: None }));
+        return Err(PassEnd::Done(Outcome::Polling { until: None }));
     }
     let pinned_set = PinnedSet::from_server(server, before, stable_digest(observed), now);
     if record_requests(ctx, pass, pinned_set.as_ref(), &restores).await? {
@@ -331,12 +331,13 @@ async fn build_plan(
     let tries_another = observed.is_rolling_out_other(target.rendered.revision);
     let urgent_gate = gate::urgent_gate(windows, partial, available, tries_another, now);
     let needs_no_leader = urgent_gate.is_some() && partial.urgent().is_some_and(UrgentUpdate::is_independent_of_leader);
-    let is_requested = manual_gate.is_some() || approval.apply_since.is_some();
+    let is_rollback = matches!(pinned_set, Some(PinnedSet::RollbackTo { .. }));
+    // A request for one set that was not served in its time overrides nothing afterwards, although its annotation may stay for ever.
+    let is_requested = manual_gate.is_some() || is_rollback;
     let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
     let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
 
     // A requested roll-back is not refused: it waits for the end of the blackout.
-    let is_rollback = matches!(pinned_set, Some(PinnedSet::RollbackTo { .. }));
     let set_requested_at = approval.apply_since.filter(|_| !is_rollback);
     let states = ConstraintStates {
         rejected_at: gate::refused_by_blackout(server, handled, set_requested_at, windows, now),

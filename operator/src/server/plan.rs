@@ -374,7 +374,7 @@ fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, no
         .reply
         .cached_report
         .as_ref()
-        .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.reply.silent_since));
+        .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.reply.replied_at));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
     let expected = VerificationTarget {
         files: observed.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),

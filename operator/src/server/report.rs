@@ -42,6 +42,7 @@ mod manual_recovery;
 pub(crate) mod notifications;
 mod plugin_data;
 mod refusal;
+pub(crate) mod responsiveness;
 mod seed_volume;
 mod short_reason;
 mod status;

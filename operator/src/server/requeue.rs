@@ -9,6 +9,7 @@ use super::observe::Observed;
 use super::plan::Plan;
 use super::plan::staging::requeue_for_staging_retry;
 use super::report::notifications::requeue_for_notification;
+use super::report::responsiveness;
 use super::wake_at::scheduled_changes;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
@@ -27,6 +28,7 @@ pub(super) fn next_outcome(
     let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
     let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
     let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
+    let outcome = no_later_than_each(outcome, responsiveness::reported_at(plan, observed, at), at);
     plan.tasks.backups.requeue_while_running(outcome)
 }
 
@@ -48,7 +50,7 @@ fn outcome_after_step(step: Step, is_staging: bool) -> Outcome {
         Step::UpToDate => Outcome::UpToDate,
         Step::Wait(waiting) => match waiting {
             // Staging is observed until it finishes, so that the status can report it.
-            WaitingOn::Window { .. } if is_staging => Outcome::InDisruption { until: None },
+            WaitingOn::Window { .. } if is_staging => Outcome::Polling { until: None },
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
             // Changes of pods and nodes wake the server.
             WaitingOn::Eviction
@@ -70,7 +72,7 @@ fn outcome_after_step(step: Step, is_staging: bool) -> Outcome {
             | WaitingOn::PodStopping { .. }
             | WaitingOn::Start { .. }
             | WaitingOn::Verification { .. }
-            | WaitingOn::SaveRefused { .. } => Outcome::InDisruption { until: waiting.until() },
+            | WaitingOn::SaveRefused { .. } => Outcome::Polling { until: waiting.until() },
         },
         Step::Create { .. }
         | Step::Stage
@@ -107,7 +109,7 @@ mod tests {
         let refused = Step::Wait(WaitingOn::SaveRefused { retry_at: until });
         assert_eq!(
             outcome_after_step(refused, false),
-            Outcome::InDisruption { until: Some(until) },
+            Outcome::Polling { until: Some(until) },
             "the save is retried automatically"
         );
     }

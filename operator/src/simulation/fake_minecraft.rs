@@ -209,6 +209,8 @@ impl SimCluster {
 
     /// The server does not answer for this time.
     pub(super) fn hang(&mut self, duration: SignedDuration) {
+        // The agent pings every few seconds, so it has just seen the last answer.
+        self.agent_observe();
         let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Up) else { return };
         pod.hangs_until = Some(now() + duration);
         self.trace(format!("server: does not answer for {} s", duration.as_secs()));

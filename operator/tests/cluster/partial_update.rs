@@ -47,7 +47,7 @@ async fn partial_update_applies_requested_then_urgent_plugin() {
         request_update(env, "plugin/viaversoin").await;
         let refused = env.wait_for_event_note(LOBBY, "RequestRefused").await;
         assert!(refused.contains("plugin/viaversoin") && refused.contains("plugin/viaversion"), "{refused}");
-        lobby.wait_for_condition("Scoped", "False", "Refused").await;
+        lobby.wait_for_condition("PartialUpdate", "False", "Refused").await;
 
         let request = request_update(env, "plugin/viaversion").await;
         wait_until("the update is applied", UPDATE_LIMIT, async || {
@@ -62,7 +62,7 @@ async fn partial_update_applies_requested_then_urgent_plugin() {
         .await;
         assert_eq!(served, request);
         lobby.wait_until_planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
-        assert!(lobby.condition("Scoped").await.is_none());
+        assert!(lobby.condition("PartialUpdate").await.is_none());
         env.trigger_passes(LOBBY).await;
         assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
 
@@ -99,7 +99,7 @@ async fn plugin_window_updates_that_plugin_alone() {
         let far = lobby.object().await.status.unwrap().next_window_at.unwrap();
 
         window(&in_three_hours()).await;
-        let message = lobby.wait_for_condition("Scoped", "True", "OwnWindow").await;
+        let message = lobby.wait_for_condition("PartialUpdate", "True", "OwnWindow").await;
         assert!(message.contains("plugin/viaversion is updated in its own window"), "{message}");
         lobby.wait_until_planned(&["ViaVersion 5.7.0 -> 5.7.1"]).await;
         let status = lobby.object().await.status.unwrap();
@@ -118,7 +118,7 @@ async fn plugin_window_updates_that_plugin_alone() {
         lobby.wait_until_planned(&["ViaBackwards 5.7.0 -> 5.7.1"]).await;
         let status = lobby.object().await.status.unwrap();
         assert_eq!(status.next_window_at, Some(far), "the rest waits for the server's window");
-        assert!(lobby.condition("Scoped").await.is_none());
+        assert!(lobby.condition("PartialUpdate").await.is_none());
         assert_eq!(observer.runs(), 2, "one restart:\n{}", observer.console());
     })
     .await;

@@ -1,4 +1,5 @@
-//! Pure. Tests on random small problems that every reported blocker is one: a solve that is forced past it fails.
+//! Pure. Tests on random small problems that every reported blocker really blocks: a solve with Paper pinned to the
+//! blocked version fails.
 
 use resolver::explanation::{Blocker, ChosenPlugin, Explanation, HintStep, SolvedExplanation, WhyNot, WhyOlder};
 use resolver::model::request::VersionRequest;
@@ -10,25 +11,25 @@ use super::properties::{
     can_be_solved_alone, check_hint, for_all, force_paper, is_solvable, is_unsolvable, objects_of, resolve_problem,
 };
 use super::ready::{are_ready, with_usable_paper};
-use super::rules::{self, Book};
-use super::why_older::Tried;
+use super::rules::{self, ServerRules};
+use super::why_older::CaseCounts;
 
 /// Whether a plugin blocks a Paper, or needs a blocker.
 fn is_blocked(blockers: &[Blocker], name: &str) -> bool {
     blockers.iter().any(|blocker| blocker.name == name || blocker.needed_by.iter().any(|dependent| dependent == name))
 }
 
-/// The requested plugins that do not.
+/// The requested plugins that neither block a Paper nor need a blocker.
 fn unblocked_plugins<'p>(problem: &'p Problem, blockers: &[Blocker]) -> Vec<&'p str> {
     let requested = problem.catalog.projects.iter().filter(|project| !objects_of(problem, &project.name).is_empty());
     requested.map(|project| project.name.as_str()).filter(|name| !is_blocked(blockers, name)).collect()
 }
 
-/// Checks that all blockers are reported: without them, the Paper can be chosen.
+/// Checks that all blockers are reported: without the reported ones, the Paper can be chosen.
 fn check_blockers_complete(problem: &Problem, minecraft: &Minecraft, blockers: &[Blocker]) -> Result<(), String> {
     let unblocked = unblocked_plugins(problem, blockers);
     let mut without = problem.clone();
-    // Also removes a plugin that is running for an unmanaged JAR.
+    // Also removes blockers that run only because an unmanaged JAR needs them.
     if let Some(running) = &mut without.request.running {
         running.unrequested.retain(|key| {
             let index = rules::project_index(&problem.catalog, key);
@@ -38,11 +39,11 @@ fn check_blockers_complete(problem: &Problem, minecraft: &Minecraft, blockers: &
     if are_ready(&without, minecraft, &unblocked) {
         Ok(())
     } else {
-        Err(format!("{unblocked:?} are not ready for {minecraft}"))
+        Err(format!("{unblocked:?} are not reported as blockers, but cannot all be installed on {minecraft}"))
     }
 }
 
-fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) -> Result<(), String> {
+fn check_blockers(problem: &Problem, solved: &SolvedExplanation, counts: &CaseCounts) -> Result<(), String> {
     for newer in &solved.newer_paper {
         let usable = newer.unusable.as_ref().map(|_| with_usable_paper(problem, &newer.minecraft));
         let problem = usable.as_ref().unwrap_or(problem);
@@ -51,9 +52,9 @@ fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) 
             continue;
         }
         if is_solvable(&force_paper(problem, &newer.minecraft, &|_| true)) {
-            return Err(format!("{} can be forced although it is held", newer.minecraft));
+            return Err(format!("{} is reported as blocked, but a solve with this Paper succeeds", newer.minecraft));
         }
-        tried.record("a held Paper");
+        counts.record("a blocked Paper");
         if !can_be_solved_alone(problem) {
             continue;
         }
@@ -65,7 +66,10 @@ fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) 
                 objects = blocker.needed_by.iter().flat_map(|name| objects_of(problem, name)).collect();
                 let is_unmanaged = |name: &String| problem.request.unmanaged.iter().any(|jar| jar.file == *name);
                 if objects.is_empty() && !blocker.needed_by.iter().any(is_unmanaged) {
-                    return Err(format!("{} holds {} for nobody", blocker.name, newer.minecraft));
+                    return Err(format!(
+                        "no requested plugin and no unmanaged JAR needs {}, an unrequested blocker of {}",
+                        blocker.name, newer.minecraft
+                    ));
                 }
             } else if !blocker.together_with.is_empty() {
                 blocking_together.extend(objects);
@@ -75,36 +79,39 @@ fn check_blockers(problem: &Problem, solved: &SolvedExplanation, tried: &Tried) 
             if is_solvable(&force_paper(problem, &newer.minecraft, &|plugin_request| {
                 objects.contains(&plugin_request.object)
             })) {
-                return Err(format!("{} alone does not hold {}", blocker.name, newer.minecraft));
+                return Err(format!("a solve with only the blocker {} succeeds on {}", blocker.name, newer.minecraft));
             }
-            tried.record("one who holds it alone");
+            counts.record("a plugin that blocks a Paper alone");
         }
         if !blocking_together.is_empty()
             && is_solvable(&force_paper(problem, &newer.minecraft, &|plugin_request| {
                 blocking_together.contains(&plugin_request.object)
             }))
         {
-            return Err(format!("{blocking_together:?} do not hold {} together", newer.minecraft));
+            return Err(format!(
+                "a solve with only the Plugins {blocking_together:?}, which block together, succeeds on {}",
+                newer.minecraft
+            ));
         }
     }
     Ok(())
 }
 
 #[test]
-fn paper_blockers_really_block() {
-    let tried = Tried::default();
+fn reported_paper_blockers_block_paper() {
+    let counts = CaseCounts::default();
     for_all(6_000_000, |problem| match resolve_problem(problem) {
         Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
-            check_blockers(problem, &solved, &tried)
+            check_blockers(problem, &solved, &counts)
         }
         Ok(_) | Err(_) => Ok(()),
     });
-    tried.assert_enough(&[("a held Paper", 20), ("one who holds it alone", 20)]);
+    counts.assert_enough(&[("a blocked Paper", 20), ("a plugin that blocks a Paper alone", 20)]);
 }
 
 #[test]
-fn release_not_chosen_cannot_be_forced() {
-    let tried = Tried::default();
+fn newer_unlisted_release_cannot_be_pinned() {
+    let counts = CaseCounts::default();
     for_all(7_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = resolve_problem(problem) else {
             return Ok(());
@@ -119,8 +126,8 @@ fn release_not_chosen_cannot_be_forced() {
             if !unlisted || objects.len() != 1 || !unique(&newer.version) || !solved.left_behind.is_empty() {
                 continue;
             }
-            // Plugins before it in the order keep their releases, because a newer release may be possible at their
-            // cost.
+            // Plugins before it in the order are pinned to their chosen releases, because the newer release may be
+            // possible with older releases of those.
             let mut changed = force_paper(problem, &lock.minecraft, &|_| true);
             for plugin_request in &mut changed.request.plugins {
                 let index = rules::project_index(&problem.catalog, &plugin_request.key).unwrap();
@@ -133,45 +140,54 @@ fn release_not_chosen_cannot_be_forced() {
                 }
             }
             if !is_unsolvable(&changed) && matches!(newer.because, WhyOlder::NotListed { .. }) {
-                return Err(format!("{} {} can be forced in", plugin.name, newer.version));
+                return Err(format!(
+                    "{} {} is reported as unlisted, but a solve with it pinned does not fail",
+                    plugin.name, newer.version
+                ));
             }
             if let WhyOlder::Others { with, .. } = &newer.because
                 && with.is_empty()
             {
-                return Err(format!("{} {} does not go together with nobody", plugin.name, newer.version));
+                return Err(format!(
+                    "{} {} is reported as incompatible with other plugins, but none is named",
+                    plugin.name, newer.version
+                ));
             }
-            tried.record("a newer release");
+            counts.record("a newer release that was not chosen");
         }
         Ok(())
     });
-    tried.assert_enough(&[("a newer release", 20)]);
+    counts.assert_enough(&[("a newer release that was not chosen", 20)]);
 }
 
 fn texts_equal(a: &str, b: &str) -> bool {
     super::texts::pin_matches(a, b)
 }
 
-fn check_why_not(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), String> {
+fn check_why_not(problem: &Problem, why: &WhyNot, counts: &CaseCounts) -> Result<(), String> {
     let forced_problem = force_paper(problem, &why.target, &|_| true);
     let possible = resolve_problem(&forced_problem).is_ok();
     if let Some(shared_name) = &why.shared_name
         && let Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) = resolve_problem(&forced_problem)
         && solved.deploy_blocker().is_none()
     {
-        return Err(format!("{} is said to bring two files of one name, and does not: {shared_name:?}", why.target));
+        return Err(format!(
+            "two files with one plugin name are reported for {}, but its answer has no name conflict: {shared_name:?}",
+            why.target
+        ));
     }
     let free = why.pinned.is_none() && why.unusable.is_none() && why.shared_name.is_none();
     if why.possible && !possible {
-        return Err(format!("{} is called possible", why.target));
+        return Err(format!("{} is reported as possible, but a solve with this Paper fails", why.target));
     }
     if free && !why.possible && possible {
-        return Err(format!("{} is possible and called impossible", why.target));
+        return Err(format!("{} is reported as impossible, but a solve with this Paper succeeds", why.target));
     }
-    let Ok(book) = Book::new(&forced_problem.catalog, &forced_problem.request, forced_problem.now) else {
+    let Ok(rules) = ServerRules::new(&forced_problem.catalog, &forced_problem.request, forced_problem.now) else {
         return Ok(());
     };
-    if why.exists != book.papers.iter().any(|paper| *paper.minecraft == why.target) {
-        return Err(format!("{}: exists {}", why.target, why.exists));
+    if why.exists != rules.papers.iter().any(|paper| *paper.minecraft == why.target) {
+        return Err(format!("whether {} exists is reported wrongly as {}", why.target, why.exists));
     }
     if why.exists {
         let usable = why.unusable.as_ref().map(|_| with_usable_paper(problem, &why.target));
@@ -187,40 +203,46 @@ fn check_why_not(problem: &Problem, why: &WhyNot, tried: &Tried) -> Result<(), S
         let is_ready =
             |name: &str| unblocked.contains(&name) || retained.contains(&name) && !is_blocked(&why.blockers, name);
         if let Some(name) = why.ready.iter().find(|name| !is_ready(name)) {
-            return Err(format!("{name} is called ready for {} and holds it, or nobody wants it", why.target));
+            return Err(format!(
+                "{name} is reported as ready for {}, but blocks it, or is neither requested nor running",
+                why.target
+            ));
         }
         if let Some(name) = unblocked.iter().find(|name| !why.ready.iter().any(|ready| ready == *name)) {
-            return Err(format!("{name} is asked for, does not hold {}, and is not called ready", why.target));
+            return Err(format!("{name} is requested and does not block {}, but is not reported as ready", why.target));
         }
         if !why.blockers.is_empty() && is_solvable(&force_paper(problem, &why.target, &|_| true)) {
-            return Err(format!("{} can be had, and {:?} are said to hold it", why.target, why.blockers));
+            return Err(format!(
+                "{:?} are reported as blockers of {}, but a solve with this Paper succeeds",
+                why.blockers, why.target
+            ));
         }
     }
     for hint in &why.hints {
         let mut pinned = problem.clone();
         if why.pinned.is_none() && !hint.steps.contains(&HintStep::UnpinServer) {
-            // If the version cannot be chosen at all, the hints lead to the nearest one that can.
+            // If the version cannot be chosen at all, the hints lead to the nearest version that can.
             pinned = force_paper(&pinned, why.nearest.first().unwrap_or(&why.target), &|_| true);
         }
         check_hint(&pinned, hint)?;
-        tried.record("a hint");
+        counts.record("a hint");
     }
-    tried.record(if why.possible { "nothing against it" } else { "something against it" });
-    why.blockers.iter().for_each(|_| tried.record("a blocker"));
+    counts.record(if why.possible { "a possible Paper" } else { "an impossible Paper" });
+    why.blockers.iter().for_each(|_| counts.record("a blocker"));
     Ok(())
 }
 
 #[test]
-fn why_not_answers_are_true() {
-    let tried = Tried::default();
+fn why_not_answer_agrees_with_solve_of_that_paper() {
+    let counts = CaseCounts::default();
     for_all(8_000_000, |problem| {
         for version in &problem.catalog.paper {
             if let Ok(why) = why_not(&problem.catalog, &problem.request, &version.minecraft, problem.now) {
-                check_why_not(problem, &why, &tried)?;
+                check_why_not(problem, &why, &counts)?;
             }
         }
         Ok(())
     });
-    let kinds = ["a hint", "a blocker", "nothing against it", "something against it"];
-    tried.assert_enough(&kinds.map(|kind| (kind, 20)));
+    let kinds = ["a hint", "a blocker", "a possible Paper", "an impossible Paper"];
+    counts.assert_enough(&kinds.map(|kind| (kind, 20)));
 }

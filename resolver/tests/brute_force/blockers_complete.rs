@@ -1,5 +1,6 @@
-//! Pure. Tests by the rules of the page that a reported reason against a release or a Paper is true and complete.
-//! It excludes the release if all other reasons are removed, and the release is possible without it.
+//! Pure. Checks by the rules of `docs/concepts/solve.md` that a reported reason against a release or a Paper is true
+//! and complete. The reason excludes the release if all other reasons are removed, and without it the release is
+//! eligible.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{Artifact, Channel, Project, Release};
@@ -12,27 +13,27 @@ use super::paper_rules::is_verifiable;
 use super::problem::Problem;
 use super::properties::objects_of;
 use super::ready::{versions_mut, with_usable_paper};
-use super::rules::Book;
+use super::rules::ServerRules;
 use super::software;
 
-/// The reported reason against a release on a Paper.
+/// The reported reason why a release is excluded on a Paper.
 #[derive(Clone, Copy)]
-pub(super) enum Against<'u> {
-    /// No list or override allows it there.
+pub(super) enum ExclusionReason<'u> {
+    /// Neither its list nor an override allows the release on this Paper.
     List,
-    /// It is ineligible.
+    /// The release is ineligible.
     Unusable(&'u Unusable),
 }
 
 /// A release on a Paper.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'p> {
+pub(super) struct Candidate<'p> {
     pub(super) project: &'p Project,
     pub(super) release: &'p Release,
     pub(super) minecraft: &'p Minecraft,
 }
 
-impl<'p> Asked<'p> {
+impl<'p> Candidate<'p> {
     /// The release of this version and date. `None` if there are several, or if it is delisted.
     pub(super) fn find(
         problem: &'p Problem,
@@ -49,36 +50,36 @@ impl<'p> Asked<'p> {
 
     /// Whether the release is usable and allowed on the Paper. `None` if that is unknown.
     pub(super) fn is_allowed(self, problem: &Problem) -> Option<bool> {
-        let book = Book::new(&problem.catalog, &problem.request, problem.now).ok()?;
-        let at = book.members.iter().position(|member| member.project.id == self.project.id)?;
-        let paper = book.papers.iter().position(|paper| paper.minecraft == self.minecraft)?;
-        let release = book.members[at].usable.iter().find(|release| release.id == self.release.id);
-        Some(release.is_some_and(|release| book.meets_pin(at, release) && book.is_listed(at, release, paper)))
+        let rules = ServerRules::new(&problem.catalog, &problem.request, problem.now).ok()?;
+        let at = rules.members.iter().position(|member| member.project.id == self.project.id)?;
+        let paper = rules.papers.iter().position(|paper| paper.minecraft == self.minecraft)?;
+        let release = rules.members[at].usable.iter().find(|release| release.id == self.release.id);
+        Some(release.is_some_and(|release| rules.meets_pin(at, release) && rules.is_listed(at, release, paper)))
     }
 
     /// Checks that exactly this reason excludes the release.
-    pub(super) fn check_excluded_by(self, problem: &Problem, reason: Against<'_>) -> Result<(), String> {
+    pub(super) fn check_excluded_by(self, problem: &Problem, reason: ExclusionReason<'_>) -> Result<(), String> {
         let Self { project, release, minecraft } = self;
         let reason_text = || match reason {
-            Against::List => "its list".to_owned(),
-            Against::Unusable(unusable) => format!("{unusable:?}"),
+            ExclusionReason::List => "its list".to_owned(),
+            ExclusionReason::Unusable(unusable) => format!("{unusable:?}"),
         };
         let name = format!("{} {} on {minecraft}", project.name, release.version);
         if self.is_allowed(problem) == Some(true) {
-            return Err(format!("{name} goes as it is, said to be kept by {}", reason_text()));
+            return Err(format!("{name} is allowed, but is reported as excluded by {}", reason_text()));
         }
         let Some(free) = self.without_other_reasons(problem, None) else { return Ok(()) };
         if self.is_allowed(&free) == Some(false) {
-            return Err(format!("{name} does not go with all taken away that could keep it"));
+            return Err(format!("{name} is not allowed although all reasons that could exclude it are removed"));
         }
         let Some(restricted) = self.without_other_reasons(problem, Some(reason)) else { return Ok(()) };
         if self.is_allowed(&restricted) == Some(true) {
-            return Err(format!("{name} is not kept by {}", reason_text()));
+            return Err(format!("{name} is not excluded by {} alone", reason_text()));
         }
-        if let Against::Unusable(Unusable::Delayed { eligible_at, .. }) = reason {
+        if let ExclusionReason::Unusable(Unusable::Delayed { eligible_at, .. }) = reason {
             let at = |now: Timestamp| self.is_allowed(&Problem { now, ..restricted.clone() });
             if at(*eligible_at - SignedDuration::from_nanos(1)) == Some(true) || at(*eligible_at) == Some(false) {
-                return Err(format!("{name} is not held until {eligible_at}"));
+                return Err(format!("{name} does not become eligible exactly at {eligible_at}"));
             }
         }
         Ok(())
@@ -86,10 +87,10 @@ impl<'p> Asked<'p> {
 
     /// The problem without all reasons that could exclude the release on this Paper, except `reason`. `None` if that
     /// depends on other plugins, which cannot be separated here.
-    fn without_other_reasons(self, problem: &Problem, reason: Option<Against<'_>>) -> Option<Problem> {
+    fn without_other_reasons(self, problem: &Problem, reason: Option<ExclusionReason<'_>>) -> Option<Problem> {
         use Unusable as U;
-        let unusable = if let Some(Against::Unusable(unusable)) = reason { Some(unusable) } else { None };
-        let by_list = matches!(reason, Some(Against::List));
+        let unusable = if let Some(ExclusionReason::Unusable(unusable)) = reason { Some(unusable) } else { None };
+        let by_list = matches!(reason, Some(ExclusionReason::List));
         let mut free = with_usable_paper(problem, self.minecraft);
         let request = &mut free.request;
         request.plugins = self.plugin_requests(problem, unusable)?;
@@ -116,7 +117,7 @@ impl<'p> Asked<'p> {
             running.releases.clear();
         }
         if let Some(U::Superseded { .. }) = unusable {
-            // It is old enough itself.
+            // A superseded release is itself older than its delay.
             let eligible_at = request
                 .plugins
                 .iter()
@@ -138,8 +139,8 @@ impl<'p> Asked<'p> {
         Some(free)
     }
 
-    /// The Plugins that request it, without settings that could exclude the release. For an unrequested plugin, one
-    /// that requests it on the terms of its dependents.
+    /// The Plugins that request the project, without settings that could exclude the release. For an unrequested
+    /// project, one Plugin that requests it with the terms of its dependents.
     fn plugin_requests(self, problem: &Problem, unusable: Option<&Unusable>) -> Option<Vec<PluginRequest>> {
         use Unusable as U;
         let objects = objects_of(problem, &self.project.name);
@@ -161,7 +162,7 @@ impl<'p> Asked<'p> {
                 plugin_request.channel = *allowed;
             }
         }
-        // Among several Plugins, the first without a pin decides. Here its settings apply to all.
+        // Of several Plugins, the first without a pin decides. Its settings are copied to all others here.
         let mut others: Vec<&PluginRequest> = plugin_requests
             .iter()
             .filter(|plugin_request| !matches!(plugin_request.version, VersionRequest::Pin { .. }))
@@ -252,13 +253,13 @@ pub(super) fn check_paper_excluded_by(
     unusable: &Unusable,
 ) -> Result<(), String> {
     let is_used = |problem: &Problem| -> Option<bool> {
-        let book = Book::new(&problem.catalog, &problem.request, problem.now).ok()?;
-        book.papers.iter().find(|paper| paper.minecraft == minecraft).map(|paper| paper.build.is_some())
+        let rules = ServerRules::new(&problem.catalog, &problem.request, problem.now).ok()?;
+        rules.papers.iter().find(|paper| paper.minecraft == minecraft).map(|paper| paper.build.is_some())
     };
     let mut problem = problem.clone();
     if !matches!(unusable, Unusable::NoChecksum) {
-        // An unverifiable build is not reported beside others. Builds of other Papers stay, because the bundled build
-        // of the image must be known.
+        // If another reason is reported, a build without a checksum is not reported. Builds of other Papers are kept,
+        // because the catalog must contain the build that the image bundles.
         let all = versions_mut(&mut problem.catalog, problem.request.software).iter_mut();
         for version in all.filter(|version| version.minecraft == *minecraft) {
             version.builds.retain(|build| is_verifiable(&build.file));
@@ -270,13 +271,13 @@ pub(super) fn check_paper_excluded_by(
     if let Unusable::Delayed { eligible_at, .. } = unusable {
         let at = |now: Timestamp| is_used(&Problem { now, ..restricted.clone() });
         if at(*eligible_at - SignedDuration::from_nanos(1)) == Some(true) || at(*eligible_at) == Some(false) {
-            return Err(format!("{minecraft} is not held until {eligible_at}"));
+            return Err(format!("{minecraft} does not become eligible exactly at {eligible_at}"));
         }
     }
     match (is_used(problem), is_used(&restricted), is_used(&free)) {
-        (Some(true), _, _) => Err(format!("{minecraft} may be used, said to be kept by {unusable:?}")),
-        (_, Some(true), _) => Err(format!("{minecraft} is not kept by {unusable:?}")),
-        (_, _, Some(false)) => Err(format!("{minecraft} is kept by more than {unusable:?}")),
+        (Some(true), _, _) => Err(format!("{minecraft} is eligible, but is reported as excluded by {unusable:?}")),
+        (_, Some(true), _) => Err(format!("{minecraft} is not excluded by {unusable:?} alone")),
+        (_, _, Some(false)) => Err(format!("{minecraft} is excluded by another reason than {unusable:?}")),
         _ => Ok(()),
     }
 }
@@ -292,7 +293,7 @@ fn with_reason(problem: &Problem, free: &Problem, unusable: &Unusable) -> Proble
     if matches!(unusable, U::Delayed { .. }) {
         request.delay = before.delay;
     }
-    // An older, less stable build may have another reason, which is not reported.
+    // An older or less stable build may be excluded by another reason, which is not reported.
     if matches!(unusable, U::BuildChannel { .. } | U::Preview | U::Delayed { .. }) {
         request.channel = before.channel;
     }

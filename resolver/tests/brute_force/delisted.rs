@@ -16,7 +16,7 @@ pub(crate) fn problem(seed: u64) -> Problem {
     let Problem { catalog, request, now: _ } = &mut problem;
     let mut rng = Rng::new(seed ^ 0x0010_57E0);
     if rng.chance(30) {
-        scatter(&mut rng, catalog, std::slice::from_mut(request));
+        randomize(&mut rng, catalog, std::slice::from_mut(request));
     }
     problem
 }
@@ -26,16 +26,16 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
     let mut pair = group::pair(seed)?;
     let mut rng = Rng::new(seed ^ 0x0010_57E2);
     if rng.chance(50) {
-        scatter(&mut rng, &mut pair.catalog, &mut pair.requests);
+        randomize(&mut rng, &mut pair.catalog, &mut pair.requests);
     }
     Some(pair)
 }
 
-/// Delists running releases on some of the pages. All servers with the same running release know the same data about
-/// it.
-fn scatter(rng: &mut Rng, catalog: &mut Catalog, requests: &mut [Request]) {
+/// Removes running releases from some of the pages. All servers with the same running release have the same data about
+/// it in their locks.
+fn randomize(rng: &mut Rng, catalog: &mut Catalog, requests: &mut [Request]) {
     for at in 0..catalog.projects.len() {
-        // A file by URL is its own page.
+        // A plugin from a URL has no page that could delist it.
         if catalog.projects[at].key.source == Source::Url || !rng.chance(50) {
             continue;
         }
@@ -57,7 +57,7 @@ fn scatter(rng: &mut Rng, catalog: &mut Catalog, requests: &mut [Request]) {
     }
 }
 
-/// The data in a server's lock about a release of the project at this place.
+/// The data in a server's lock about a release of the project with this index.
 fn locked_release(
     rng: &mut Rng,
     catalog: &Catalog,

@@ -1,4 +1,4 @@
-//! Pure. Generates random small problems with every feature of the page, small enough for exhaustive search.
+//! Pure. Generates random problems with every feature of `docs/concepts/solve.md`, small enough for exhaustive search.
 
 use std::collections::BTreeMap;
 
@@ -14,17 +14,17 @@ use super::{identified_jars, jar_contents, jars, rare_features, software, source
 
 /// Paper versions of a problem, and further versions on lists.
 const VERSION_CHOICES: [(&[&str], &[&str]); 5] = [
-    // Without siblings and skipped versions.
+    // No hotfix siblings, and no version that Paper skipped.
     (&["1.21.4", "1.21.5", "1.21.6", "1.21.11"], &["1.20.6"]),
-    // 1.20.3 was never built, and 1.20.5 and 1.20.6 are siblings.
+    // Paper skipped 1.20.3. 1.20.5 and 1.20.6 are hotfix siblings.
     (&["1.20.2", "1.20.4", "1.20.5", "1.20.6"], &["1.20.3", "1.20.1"]),
     (&["1.21.7", "1.21.8", "1.21.9", "1.21.10", "1.21.11"], &["1.21.9-rc1"]),
-    // The new scheme. 26.1 was never built.
+    // Versions with the year as first number. Paper skipped 26.1.
     (&["1.21.11", "26.1.1", "26.1.2", "26.2"], &["26.1"]),
     (&["1.21.10", "1.21.11", "26.2-rc-2", "26.2"], &["1.21.9", "26.1"]),
 ];
 
-/// Names of projects, besides two known ones.
+/// Names of projects. Some problems also contain plugins with built-in constraints, such as `ViaVersion`.
 pub(crate) const NAMES: [&str; 4] = ["arena", "books", "crops", "doors"];
 
 /// A seeded random number generator (`SplitMix64`).
@@ -32,7 +32,7 @@ pub(crate) struct Rng(u64);
 
 impl Rng {
     pub(crate) fn new(seed: u64) -> Self {
-        // Mixed first, because adjacent seeds would otherwise make the same choices with an offset of one.
+        // The seed is mixed first, because adjacent seeds would otherwise give the same sequence, shifted by one.
         Self(Self(seed).next())
     }
 
@@ -48,7 +48,7 @@ impl Rng {
         usize::try_from(self.next() >> 33).unwrap() % end
     }
 
-    /// True in this many of 100 cases.
+    /// Returns true with this probability in percent.
     pub(crate) fn chance(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
@@ -104,8 +104,8 @@ pub(crate) fn problem(seed: u64) -> Problem {
         let project = project(&mut rng, name, &on_lists);
         projects.push(project);
     }
-    sources::scatter(&mut rng, &mut projects);
-    // A file has no page.
+    sources::randomize(&mut rng, &mut projects);
+    // A plugin from a URL has no page that could list dependencies.
     for at in (0..projects.len()).filter(|at| projects[*at].key.source != Source::Url).collect::<Vec<_>>() {
         add_dependencies(&mut rng, &mut projects, at);
     }
@@ -121,12 +121,12 @@ pub(crate) fn problem(seed: u64) -> Problem {
     };
     let request = request(&mut rng, &catalog, &on_lists);
     let mut problem = Problem { catalog, request, now: now() };
-    jars::scatter(&mut Rng::new(!seed), &mut problem, &on_lists);
+    jars::randomize(&mut Rng::new(!seed), &mut problem, &on_lists);
     set_owners(&mut Rng::new(seed.reverse_bits()), &mut problem);
-    jar_contents::scatter(&mut Rng::new(seed ^ 0x0000_DEBE), &mut problem);
-    software::scatter(&mut Rng::new(seed ^ 0x00F0_11A0), &mut problem);
-    rare_features::scatter(&mut Rng::new(seed ^ 0x0000_601D), &mut problem);
-    identified_jars::scatter(&mut Rng::new(seed ^ 0x0B35_1DE5), &mut problem);
+    jar_contents::randomize(&mut Rng::new(seed ^ 0x0000_DEBE), &mut problem);
+    software::randomize(&mut Rng::new(seed ^ 0x00F0_11A0), &mut problem);
+    rare_features::randomize(&mut Rng::new(seed ^ 0x0000_601D), &mut problem);
+    identified_jars::randomize(&mut Rng::new(seed ^ 0x0B35_1DE5), &mut problem);
     problem
 }
 

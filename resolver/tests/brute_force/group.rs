@@ -1,5 +1,5 @@
-//! Pure. Compares two servers that share plugins with strategy `latest` with exhaustive search: which servers are
-//! solved together, and the result.
+//! Pure. Compares the solver with exhaustive search for two servers that share plugins with strategy `latest`: which
+//! servers are solved together, and the result.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,9 +11,9 @@ use resolver::model::software::Software;
 use resolver::model::version::Minecraft;
 
 use super::generate::{self, Rng};
-use super::oracle::{self, Open, Outcome, Question};
+use super::oracle::{self, MemberChoice, Outcome, SearchInput};
 use super::problem::Problem;
-use super::rules::{Book, age, is_running, project_index, running_releases};
+use super::rules::{ServerRules, age, is_running, project_index, running_releases};
 use super::saved_query::saved_query_json;
 use super::{software, to_scenario};
 
@@ -35,7 +35,7 @@ impl Pair {
         smallest
     }
 
-    /// All pairs with one part less. The catalog is shared.
+    /// All pairs with one part removed. Both servers use the same catalog.
     fn smaller(&self) -> Vec<Self> {
         let of = |server_index: usize| {
             let Self { catalog, requests, now } = self.clone();
@@ -58,11 +58,11 @@ impl Pair {
     }
 }
 
-/// Tests a property on the pairs of these seeds. A failing pair is shrunk and printed.
+/// Tests a property on the pairs of these seeds. Shrinks and prints a failing pair.
 pub(crate) fn for_all(seeds: Range<u64>, property: impl Fn(&Pair) -> Result<(), String>) {
     for seed in seeds {
         let Some(mut pair) = pair(seed) else { continue };
-        // Unverified builds are verified first.
+        // A query that needs an unverified build has no answer yet.
         software::verify_all_builds(&mut pair.catalog);
         if let Err(error) = property(&pair) {
             let small = pair.shrunk(|smaller| property(smaller).is_err());
@@ -112,14 +112,14 @@ pub(crate) fn pair(seed: u64) -> Option<Pair> {
 /// The expected outcomes of two servers, in their order. `None` if data is missing, which is tested with one server.
 pub(crate) fn expected_outcomes(pair: &Pair) -> Option<[Outcome; 2]> {
     let Pair { catalog, requests, now } = pair;
-    let book = |at: usize| Book::new(catalog, &requests[at], *now).ok();
-    let books = [book(0)?, book(1)?];
-    // Excluded plugins concern only their own server, and the other server ignores them.
-    let questions = [0, 1].map(|at: usize| Question::new(&books[at]));
+    let rules = |at: usize| ServerRules::new(catalog, &requests[at], *now).ok();
+    let server_rules = [rules(0)?, rules(1)?];
+    // A plugin that strategy `latest` excludes on one server does not affect the other server.
+    let inputs = [0, 1].map(|at: usize| SearchInput::new(&server_rules[at]));
     let search = |server_indexes, papers, allowed| Search {
         pair,
-        books: &books,
-        questions: &questions,
+        server_rules: &server_rules,
+        inputs: &inputs,
         server_indexes,
         papers,
         allowed,
@@ -129,8 +129,8 @@ pub(crate) fn expected_outcomes(pair: &Pair) -> Option<[Outcome; 2]> {
     if let Some(found) = both.best() {
         return Some([0, 1].map(|server_index| both.outcome(&found, server_index)));
     }
-    // Both have the same number of conflicting servers, so the first by name wins.
-    let solo_outcomes = [0, 1].map(|at: usize| oracle::best(&books[at]));
+    // Each server conflicts with one other server, so the first by name is selected.
+    let solo_outcomes = [0, 1].map(|at: usize| oracle::best(&server_rules[at]));
     let is_solvable = [0, 1].map(|server_index: usize| matches!(solo_outcomes[server_index], Outcome::Chosen { .. }));
     let Some(included) = (0..2).find(|&server_index| is_solvable[server_index]) else { return Some(solo_outcomes) };
     let excluded = 1 - included;
@@ -150,33 +150,40 @@ pub(crate) fn expected_outcomes(pair: &Pair) -> Option<[Outcome; 2]> {
 }
 
 /// Whether both servers can be solved together: on these Papers, if given, and with only these releases of shared
-/// plugins, by the place of their project. `None` if that is unknown.
+/// plugins, by the index of their project. `None` if that is unknown.
 pub(crate) fn is_jointly_solvable(
     pair: &Pair,
     papers: [Option<&Minecraft>; 2],
     allowed: &BTreeMap<usize, BTreeSet<&str>>,
 ) -> Option<bool> {
     let Pair { catalog, requests, now } = pair;
-    let book = |at: usize| Book::new(catalog, &requests[at], *now).ok();
-    let books = [book(0)?, book(1)?];
+    let rules = |at: usize| ServerRules::new(catalog, &requests[at], *now).ok();
+    let server_rules = [rules(0)?, rules(1)?];
     let mut paper_indexes = [None, None];
     for server_index in (0..2).filter(|&server_index| papers[server_index].is_some()) {
+        let wanted = papers[server_index];
         paper_indexes[server_index] =
-            Some(books[server_index].papers.iter().position(|paper| Some(paper.minecraft) == papers[server_index])?);
+            Some(server_rules[server_index].papers.iter().position(|paper| Some(paper.minecraft) == wanted)?);
     }
-    let questions = [0, 1].map(|at: usize| Question::new(&books[at]));
-    let both =
-        Search { pair, books: &books, questions: &questions, server_indexes: &[0, 1], papers: paper_indexes, allowed };
+    let inputs = [0, 1].map(|at: usize| SearchInput::new(&server_rules[at]));
+    let both = Search {
+        pair,
+        server_rules: &server_rules,
+        inputs: &inputs,
+        server_indexes: &[0, 1],
+        papers: paper_indexes,
+        allowed,
+    };
     Some(both.best().is_some())
 }
 
-/// One plugin on one server, or on both.
-struct Slot {
-    /// The place of the member for each server.
+/// One plugin on one server, or one shared plugin on both servers.
+struct Variable {
+    /// The index of the member for each server.
     members: [Option<usize>; 2],
 }
 
-impl Slot {
+impl Variable {
     fn assign<'a>(&self, choice: Option<&'a Release>, releases: &mut [Vec<Option<&'a Release>>; 2]) {
         for (member, releases) in self.members.iter().zip(releases) {
             if let Some(member) = *member {
@@ -188,12 +195,12 @@ impl Slot {
 
 struct Search<'s, 'a> {
     pair: &'a Pair,
-    books: &'s [Book<'a>; 2],
-    questions: &'s [Question<'a>; 2],
+    server_rules: &'s [ServerRules<'a>; 2],
+    inputs: &'s [SearchInput<'a>; 2],
     server_indexes: &'s [usize],
-    /// Papers that are fixed.
+    /// The index of the required Paper for each server. `None` allows every Paper.
     papers: [Option<usize>; 2],
-    /// The allowed ids of shared plugins, by the place of their project.
+    /// The allowed release ids of shared plugins, by the index of their project.
     allowed: &'s BTreeMap<usize, BTreeSet<&'a str>>,
 }
 
@@ -204,20 +211,20 @@ struct Found<'a> {
 
 impl<'a> Search<'_, 'a> {
     fn outcome(&self, found: &Found<'a>, server_index: usize) -> Outcome {
-        let left_behind = self.questions[server_index].left_behind.clone();
+        let left_behind = self.inputs[server_index].left_behind.clone();
         oracle::outcome(
-            &self.books[server_index],
+            &self.server_rules[server_index],
             found.papers[server_index],
             &found.releases[server_index],
             left_behind,
         )
     }
 
-    /// The objects that demand one release for all servers, for a member of a server. A server that holds its running
-    /// release does not count, nor does one that excludes the plugin.
+    /// The Plugin objects that require one release on all servers, for a member of a server. Empty if the server holds
+    /// its running release or excludes the plugin.
     fn latest_objects(&self, server_index: usize, member: usize) -> BTreeSet<&'a str> {
         let Pair { catalog, requests, .. } = self.pair;
-        let one = &self.books[server_index].members[member];
+        let one = &self.server_rules[server_index].members[member];
         let plugin_requests = || {
             requests[server_index]
                 .plugins
@@ -226,7 +233,7 @@ impl<'a> Search<'_, 'a> {
         };
         let runs_one = running_releases(&requests[server_index], one.project).next().is_some();
         let is_held = runs_one && plugin_requests().any(|plugin_request| plugin_request.hold.is_some());
-        if is_held || self.questions[server_index].choices[member] != Open::Required {
+        if is_held || self.inputs[server_index].choices[member] != MemberChoice::Required {
             return BTreeSet::new();
         }
         plugin_requests()
@@ -237,17 +244,17 @@ impl<'a> Search<'_, 'a> {
 
     /// The member of the other server that must have the same release.
     fn partner(&self, server_index: usize, member: usize) -> Option<usize> {
-        let index = self.books[server_index].members[member].index;
-        let other = self.books[1 - server_index].members.iter().position(|member| member.index == index)?;
+        let index = self.server_rules[server_index].members[member].index;
+        let other = self.server_rules[1 - server_index].members.iter().position(|member| member.index == index)?;
         (!self.latest_objects(server_index, member).is_disjoint(&self.latest_objects(1 - server_index, other)))
             .then_some(other)
     }
 
     /// All plugins, in their order of priority.
-    fn variables(&self) -> Vec<Slot> {
+    fn variables(&self) -> Vec<Variable> {
         let mut variables = Vec::new();
         for &server_index in self.server_indexes {
-            for (member, one) in self.books[server_index].members.iter().enumerate() {
+            for (member, one) in self.server_rules[server_index].members.iter().enumerate() {
                 let partner = self.partner(server_index, member).filter(|_| self.server_indexes.len() == 2);
                 if partner.is_some() && server_index == 1 {
                     continue;
@@ -260,9 +267,10 @@ impl<'a> Search<'_, 'a> {
                 };
                 let own_rank = rank(server_index, member, &one.objects);
                 let least = partner.map_or(own_rank, |other| {
-                    own_rank.min(rank(1 - server_index, other, &self.books[1 - server_index].members[other].objects))
+                    let other_objects = &self.server_rules[1 - server_index].members[other].objects;
+                    own_rank.min(rank(1 - server_index, other, other_objects))
                 });
-                variables.push((least, Slot { members }));
+                variables.push((least, Variable { members }));
             }
         }
         variables.sort_by_key(|(rank, _)| *rank);
@@ -273,7 +281,7 @@ impl<'a> Search<'_, 'a> {
         let variables = self.variables();
         let open = |server_index: usize| -> Vec<usize> {
             let is_fixed = |paper: &usize| self.papers[server_index].is_none_or(|fixed| fixed == *paper);
-            self.questions[server_index].papers.iter().copied().filter(is_fixed).collect()
+            self.inputs[server_index].papers.iter().copied().filter(is_fixed).collect()
         };
         let papers_of = |server_index: usize| {
             if self.server_indexes.contains(&server_index) { open(server_index) } else { vec![0] }
@@ -281,7 +289,7 @@ impl<'a> Search<'_, 'a> {
         for first in papers_of(0) {
             for &other in &papers_of(1) {
                 let papers = [first, other];
-                let mut releases = [0, 1].map(|server_index| vec![None; self.books[server_index].members.len()]);
+                let mut releases = [0, 1].map(|server_index| vec![None; self.server_rules[server_index].members.len()]);
                 if self.search(&variables, 0, papers, &mut releases) {
                     return Some(Found { papers, releases });
                 }
@@ -292,7 +300,7 @@ impl<'a> Search<'_, 'a> {
 
     fn search(
         &self,
-        variables: &[Slot],
+        variables: &[Variable],
         at: usize,
         papers: [usize; 2],
         releases: &mut [Vec<Option<&'a Release>>; 2],
@@ -300,7 +308,7 @@ impl<'a> Search<'_, 'a> {
         let Some(variable) = variables.get(at) else { return true };
         let first_server = variable.members.iter().position(Option::is_some).unwrap();
         let index = variable.members[first_server].unwrap();
-        let member = &self.books[first_server].members[index];
+        let member = &self.server_rules[first_server].members[index];
         let is_candidate = |release: &&'a Release| {
             let bound =
                 self.allowed.get(&member.index).filter(|_| !self.latest_objects(first_server, index).is_empty());
@@ -311,7 +319,7 @@ impl<'a> Search<'_, 'a> {
                         .is_none_or(|member| self.is_allowed(server_index, member, release, papers[server_index]))
                 })
         };
-        let absent = (self.questions[first_server].choices[index] == Open::Optional).then_some(None);
+        let absent = (self.inputs[first_server].choices[index] == MemberChoice::Optional).then_some(None);
         let newest_first = member.usable.iter().rev().copied().filter(is_candidate).map(Some);
         for choice in absent.into_iter().chain(newest_first) {
             variable.assign(choice, releases);
@@ -329,17 +337,17 @@ impl<'a> Search<'_, 'a> {
     }
 
     fn is_allowed(&self, server_index: usize, member: usize, release: &Release, paper: usize) -> bool {
-        let book = &self.books[server_index];
-        let usable = book.members[member].usable.iter().any(|usable| usable.id == release.id);
-        usable && self.questions[server_index].is_allowed(book, member, release, paper)
+        let rules = &self.server_rules[server_index];
+        let usable = rules.members[member].usable.iter().any(|usable| usable.id == release.id);
+        usable && self.inputs[server_index].is_allowed(rules, member, release, paper)
     }
 
     /// Whether all decided releases of a server are compatible.
-    fn is_consistent(&self, server_index: usize, decided: &[Slot], releases: &[Option<&'a Release>]) -> bool {
+    fn is_consistent(&self, server_index: usize, decided: &[Variable], releases: &[Option<&'a Release>]) -> bool {
         let members: Vec<usize> = decided.iter().filter_map(|variable| variable.members[server_index]).collect();
         members.iter().all(|&dependent| {
             let Some(release) = releases[dependent] else { return true };
-            let member = &self.books[server_index].members[dependent];
+            let member = &self.server_rules[server_index].members[dependent];
             let index = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
             let requirements =
                 member.requirements[index].iter().filter(|requirement| members.contains(&requirement.target));
@@ -353,17 +361,17 @@ impl<'a> Search<'_, 'a> {
     /// The releases of shared plugins that would work on an excluded server: the running ones, and the usable ones that
     /// are listed for its running Paper. Empty for a server without a running version set.
     fn bounds(&self, excluded: usize) -> BTreeMap<usize, BTreeSet<&'a str>> {
-        let (book, request) = (&self.books[excluded], &self.pair.requests[excluded]);
+        let (rules, request) = (&self.server_rules[excluded], &self.pair.requests[excluded]);
         let mut bounds = BTreeMap::new();
         let Some(running) = &request.running else { return bounds };
-        let paper = book.papers.iter().position(|paper| *paper.minecraft == running.minecraft);
-        for (at, member) in book.members.iter().enumerate().filter(|(at, _)| self.partner(excluded, *at).is_some()) {
+        let paper = rules.papers.iter().position(|paper| *paper.minecraft == running.minecraft);
+        for (at, member) in rules.members.iter().enumerate().filter(|(at, _)| self.partner(excluded, *at).is_some()) {
             let runs = running_releases(request, member.project);
             let listed = member
                 .usable
                 .iter()
                 .copied()
-                .filter(|release| paper.is_some_and(|paper| book.is_listed(at, release, paper)));
+                .filter(|release| paper.is_some_and(|paper| rules.is_listed(at, release, paper)));
             let ids: BTreeSet<&str> = runs.chain(listed).map(|release| release.id.as_str()).collect();
             if !ids.is_empty() {
                 bounds.insert(member.index, ids);
@@ -372,14 +380,14 @@ impl<'a> Search<'_, 'a> {
         bounds
     }
 
-    /// Whether a shared plugin is older on the other server than the running release of the excluded server, and too
-    /// old for it.
+    /// Whether the chosen release of a shared plugin is older than the running release of the excluded server and
+    /// ineligible there.
     fn is_downgrade(&self, excluded: usize, included: usize, found: &Found<'a>) -> bool {
-        (0..self.books[excluded].members.len()).any(|at| {
+        (0..self.server_rules[excluded].members.len()).any(|at| {
             let Some(chosen) = self.partner(excluded, at).and_then(|other| found.releases[included][other]) else {
                 return false;
             };
-            let member = &self.books[excluded].members[at];
+            let member = &self.server_rules[excluded].members[at];
             let newest = member.usable.iter().rev().find(|release| is_running(&self.pair.requests[excluded], release));
             let can = member.usable.iter().any(|usable| usable.id == chosen.id);
             !can && newest.is_some_and(|newest| age(chosen) < age(newest))

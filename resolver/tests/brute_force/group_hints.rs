@@ -1,5 +1,5 @@
-//! Pure. Tests the hints for servers that are solved together, on random small pairs: following a hint must give the
-//! promised answer.
+//! Pure. Tests the hints for servers that are solved together, on random small pairs: a followed hint must lead to the
+//! stated versions.
 
 use std::cell::Cell;
 
@@ -12,18 +12,18 @@ use super::group::{self, Pair};
 use super::properties::{apply_steps, excluded_count};
 use super::{checker, required_count, scaled_to_run};
 
-/// Pairs of the property. Each hint is one more solve of two servers.
+/// Number of tested pairs in a thorough run. Each hint needs one more solve of two servers.
 const PAIR_COUNT: u64 = 3_000;
 
 type Answer = Result<Resolution, Unsolvable>;
 
-/// Sorted by name, as the requests of a pair.
+/// The answers, sorted by server name like the requests of a pair.
 fn resolve_pair(pair: &Pair) -> Vec<Answer> {
     let results = resolve_fleet(&pair.catalog, &pair.requests, pair.now, Budget::default());
     results.into_iter().map(|(_, result)| result).collect()
 }
 
-/// Whether a step changes a Plugin, and so all servers that it selects. Other steps change one server.
+/// Whether a step changes a Plugin, and therefore all servers that the Plugin selects. Other steps change one server.
 fn is_plugin_step(step: &HintStep) -> bool {
     match step {
         HintStep::AllowMinecraft { .. }
@@ -65,14 +65,18 @@ fn apply_hint(pair: &Pair, server_index: usize, hint: &Hint) -> Pair {
     Pair { catalog: pair.catalog.clone(), requests, now }
 }
 
-/// Checks that the server gets the promised answer, and that it differs from the previous one.
+/// Checks that the server gets the stated versions, and that its answer changes.
 fn check_hint(pair: &Pair, server_index: usize, before: &Answer, hint: &Hint) -> Result<(), String> {
     let after = apply_hint(pair, server_index, hint);
-    let then =
-        resolve_pair(&after).swap_remove(server_index).map_err(|no| format!("{:?} leads to: {no}", hint.steps))?;
+    let then = resolve_pair(&after)
+        .swap_remove(server_index)
+        .map_err(|unsolvable| format!("the steps {:?} lead to: {unsolvable}", hint.steps))?;
     let gives = (&hint.gives.minecraft, hint.gives.build);
     if gives != (&then.lock.minecraft, then.lock.build) {
-        return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
+        return Err(format!(
+            "the steps {:?} lead to {} build {}, but the hint states {gives:?}",
+            hint.steps, then.lock.minecraft, then.lock.build
+        ));
     }
     let left = |result: &Resolution| {
         let Explanation::Solved(solved) = &result.explanation else { panic!("expected a solved explanation") };
@@ -83,7 +87,7 @@ fn check_hint(pair: &Pair, server_index: usize, before: &Answer, hint: &Hint) ->
         && (&before.lock.minecraft, before.lock.build) == gives
         && left(before) <= left(&then)
     {
-        return Err(format!("{:?} changes nothing", hint.steps));
+        return Err(format!("the steps {:?} do not change the answer", hint.steps));
     }
     let violations = checker::violations(&after.catalog, &after.requests[server_index], after.now, &then.lock);
     if violations.is_empty() { Ok(()) } else { Err(violations.join("; ")) }
@@ -97,9 +101,10 @@ fn hints(result: &Answer) -> Vec<Hint> {
     }
 }
 
-/// The answers for both, as text.
+/// The answers for both servers, as text.
 fn output_text(pair: &Pair) -> String {
-    let explanation = |result: Answer| result.map_or_else(|no| no.explanation(), |resolution| resolution.explanation);
+    let explanation =
+        |result: Answer| result.map_or_else(|unsolvable| unsolvable.explanation(), |resolution| resolution.explanation);
     resolve_pair(pair)
         .into_iter()
         .map(|result| text::render(&explanation(result), pair.now))
@@ -108,7 +113,7 @@ fn output_text(pair: &Pair) -> String {
 }
 
 #[test]
-fn joint_hint_leads_to_promised_result() {
+fn followed_hint_of_group_gives_stated_versions() {
     let (of_yes, of_no, per_server) = (Cell::new(0_u64), Cell::new(0_u64), Cell::new(0_u64));
     let count = |cell: &Cell<u64>, one: bool| cell.set(cell.get() + u64::from(one));
     group::for_all(17_000_000..17_000_000 + scaled_to_run(PAIR_COUNT), |pair| {
@@ -116,7 +121,8 @@ fn joint_hint_leads_to_promised_result() {
             for hint in hints(result) {
                 check_hint(pair, server_index, result, &hint).map_err(|error| {
                     let (server, then) = (&pair.requests[server_index].server, apply_hint(pair, server_index, &hint));
-                    format!("{server}: {error}\n{}\n-- then --\n{}", output_text(pair), output_text(&then))
+                    let (before, after) = (output_text(pair), output_text(&then));
+                    format!("{server}: {error}\n{before}\n-- after the hint is followed --\n{after}")
                 })?;
                 count(if result.is_ok() { &of_yes } else { &of_no }, true);
                 count(&per_server, hint.steps.iter().any(|step| matches!(step, HintStep::PluginPerServer { .. })));

@@ -1,5 +1,5 @@
-//! Pure. Tests properties of every answer to servers that are solved together, and of its texts, on random small pairs
-//! and on three servers.
+//! Pure. Tests properties of all answers for servers that are solved together, and of their texts, on two and on three
+//! random small servers.
 
 use std::cell::Cell;
 
@@ -15,11 +15,11 @@ use super::problem::Problem;
 use super::properties::{check_text, shuffled, with_unrelated_project};
 use super::{required_count, scaled_to_run};
 
-/// Seeds of each property.
+/// Number of seeds of each property in a thorough run.
 const SEEDS: u64 = 300;
 
-/// A pair, or the same with a third server that shares the plugins of the second. It is pinned to an old Paper, so that
-/// it often conflicts with the others.
+/// The requests of a pair, in some cases with a third server that shares the plugins of the second. The third server is
+/// pinned to an old Paper, so that it often conflicts with the others.
 fn group_requests(pair: &Pair) -> Vec<Request> {
     let mut requests = pair.requests.to_vec();
     let oldest = pair.catalog.paper.iter().map(|paper| &paper.minecraft).min();
@@ -48,7 +48,7 @@ fn resolve_group(pair: &Pair, requests: &[Request]) -> (Answers, Vec<(String, Ex
             Err(unsolvable) => unsolvable.explanation(),
         };
         let why = newest.and_then(|newest| decided.why_not(server, newest));
-        let why = why.map(|why| why.map_or_else(|no| no.explanation(), Explanation::WhyNot));
+        let why = why.map(|why| why.map_or_else(|error| error.explanation(), Explanation::WhyNot));
         [Some(explanation), why].into_iter().flatten().map(move |explanation| (server.clone(), explanation))
     });
     let explained = explained.collect();
@@ -69,8 +69,9 @@ fn output_text(pair: &Pair, requests: &[Request]) -> String {
     locks.chain(explanation_texts).collect::<Vec<_>>().join("\n")
 }
 
-fn check_same(one: &str, other: &str, but: &str) -> Result<(), String> {
-    if one == other { Ok(()) } else { Err(format!("{one}\n-- and {but} --\n{other}")) }
+/// Compares two outputs. The message names the difference between their inputs.
+fn check_same(one: &str, other: &str, difference: &str) -> Result<(), String> {
+    if one == other { Ok(()) } else { Err(format!("{one}\n-- {difference} --\n{other}")) }
 }
 
 #[test]
@@ -86,7 +87,7 @@ fn group_answer_bytes_are_independent_of_input_order() {
             let Problem { catalog, request: mixed, now: _ } = shuffled(&problem, 8);
             (*request, changed.catalog) = (mixed, catalog);
         }
-        check_same(&output_text(pair, &requests), &output_text(&changed, &others), "in another order")
+        check_same(&output_text(pair, &requests), &output_text(&changed, &others), "with the input in another order")
     });
 }
 
@@ -114,7 +115,7 @@ fn group_answer_bytes_are_independent_of_other_namespaces() {
         for (server, result) in own_results {
             if decided.resolution(&server).as_ref() != Some(&result) {
                 return Err(format!(
-                    "{server}: {result:?}\n-- and beside others --\n{:?}",
+                    "{server}: {result:?}\n-- with servers of another namespace --\n{:?}",
                     decided.resolution(&server)
                 ));
             }
@@ -125,7 +126,7 @@ fn group_answer_bytes_are_independent_of_other_namespaces() {
 
 #[test]
 fn group_explanation_round_trips_through_json() {
-    let (shared, held) = (Cell::new(0_u64), Cell::new(0_u64));
+    let (shared, blocked) = (Cell::new(0_u64), Cell::new(0_u64));
     group::for_all(24_000_000..24_000_000 + scaled_to_run(SEEDS), |pair| {
         let (_, explained) = resolve_group(pair, &group_requests(pair));
         for (server, explanation) in explained {
@@ -136,13 +137,13 @@ fn group_explanation_round_trips_through_json() {
             }
             check_text(&text::render(&explanation, pair.now))?;
             shared.set(shared.get() + u64::from(text.contains("oneVersion")));
-            held.set(held.get() + u64::from(text.contains("\"blockedBy\":[{")));
+            blocked.set(blocked.get() + u64::from(text.contains("\"blockedBy\":[{")));
         }
         Ok(())
     });
-    let counts = [shared.get(), held.get()];
+    let counts = [shared.get(), blocked.get()];
     assert!(
         counts[0] > required_count(3) && counts[1] > required_count(10),
-        "too few shared versions or blockers: {counts:?}"
+        "too few answers with a shared version or with a blocker: {counts:?}"
     );
 }

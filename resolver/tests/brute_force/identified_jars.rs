@@ -1,5 +1,5 @@
-//! Pure. Adds unmanaged JARs with a known release to random problems, with dependency lines and facts about them. Their
-//! plugin is not requested.
+//! Pure. Adds unmanaged JARs whose release is known to random problems, with dependencies and facts about them. Their
+//! plugins are not requested.
 //!
 //! It uses its own random numbers, so that the rest of a problem does not change.
 
@@ -12,8 +12,8 @@ use super::problem::Problem;
 use super::requests::range;
 use super::rules::project_index;
 
-/// In some problems, installs a plugin as an unmanaged file instead of requesting it.
-pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
+/// Replaces the request for a plugin by an unmanaged JAR of it, in some problems.
+pub(crate) fn randomize(rng: &mut Rng, problem: &mut Problem) {
     let Problem { catalog, request, now: _ } = problem;
     if !rng.chance(25) || catalog.projects.len() < 2 {
         return;
@@ -38,7 +38,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
         java: None,
         trusted: if rng.chance(80) { vec!["*".to_owned()] } else { Vec::new() },
     });
-    // Pages of files and of Hangar have fewer lines, see `sources`.
+    // Only pages on Modrinth have all kinds of dependencies, see `sources`.
     for other in (0..catalog.projects.len()).filter(|other| *other != at) {
         let by_page = [at, other].iter().all(|index| catalog.projects[*index].key.source == Source::Modrinth);
         if by_page && rng.chance(40) {
@@ -59,7 +59,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
                 plugin: plugin.name.clone(),
                 releases: if rng.chance(50) { range(rng, plugin) } else { "*".parse().unwrap() },
                 requires: Requirement { plugin: needed.name.clone(), version: range(rng, needed) },
-                source: "who put it there".to_owned(),
+                source: "the owner of known.jar".to_owned(),
                 date: "2026-01-11".parse().unwrap(),
             });
             request.facts = facts.into();
@@ -73,7 +73,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
     }
 }
 
-/// A line of one page about another project, usually an incompatibility.
+/// A dependency of one project on another, usually an incompatibility.
 fn random_dependency(rng: &mut Rng, to: &resolver::model::catalog::Project) -> Dependency {
     let kind = *rng.choose(&[
         DependencyKind::Incompatible,

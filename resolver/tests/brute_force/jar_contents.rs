@@ -1,5 +1,5 @@
-//! Pure. Adds names and required names to the JARs of random problems. It uses its own random numbers, so that the rest
-//! of a problem does not change.
+//! Pure. Adds declared and required plugin names to the JARs of random problems. It uses its own random numbers, so
+//! that the rest of a problem does not change.
 
 use resolver::model::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
 use resolver::model::unmanaged_jar::UnmanagedJar;
@@ -7,11 +7,11 @@ use resolver::model::unmanaged_jar::UnmanagedJar;
 use super::generate::{NAMES, Rng};
 use super::problem::Problem;
 
-/// A name that may be needed and is never managed.
-const UNKNOWN_PLUGIN: &str = "PlugOfElsewhere";
+/// A plugin name that JARs may require and that no project of the catalog has.
+const UNKNOWN_PLUGIN: &str = "UnknownPlugin";
 
-/// Marks JARs as read: those of files always, the others in some problems and for some releases.
-pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
+/// Adds the content of JARs that were read: always for plugins from a URL, for others in some problems and releases.
+pub(crate) fn randomize(rng: &mut Rng, problem: &mut Problem) {
     let read = *rng.choose(&[0, 0, 0, 70, 100]);
     let projects: Vec<(Source, String, String)> = (problem.catalog.projects.iter())
         .map(|project| (project.key.source, project.id.clone(), project.name.clone()))
@@ -30,12 +30,12 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
             }
             let lines = release.declared.iter().flat_map(|declared| declared.depend.clone()).collect::<Vec<_>>();
             for name in lines {
-                // The page usually contains the needs of a JAR, often as optional ones.
+                // A page usually lists the plugins that the JAR requires, often as optional dependencies.
                 let named_project =
                     projects.iter().find(|(of, _, other)| *of == source && other.eq_ignore_ascii_case(&name));
                 let id = match named_project {
                     Some((_, id, _)) => id.clone(),
-                    None if rng.chance(10) => "nobody-read-it".to_owned(),
+                    None if rng.chance(10) => "not-fetched".to_owned(),
                     None => continue,
                 };
                 if source == Source::Modrinth && rng.chance(50) {
@@ -50,7 +50,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
     add_unmanaged_needs(rng, problem);
 }
 
-/// Adds needs to unmanaged JARs, usually for running, unrequested plugins.
+/// Adds required names to unmanaged JARs, usually those of running, unrequested plugins.
 fn add_unmanaged_needs(rng: &mut Rng, Problem { catalog, request, now: _ }: &mut Problem) {
     let Some(running) = request.running.as_mut() else { return };
     let is_unrequested =
@@ -82,7 +82,7 @@ fn declared(rng: &mut Rng, name: &str, projects: &[(Source, String, String)]) ->
     }
 }
 
-/// Adds names to unmanaged JARs, and sometimes another JAR that runs on every version.
+/// Adds declared names to unmanaged JARs, and sometimes another JAR that is trusted on every Minecraft version.
 fn add_unmanaged_names(rng: &mut Rng, unmanaged: &mut Vec<UnmanagedJar>) {
     let named = |rng: &mut Rng| if rng.chance(50) { UNKNOWN_PLUGIN } else { *rng.choose(&NAMES) }.to_owned();
     for jar in unmanaged.iter_mut() {
@@ -110,7 +110,7 @@ fn add_unmanaged_names(rng: &mut Rng, unmanaged: &mut Vec<UnmanagedJar>) {
     }
 }
 
-/// Removes the needs of all JARs from the catalog.
+/// Removes the required names of all JARs from the catalog.
 pub(crate) fn clear_needs(catalog: &mut Catalog) {
     for release in catalog.projects.iter_mut().flat_map(|project| &mut project.releases) {
         let further = release.further.iter_mut().filter_map(|jar| jar.declared.as_mut());

@@ -7,7 +7,7 @@ use super::generate::{Rng, file};
 use super::problem::Problem;
 
 /// Adds further JARs to some Modrinth releases, and `jars` to some Plugins.
-pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem, named: &[&str]) {
+pub(crate) fn randomize(rng: &mut Rng, problem: &mut Problem, named: &[&str]) {
     let sites = problem.catalog.projects.iter_mut().filter(|project| project.key.source == Source::Modrinth);
     for project in sites {
         for (at, release) in project.releases.iter_mut().enumerate() {

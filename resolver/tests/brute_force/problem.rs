@@ -1,4 +1,4 @@
-//! Pure. A problem, with functions to shrink and print it.
+//! Pure. A random query for the solver, with functions to shrink and print it.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{BuildChannel, Catalog, Channel};
@@ -10,7 +10,7 @@ use resolver::model::software::Software;
 
 use super::to_scenario;
 
-/// A complete query.
+/// A complete query for one server.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Problem {
     pub(crate) catalog: Catalog,
@@ -28,7 +28,7 @@ impl Problem {
         smallest
     }
 
-    /// All problems with one part less.
+    /// All problems with one part removed.
     pub(crate) fn smaller(&self) -> Vec<Self> {
         let mut all = Vec::new();
         let mut with = |change: &dyn Fn(&mut Self)| {

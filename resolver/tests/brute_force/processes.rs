@@ -1,5 +1,5 @@
-//! Edge (reads). Tests on random small problems that answers depend on no hash seed and no thread, because std's maps
-//! have a new seed in each process and thread.
+//! Edge (reads). Tests on random small problems that answers are the same in every thread and process. The hash maps of
+//! std have a new seed in each of them.
 
 use std::process::Command;
 use std::{fs, thread};
@@ -8,11 +8,11 @@ use super::problem::Problem;
 use super::properties::{output_text, resolve_problem};
 use super::{generate, software};
 
-/// Problems that each thread answers.
+/// Number of problems that each thread solves.
 const PROBLEMS: u64 = 300;
-/// Of this many problems, one is also answered in separate processes.
+/// One of this many problems is also solved in separate processes.
 const PROCESS_INTERVAL: usize = 10;
-/// Number of those processes.
+/// Number of separate processes.
 const PROCESSES: usize = 3;
 
 fn problem(index: u64) -> Problem {
@@ -23,7 +23,7 @@ fn problem(index: u64) -> Problem {
 
 #[test]
 fn answer_bytes_are_identical_across_eight_threads() {
-    // Each thread begins at another problem, so that no two solve the same one at the same time.
+    // Each thread starts at another problem, so that no two threads solve the same problem at the same time.
     let outputs_from = |from: u64| {
         let mut outputs: Vec<(u64, String)> = (0..PROBLEMS)
             .map(|index| (index + from) % PROBLEMS)
@@ -38,12 +38,12 @@ fn answer_bytes_are_identical_across_eight_threads() {
     });
     for (thread, outputs) in all.iter().enumerate() {
         for (one, other) in all[0].iter().zip(outputs) {
-            assert!(one == other, "thread {thread}, seed {}:\n{}\n-- differs from --\n{}", one.0, one.1, other.1);
+            assert!(one == other, "problem {}, thread 0:\n{}\n-- thread {thread} --\n{}", one.0, one.1, other.1);
         }
     }
 }
 
-/// Names the file for the answers of a process that this test has started.
+/// Environment variable with the file to which a process that this test started writes its answers.
 const ANSWERS_FILE: &str = "NIGHTSHIFT_ANSWERS_FILE";
 
 #[test]
@@ -55,13 +55,17 @@ fn answer_bytes_are_identical_across_processes() {
         return;
     }
     let solved = problems.iter().filter(|problem| resolve_problem(problem).is_ok()).count();
-    assert!(solved > 8 && problems.len() - solved > 8, "{solved} of {} are solvable", problems.len());
+    assert!(
+        solved > 8 && problems.len() - solved > 8,
+        "too few problems are solvable or unsolvable: {solved} of {} are solvable",
+        problems.len()
+    );
     let directory = tempfile::tempdir().unwrap();
     for number in 0..PROCESSES {
         let file = directory.path().join(number.to_string());
         let mut process = Command::new(std::env::current_exe().unwrap());
         process.args(["--exact", "processes::answer_bytes_are_identical_across_processes"]).env(ANSWERS_FILE, &file);
         assert!(process.output().unwrap().status.success());
-        assert!(fs::read_to_string(&file).unwrap() == answers, "process {number} gave another answer");
+        assert!(fs::read_to_string(&file).unwrap() == answers, "the answers of process {number} differ");
     }
 }

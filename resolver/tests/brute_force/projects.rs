@@ -15,7 +15,7 @@ pub(super) fn project(rng: &mut Rng, name: &str, named: &[&str]) -> Project {
     };
     let count = 1 + rng.below(4);
     let mut releases: Vec<Release> = (0..count).map(|at| release(rng, name, at, named)).collect();
-    // Uploaded twice.
+    // The same version, uploaded twice.
     if let [first, second, ..] = releases.as_mut_slice()
         && rng.chance(5)
     {
@@ -101,14 +101,14 @@ fn random_dependency(rng: &mut Rng, projects: &[Project], at: usize) -> Dependen
     let source = projects[at].key.source;
     let bare = Dependency { project_id: None, name: None, version_id: None, kind };
     match rng.below(100) {
-        0 => return Dependency { project_id: Some("nobody-read-it".to_owned()), ..bare },
+        0 => return Dependency { project_id: Some("not-fetched".to_owned()), ..bare },
         1 | 2 => return Dependency { project_id: Some("ghost".to_owned()), ..bare },
-        3 | 4 => return Dependency { name: Some("PlugOfElsewhere".to_owned()), ..bare },
+        3 | 4 => return Dependency { name: Some("UnknownPlugin".to_owned()), ..bare },
         _ => {}
     }
     let mut to = rng.choose(projects);
     if to.key.source != source {
-        // Usually of the same site. A project of another site is unknown there, and the query has no answer.
+        // Usually a project of the same source. With a project of another source, the query has no answer.
         let same: Vec<&Project> = projects.iter().filter(|project| project.key.source == source).collect();
         to = if rng.chance(95) { *rng.choose(&same) } else { to };
     }

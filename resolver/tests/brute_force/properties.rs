@@ -1,4 +1,4 @@
-//! Pure. Tests properties of every answer and its texts on random small problems.
+//! Pure. Tests properties that every answer and its texts must have, on random small problems.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::explanation::{Conflict, Explanation, Hint, HintStep, SolvedExplanation};
@@ -14,10 +14,10 @@ use serde_json::Value;
 
 use super::generate::{self, NAMES, Rng};
 use super::problem::Problem;
-use super::why_older::Tried;
+use super::why_older::CaseCounts;
 use super::{checker, delisted, rules, scaled_to_run, software};
 
-/// Complete answers of one property, with every hint solved again. Only a share of them is tested.
+/// Number of problems per property in a thorough run. It is small, because every hint of an answer is solved again.
 const ANSWERS: u64 = 1_000;
 
 pub(super) fn resolve_problem(problem: &Problem) -> Result<Resolution, Unsolvable> {
@@ -31,7 +31,7 @@ pub(super) fn explanation(result: &Result<Resolution, Unsolvable>) -> Explanatio
     }
 }
 
-/// All output, as text.
+/// The lock and the explanation of a problem, as JSON and as text.
 pub(super) fn output_text(problem: &Problem) -> String {
     let result = resolve_problem(problem);
     let explanation = explanation(&result);
@@ -45,7 +45,7 @@ pub(super) fn for_all(first: u64, property: impl Fn(&Problem) -> Result<(), Stri
     for_all_generated(generate::problem, first, property);
 }
 
-/// The same on problems with delisted releases.
+/// Like [`for_all`], on problems with delisted releases.
 fn for_all_with_delisted(first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     for_all_generated(delisted::problem, first, property);
 }
@@ -53,8 +53,8 @@ fn for_all_with_delisted(first: u64, property: impl Fn(&Problem) -> Result<(), S
 fn for_all_generated(generate: fn(u64) -> Problem, first: u64, property: impl Fn(&Problem) -> Result<(), String>) {
     for seed in first..first + scaled_to_run(ANSWERS) {
         let mut problem = generate(seed);
-        // A query that needs an unverified build has no answer yet. The comparison with exhaustive search tests that it
-        // gets one.
+        // A query that needs an unverified build has no answer yet. `brute_force.rs` tests that it has an answer after
+        // the build is verified.
         software::verify_all_builds(&mut problem.catalog);
         if let Err(error) = property(&problem) {
             let small = problem.shrunk(|smaller| property(smaller).is_err());
@@ -93,7 +93,7 @@ pub(super) fn shuffled(problem: &Problem, seed: u64) -> Problem {
 fn answer_bytes_are_independent_of_input_order() {
     for_all_with_delisted(1_000_000, |problem| {
         let (one, other) = (output_text(problem), output_text(&shuffled(problem, 7)));
-        if one == other { Ok(()) } else { Err(format!("{one}\n-- and in another order --\n{other}")) }
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- with the input in another order --\n{other}")) }
     });
 }
 
@@ -116,7 +116,7 @@ fn answer_bytes_are_independent_of_unrelated_project() {
     for_all_with_delisted(2_000_000, |problem| {
         let more = Problem { catalog: with_unrelated_project(&problem.catalog), ..problem.clone() };
         let (one, other) = (output_text(problem), output_text(&more));
-        if one == other { Ok(()) } else { Err(format!("{one}\n-- and with an unrelated project --\n{other}")) }
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- with an unrelated project --\n{other}")) }
     });
 }
 
@@ -128,7 +128,7 @@ fn renamed(problem: &Problem) -> Problem {
     Problem { catalog: lengthened(&problem.catalog), request: lengthened(&problem.request), now: problem.now }
 }
 
-/// In both cases, because users may write a name in another one.
+/// Lengthens the names in lower and in upper case, because users may write a name in either.
 fn lengthen_names(text: String) -> String {
     NAMES.iter().fold(text, |text, name| {
         let (upper, long) = (name.to_uppercase(), format!("{name}zq"));
@@ -159,11 +159,11 @@ fn answer_is_independent_of_project_names() {
     for_all(12_000_000, |problem| {
         let other = answer_of(&renamed(problem));
         let one = lengthen_names(answer_of(problem));
-        if one == other { Ok(()) } else { Err(format!("{one}\n-- and with other names --\n{other}")) }
+        if one == other { Ok(()) } else { Err(format!("{one}\n-- with other project names --\n{other}")) }
     });
 }
 
-/// Follows a hint, as the user would.
+/// The problem after the user followed a hint.
 fn apply_hint(problem: &Problem, hint: &Hint) -> Problem {
     let mut changed = problem.clone();
     apply_steps(&mut changed.request, &mut changed.now, &hint.steps);
@@ -266,13 +266,16 @@ pub(super) fn apply_steps(request: &mut Request, now: &mut Timestamp, steps: &[H
     }
 }
 
-/// Checks that the hint gives the promised versions, and returns the answer.
+/// Checks that a followed hint leads to the stated versions, and returns the answer.
 pub(super) fn check_hint(problem: &Problem, hint: &Hint) -> Result<Resolution, String> {
     let changed = apply_hint(problem, hint);
-    let then = resolve_problem(&changed).map_err(|error| format!("{:?} leads to: {error}", hint.steps))?;
+    let then = resolve_problem(&changed).map_err(|error| format!("the steps {:?} lead to: {error}", hint.steps))?;
     let gives = (&hint.gives.minecraft, hint.gives.build);
     if gives != (&then.lock.minecraft, then.lock.build) {
-        return Err(format!("{:?} gives {} build {}, not {gives:?}", hint.steps, then.lock.minecraft, then.lock.build));
+        return Err(format!(
+            "the steps {:?} lead to {} build {}, but the hint states {gives:?}",
+            hint.steps, then.lock.minecraft, then.lock.build
+        ));
     }
     let violations = checker::violations(&changed.catalog, &changed.request, changed.now, &then.lock);
     if violations.is_empty() { Ok(then) } else { Err(violations.join("; ")) }
@@ -285,7 +288,7 @@ pub(super) fn excluded_count(solved: &SolvedExplanation) -> usize {
 
 #[test]
 fn hint_for_resolution_changes_answer_as_stated() {
-    let tried = Tried::default();
+    let counts = CaseCounts::default();
     for_all(4_000_000, |problem| {
         let Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) = resolve_problem(problem) else {
             return Ok(());
@@ -302,28 +305,28 @@ fn hint_for_resolution_changes_answer_as_stated() {
                     .iter()
                     .any(|plugin| !lock.plugins.iter().any(|old| old.release_id == plugin.release_id));
             if !newer && !follows && !adds {
-                return Err(format!("{:?} changes nothing", hint.steps));
+                return Err(format!("the steps {:?} do not improve the answer", hint.steps));
             }
-            tried.record(if newer { "a newer Paper" } else { "the same Paper" });
+            counts.record(if newer { "a hint that leads to a newer Paper" } else { "a hint that keeps the Paper" });
         }
         Ok(())
     });
-    tried.assert_enough(&[("a newer Paper", 20), ("the same Paper", 2)]);
+    counts.assert_enough(&[("a hint that leads to a newer Paper", 20), ("a hint that keeps the Paper", 2)]);
 }
 
 #[test]
 fn hint_for_conflict_resolves_it() {
-    let tried = Tried::default();
+    let counts = CaseCounts::default();
     for_all(5_000_000, |problem| {
         let Err(Unsolvable::NoSolution(impossible)) = resolve_problem(problem) else { return Ok(()) };
-        impossible.hints.iter().try_for_each(|hint| check_hint(problem, hint).map(|_| tried.record("a hint")))
+        impossible.hints.iter().try_for_each(|hint| check_hint(problem, hint).map(|_| counts.record("a hint")))
     });
-    tried.assert_enough(&[("a hint", 50)]);
+    counts.assert_enough(&[("a hint", 50)]);
 }
 
 #[test]
 fn hint_steps_are_all_necessary() {
-    let tried = Tried::default();
+    let counts = CaseCounts::default();
     for_all(14_000_000, |problem| {
         let (hints, now) = match resolve_problem(problem) {
             Ok(Resolution { lock, explanation: Explanation::Solved(solved) }) => (solved.hints, Some(lock.minecraft)),
@@ -334,24 +337,27 @@ fn hint_steps_are_all_necessary() {
             let contained = |less: &&Hint| less.steps.iter().all(|step| hint.steps.contains(step));
             let mut before = hints[..index].iter().filter(|less| less.gives.minecraft >= hint.gives.minecraft);
             if let Some(less) = before.find(contained) {
-                return Err(format!("{:?} contains {:?} and leads no further", hint.steps, less.steps));
+                return Err(format!(
+                    "the steps {:?} contain the steps {:?} of an earlier hint, but lead to no newer Paper",
+                    hint.steps, less.steps
+                ));
             }
         }
         for hint in hints.iter().filter(|hint| now.as_ref().is_none_or(|now| hint.gives.minecraft > *now)) {
-            tried.record(if hint.steps.len() > 1 { "a hint of several steps" } else { "a hint of one step" });
+            counts.record(if hint.steps.len() > 1 { "a hint of several steps" } else { "a hint of one step" });
             for index in 0..hint.steps.len() {
                 let mut fewer = hint.clone();
                 fewer.steps.remove(index);
                 let Ok(then) = resolve_problem(&apply_hint(problem, &fewer)) else { continue };
                 let Explanation::Solved(after) = &then.explanation else { panic!("expected a solved explanation") };
                 if after.left_behind.is_empty() && then.lock.minecraft >= hint.gives.minecraft {
-                    return Err(format!("{:?} does what {:?} does", fewer.steps, hint.steps));
+                    return Err(format!("the steps {:?} are sufficient instead of {:?}", fewer.steps, hint.steps));
                 }
             }
         }
         Ok(())
     });
-    tried.assert_enough(&[("a hint of one step", 20), ("a hint of several steps", 5)]);
+    counts.assert_enough(&[("a hint of one step", 20), ("a hint of several steps", 5)]);
 }
 
 /// The request with Paper forced to a version, and only some of its plugins.
@@ -361,7 +367,7 @@ pub(super) fn force_paper(
     keep: &dyn Fn(&PluginRequest) -> bool,
 ) -> Problem {
     let mut forced = problem.clone();
-    // A pinned build of this version is kept, because it may be used whatever its channel.
+    // A pinned build of this version is kept, because its channel does not matter.
     if !matches!(&forced.request.paper, PaperRequest::BuildPin { version, .. } if version == minecraft) {
         forced.request.paper = PaperRequest::Pin { version: minecraft.clone() };
     }
@@ -369,7 +375,8 @@ pub(super) fn force_paper(
     forced
 }
 
-/// Whether a plugin can be solved alone. With `Forbid` it may need another requested plugin.
+/// Whether each plugin can be solved without the others. With `dependencies: Forbid` or `Propose`, a plugin may need
+/// another requested plugin.
 pub(super) fn can_be_solved_alone(problem: &Problem) -> bool {
     problem.request.dependencies == Dependencies::Install
 }
@@ -391,31 +398,31 @@ pub(super) fn is_unsolvable(problem: &Problem) -> bool {
     matches!(resolve_problem(problem), Err(Unsolvable::NoSolution(_)))
 }
 
-/// Checks that the problem stays unsolvable without everything that the explanation does not name.
-fn check_names(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
+/// Checks that the problem stays unsolvable without the plugins that the explanation does not name.
+fn check_names(problem: &Problem, impossible: &Conflict, counts: &CaseCounts) -> Result<(), String> {
     let text = text::render(&Explanation::Impossible(impossible.clone()), problem.now);
     let mut fewer = problem.clone();
     fewer.request.plugins.retain(|plugin_request| {
         let index = rules::project_index(&problem.catalog, &plugin_request.key).unwrap();
         text.contains(&problem.catalog.projects[index].name)
     });
-    // A name in a fact may refer to no plugin any more. The answer is then unknown, which is no solution.
+    // A fact may name a removed plugin. The answer is then unknown, which is not a solution.
     if impossible.more == 0 && is_solvable(&fewer) {
-        return Err("the plugins that are named do not rule it out".to_owned());
+        return Err("the request has a solution with only the plugins that the explanation names".to_owned());
     }
     let is_less = impossible.more == 0 && fewer.request.plugins.len() < problem.request.plugins.len();
-    tried.record(if is_less { "a plugin is taken away" } else { "no plugin is" });
+    counts.record(if is_less { "a conflict that names only some plugins" } else { "another conflict" });
     Ok(())
 }
 
 #[test]
 fn conflict_names_all_its_causes() {
-    let tried = Tried::default();
+    let counts = CaseCounts::default();
     for_all(9_000_000, |problem| match resolve_problem(problem) {
-        Err(Unsolvable::NoSolution(impossible)) => check_names(problem, &impossible, &tried),
+        Err(Unsolvable::NoSolution(impossible)) => check_names(problem, &impossible, &counts),
         Ok(_) | Err(_) => Ok(()),
     });
-    tried.assert_enough(&[("a plugin is taken away", 20)]);
+    counts.assert_enough(&[("a conflict that names only some plugins", 20)]);
 }
 
 #[test]
@@ -428,15 +435,16 @@ fn explanation_round_trips_through_json() {
     });
 }
 
-/// Texts that no output may contain: words of the solver, empty lists, double spaces of a missing value.
+/// Checks that a text is not too long and contains no internal word of the solver, no empty list and no gap where a
+/// value is missing.
 pub(super) fn check_text(text: &str) -> Result<(), String> {
-    let spoiled = ["Root", "IndexSet", "Bulk", "satisf", "nothing.", "with nothing", " ,", " .", "()", "{:?}", ".."]
+    let forbidden = ["Root", "IndexSet", "Bulk", "satisf", "nothing.", "with nothing", " ,", " .", "()", "{:?}", ".."]
         .into_iter()
         .find(|word| text.contains(word));
     let long = text.lines().count() > 60;
-    match spoiled {
-        Some(word) => Err(format!("`{word}`")),
-        None if long => Err("too long".to_owned()),
+    match forbidden {
+        Some(word) => Err(format!("the text contains `{word}`")),
+        None if long => Err("the text has more than 60 lines".to_owned()),
         None => Ok(()),
     }
 }

@@ -1,4 +1,4 @@
-//! Pure. Tests that plugins that are reported as ready for a Paper really are, all at once.
+//! Pure. Checks that all plugins that are reported as ready for a Paper can be installed on it together.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{BuildChannel, Catalog, ImageTag, PaperVersion, Project};
@@ -36,11 +36,12 @@ pub(crate) fn with_usable_paper(problem: &Problem, minecraft: &Minecraft) -> Pro
     for jar in &mut request.unmanaged {
         (jar.java, jar.api_version) = (None, None);
     }
-    // A bundled image has no known Java, and neither has this one.
+    // The tag of an image that bundles a Paper build states no Java version. This tag states none either, but bundles
+    // no build.
     if let Some(image) = request.image.as_mut().filter(|image| texts::java_in(image).is_none()) {
         "mine:5".clone_into(image);
     }
-    // Plugins keep their Java requirement, and the Paper itself starts on any Java.
+    // The Paper itself needs no particular Java. Plugins keep their Java requirements.
     if let Some(any) = catalog.images.first().cloned() {
         catalog.images.push(ImageTag { tag: "2026.1.0-java1".to_owned(), pushed: Timestamp::UNIX_EPOCH, ..any });
     }
@@ -54,8 +55,8 @@ pub(crate) fn with_usable_paper(problem: &Problem, minecraft: &Minecraft) -> Pro
     usable
 }
 
-/// Whether a version set on a Paper exists that contains all of these plugins, with or without the pins of the others.
-/// Any subset of the others is allowed, because pages and facts decide on the dependencies and their terms.
+/// Whether a version set for a Paper exists that contains all of these plugins. Any subset of the other plugins may be
+/// requested too, with or without their pins, because pages and facts determine which dependencies are needed.
 pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]) -> bool {
     let named_objects: Vec<String> = names.iter().flat_map(|name| objects_of(problem, name)).collect();
     let mut others: Vec<Vec<String>> =
@@ -63,18 +64,18 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
     others.retain(|objects| objects.first().is_some_and(|object| !named_objects.contains(object)));
     others.sort();
     others.dedup();
-    // A fact may name a plugin of another site, which is known by that name only while it is requested. Without it the
-    // answer is unknown, and with it that plugin may be the one that is not ready.
+    // A fact may name a plugin of another source. The name identifies that plugin only while it is requested. If it is
+    // not requested the answer is unknown, and if it is requested there may be no solution, because it is not ready.
     let request = &problem.request;
     let has_facts = !request.facts.all().is_empty()
         || request.plugins.iter().any(|plugin_request| !plugin_request.requires.is_empty());
     let may_be_solved = |problem: &Problem| if has_facts { !is_unsolvable(problem) } else { is_solvable(problem) };
     let all = 1_usize << others.len();
-    // A plugin whose JARs are unread may be the one that a JAR needs. If some of them were left out, it would be known
-    // to be missing.
+    // A plugin with unread JARs may have the name that another JAR requires. Without that plugin, the required name
+    // would count as missing.
     let is_read = |project: &Project| project.releases.iter().any(|release| release.declared.is_some());
     let mut problem = problem.clone();
-    // A file of a requested plugin is only a second file of it, also where that plugin is left out here.
+    // An unmanaged JAR of a requested plugin does not restrict others, even in a subset without that plugin.
     let requested: Vec<Option<usize>> =
         request.plugins.iter().map(|plugin_request| project_index(&problem.catalog, &plugin_request.key)).collect();
     for jar in &mut problem.request.unmanaged {
@@ -89,7 +90,7 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
         jar_contents::clear_needs(&mut problem.catalog);
     }
     let problem = &problem;
-    // Alone, then with all of them, because one of the two usually decides.
+    // First without the other plugins, then with all of them, because one of the two usually succeeds.
     [0, all - 1].into_iter().chain(1..all - 1).any(|mask| {
         let included: Vec<&String> =
             (0..others.len()).filter(|at| mask >> at & 1 == 1).flat_map(|at| &others[at]).collect();
@@ -102,7 +103,7 @@ pub(crate) fn are_ready(problem: &Problem, minecraft: &Minecraft, names: &[&str]
         {
             plugin_request.version = VersionRequest::Auto;
         }
-        // A pin may allow a release that is too young.
+        // A pin may allow a release that is younger than its delay, so the request is also solved with the pins.
         may_be_solved(&forced) || free != forced && may_be_solved(&free)
     })
 }

@@ -1,5 +1,5 @@
-//! Pure. Tests on random small problems, by the rules of the page, that each fact of a conflict is true and has the
-//! reported effect. `properties.rs` tests that all of them together exclude every solution.
+//! Pure. Tests on random small problems, by the rules of `docs/concepts/solve.md`, that each reason of a conflict is
+//! true and has the reported effect. `properties.rs` tests that all reasons together exclude every solution.
 
 use std::collections::BTreeSet;
 
@@ -12,51 +12,54 @@ use resolver::model::request::{PaperRequest, PluginRequest, VersionRequest};
 use resolver::model::unusable::Unusable;
 use resolver::model::version::Minecraft;
 
-use super::blockers_complete::{Against, Asked, check_paper_excluded_by};
+use super::blockers_complete::{Candidate, ExclusionReason, check_paper_excluded_by};
 use super::loading::loads;
 use super::oracle;
 use super::paper_rules::is_verifiable;
 use super::problem::Problem;
 use super::properties::{for_all, objects_of, resolve_problem};
-use super::rules::{Book, Member, is_running, sort_key};
+use super::rules::{Member, ServerRules, is_running, sort_key};
 use super::side_facts::check_fact;
-use super::why_older::{Tried, check_both_reasons, newest_listed};
+use super::why_older::{CaseCounts, check_both_reasons, newest_listed};
 
-/// A conflict, with the rules applied to its problem.
-struct Judged<'p> {
+/// The reasons of a conflict, with the rules applied to its problem.
+struct ConflictCheck<'p> {
     problem: &'p Problem,
     reasons: &'p [Reason],
-    book: Book<'p>,
+    rules: ServerRules<'p>,
 }
 
-/// The error, unless the fact holds.
-fn ensure(fact: bool, otherwise: impl FnOnce() -> String) -> Result<(), String> {
-    if fact { Ok(()) } else { Err(otherwise()) }
+/// Returns the error unless the condition is true.
+fn ensure(condition: bool, error: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(error()) }
 }
 
-/// Checks that this is the newest usable release of a plugin, with the newest version on its list.
+/// Checks that the newest usable release of a plugin is reported, with the newest Minecraft version on its list.
 fn check_newest(member: &Member<'_>, reported: Option<&ListedRelease>) -> Result<(), String> {
     let newest = member.usable.last().map(|release| (&release.version, newest_listed(release)));
     let reported = reported.map(|reported| (&reported.version, reported.up_to.as_ref()));
-    ensure(newest == reported, || format!("{newest:?} is the newest of {}, not {reported:?}", member.project.name))
+    ensure(newest == reported, || {
+        format!("the newest release of {} is {newest:?}, but {reported:?} is reported", member.project.name)
+    })
 }
 
-impl<'p> Judged<'p> {
+impl<'p> ConflictCheck<'p> {
     fn member(&self, plugin: &str) -> Result<(usize, &Member<'p>), String> {
-        let mut members = self.book.members.iter().enumerate();
-        members.find(|(_, member)| member.project.name == plugin).ok_or_else(|| format!("{plugin} takes no part"))
+        let mut members = self.rules.members.iter().enumerate();
+        let found = members.find(|(_, member)| member.project.name == plugin);
+        found.ok_or_else(|| format!("{plugin} is not part of the solve"))
     }
 
-    /// The places of the Papers in these spans.
+    /// The indexes of the Papers in these spans.
     fn papers(&self, spans: &[Span]) -> Vec<usize> {
         let within = |minecraft: &Minecraft| spans.iter().any(|span| (&span.from..=&span.to).contains(&minecraft));
-        (0..self.book.papers.len()).filter(|&paper| within(self.book.papers[paper].minecraft)).collect()
+        (0..self.rules.papers.len()).filter(|&paper| within(self.rules.papers[paper].minecraft)).collect()
     }
 
     /// The usable releases of a plugin that are listed for one of these Papers, oldest first.
     fn listed(&self, at: usize, papers: &[usize]) -> Vec<&'p Release> {
-        let on_one = |release: &Release| papers.iter().any(|&paper| self.book.is_listed(at, release, paper));
-        self.book.members[at].usable.iter().copied().filter(|release| on_one(release)).collect()
+        let on_one = |release: &Release| papers.iter().any(|&paper| self.rules.is_listed(at, release, paper));
+        self.rules.members[at].usable.iter().copied().filter(|release| on_one(release)).collect()
     }
 
     /// The Plugins that request a plugin.
@@ -75,9 +78,9 @@ impl<'p> Judged<'p> {
         published
     }
 
-    fn check_reason(&self, reason: &Reason, tried: &Tried) -> Result<(), String> {
+    fn check_reason(&self, reason: &Reason, counts: &CaseCounts) -> Result<(), String> {
         let Problem { catalog, request, now: _ } = self.problem;
-        let exists = |version: &Minecraft| self.book.papers.iter().any(|paper| paper.minecraft == version);
+        let exists = |version: &Minecraft| self.rules.papers.iter().any(|paper| paper.minecraft == version);
         let pins = |plugin_request: &&PluginRequest, pin: &String| matches!(&plugin_request.version, VersionRequest::Pin { version } if version == pin);
         match reason {
             Reason::PaperPinned { version, build } => ensure(
@@ -86,54 +89,58 @@ impl<'p> Judged<'p> {
                     PaperRequest::BuildPin { version: pin, build: number } => (pin, Some(*number)) == (version, *build),
                     PaperRequest::Auto | PaperRequest::Latest => false,
                 } && exists(version),
-                || format!("{:?} is asked for", request.paper),
+                || format!("the request is {:?}, or the pinned Paper does not exist", request.paper),
             ),
-            Reason::NoSuchPaper { version, nearest } => {
-                ensure(!exists(version) && nearest.iter().all(exists), || format!("{version} and {nearest:?}"))
-            }
-            Reason::NoPaper => ensure(self.book.papers.is_empty(), || "there are Papers".to_owned()),
+            Reason::NoSuchPaper { version, nearest } => ensure(!exists(version) && nearest.iter().all(exists), || {
+                format!("{version} exists, or one of the suggestions {nearest:?} does not")
+            }),
+            Reason::NoPaper => ensure(self.rules.papers.is_empty(), || "Paper versions exist".to_owned()),
             Reason::PaperUnusable { papers, unusable } => {
                 let papers = self.papers(papers);
                 let none_published = matches!(unusable, Unusable::NoBuild { .. });
-                ensure(!papers.is_empty() || none_published, || "no Paper is meant".to_owned())?;
+                ensure(!papers.is_empty() || none_published, || "the reason names no existing Paper".to_owned())?;
                 papers.iter().try_for_each(|&paper| {
-                    check_paper_excluded_by(self.problem, self.book.papers[paper].minecraft, unusable)
+                    check_paper_excluded_by(self.problem, self.rules.papers[paper].minecraft, unusable)
                 })
             }
             Reason::NoSuchRelease { plugin, version, nearest, object: _ } => {
                 let (at, member) = self.member(plugin)?;
                 let of = |version: &String| member.project.releases.iter().any(|release| release.version == *version);
-                let meets = self.published(member).iter().any(|release| self.book.meets_pin(at, release));
+                let meets = self.published(member).iter().any(|release| self.rules.meets_pin(at, release));
                 let is_requested =
                     self.plugin_requests(plugin).iter().any(|plugin_request| pins(plugin_request, version));
-                ensure(is_requested && !meets && nearest.iter().all(of), || format!("{plugin} {version}, {nearest:?}"))
+                ensure(is_requested && !meets && nearest.iter().all(of), || {
+                    format!("{plugin} {version} is not pinned, or it exists, or one of {nearest:?} does not exist")
+                })
             }
             Reason::NeededByFiles { plugin, files } => {
                 let (_, member) = self.member(plugin)?;
-                ensure(member.needed_by_files == *files, || format!("{plugin} stays for {:?}", member.needed_by_files))
+                ensure(member.needed_by_files == *files, || {
+                    format!("the unmanaged JARs that need {plugin} are {:?}", member.needed_by_files)
+                })
             }
             Reason::PluginPinned { plugin, version, papers, object: _ } => {
                 let (at, member) = self.member(plugin)?;
                 let is_requested =
                     self.plugin_requests(plugin).iter().any(|plugin_request| pins(plugin_request, version));
-                let pinned = self.published(member).into_iter().filter(|release| self.book.meets_pin(at, release));
+                let pinned = self.published(member).into_iter().filter(|release| self.rules.meets_pin(at, release));
                 let pinned: Vec<&Release> = pinned.collect();
-                let on = |paper: &usize| pinned.iter().any(|release| self.book.is_listed(at, release, *paper));
-                let listed: Vec<usize> = (0..self.book.papers.len()).filter(on).collect();
+                let on = |paper: &usize| pinned.iter().any(|release| self.rules.is_listed(at, release, *paper));
+                let listed: Vec<usize> = (0..self.rules.papers.len()).filter(on).collect();
                 ensure(is_requested && listed == self.papers(papers), || {
-                    format!("{plugin} {version} is listed for {listed:?}")
+                    format!("{plugin} {version} is not pinned, or it is listed for the Papers at indexes {listed:?}")
                 })
             }
             Reason::NotListed { plugin, papers, newest, both: _, object: _, read_at: _ } => {
                 let (at, member) = self.member(plugin)?;
                 let papers = self.papers(papers);
-                ensure(!papers.is_empty(), || "no Paper is meant".to_owned())?;
+                ensure(!papers.is_empty(), || "the reason names no existing Paper".to_owned())?;
                 let listed = self.listed(at, &papers);
                 let newest_is =
                     member.usable.last().is_some_and(|newest| listed.iter().any(|other| other.id == newest.id));
-                // For an older listed release, another fact is reported.
+                // If an older release is listed, another reason must be reported for it.
                 ensure(!newest_is && (listed.is_empty() || self.has_other_reason(plugin, reason)), || {
-                    format!("{:?} is listed for one of {papers:?}", listed[0].version)
+                    format!("{:?} is listed for one of the Papers at indexes {papers:?}", listed[0].version)
                 })?;
                 check_newest(member, newest.as_ref())
             }
@@ -145,10 +152,10 @@ impl<'p> Judged<'p> {
                 self.check_needs(plugin, version, needs, reported, *optional, fact.as_ref())?;
                 self.check_same_need_count(plugin, version, needs, *older)?;
                 fact.iter().try_for_each(|fact| {
-                    tried.record("fact");
+                    counts.record("fact");
                     let is_same_subject = [&fact.plugin, &fact.version, &fact.needs] == [plugin, version, needs];
-                    ensure(is_same_subject, || format!("of another one: {fact:?}"))?;
-                    check_fact(self.problem, &self.book, fact)
+                    ensure(is_same_subject, || format!("the fact is about another requirement: {fact:?}"))?;
+                    check_fact(self.problem, &self.rules, fact)
                 })
             }
             Reason::Excludes { plugin, version, other, releases } => {
@@ -158,20 +165,22 @@ impl<'p> Judged<'p> {
                 let (at, _) = self.member(plugin)?;
                 let listed = self.listed(at, &self.papers(papers));
                 let ends = [listed.first(), listed.last()].map(|release| release.map(|release| &release.version));
-                ensure(ends == [Some(oldest), Some(newest)], || format!("{plugin}: {ends:?}, not {oldest} to {newest}"))
+                ensure(ends == [Some(oldest), Some(newest)], || {
+                    format!("the oldest and newest listed {plugin} are {ends:?}, not {oldest} and {newest}")
+                })
             }
             Reason::NoRelease { plugin, object: _, papers } => {
                 let (_, member) = self.member(plugin)?;
-                ensure(!self.papers(papers).is_empty(), || "no Paper is meant".to_owned())?;
+                ensure(!self.papers(papers).is_empty(), || "the reason names no existing Paper".to_owned())?;
                 ensure(self.published(member).is_empty(), || {
-                    format!("{plugin} has {:?}", catalog.projects[member.index])
+                    format!("{plugin} has published releases: {:?}", catalog.projects[member.index])
                 })
             }
-            Reason::OneVersion { .. } => Err("a server alone".to_owned()),
+            Reason::OneVersion { .. } => Err("a shared version is reported, but the server is solved alone".to_owned()),
         }
     }
 
-    /// Checks that a release, and this many older ones, are listed and ineligible for this reason.
+    /// Checks that a release is listed but ineligible for this reason, and that `older` older releases are too.
     fn check_unusable(
         &self,
         plugin: &str,
@@ -181,22 +190,22 @@ impl<'p> Judged<'p> {
         reported: Option<&Minecraft>,
     ) -> Result<(), String> {
         let (at, member) = self.member(plugin)?;
-        let listed = |candidate: &Asked<'_>, paper: &usize| {
-            self.book.papers[*paper].build.is_some() && self.book.is_listed(at, candidate.release, *paper)
+        let listed = |candidate: &Candidate<'_>, paper: &usize| {
+            self.rules.papers[*paper].build.is_some() && self.rules.is_listed(at, candidate.release, *paper)
         };
-        let any = &self.book.papers.first().ok_or("there is no Paper")?.minecraft;
-        let Some(candidate) = Asked::find(self.problem, plugin, release, any) else { return Ok(()) };
+        let any = &self.rules.papers.first().ok_or("no Paper version exists")?.minecraft;
+        let Some(candidate) = Candidate::find(self.problem, plugin, release, any) else { return Ok(()) };
         ensure(newest_listed(candidate.release) == reported, || {
             format!("{plugin} {} is not listed up to {reported:?}", release.0)
         })?;
-        let paper = (0..self.book.papers.len()).rfind(|paper| listed(&candidate, paper));
-        let paper = paper.ok_or_else(|| format!("{plugin} {} would not do anywhere", release.0))?;
-        let candidate = Asked { minecraft: self.book.papers[paper].minecraft, ..candidate };
-        candidate.check_excluded_by(self.problem, Against::Unusable(unusable))?;
+        let paper = (0..self.rules.papers.len()).rfind(|paper| listed(&candidate, paper));
+        let paper = paper.ok_or_else(|| format!("{plugin} {} is listed for no usable Paper", release.0))?;
+        let candidate = Candidate { minecraft: self.rules.papers[paper].minecraft, ..candidate };
+        candidate.check_excluded_by(self.problem, ExclusionReason::Unusable(unusable))?;
         self.check_older_count(at, member, &candidate, unusable, older)
     }
 
-    /// Whether a conflict contains another fact about a plugin.
+    /// Whether the conflict contains another reason that concerns a plugin.
     fn has_other_reason(&self, plugin: &str, except: &Reason) -> bool {
         let is_about = |reason: &&Reason| {
             let value = serde_json::to_value(reason).unwrap();
@@ -245,39 +254,39 @@ impl<'p> Judged<'p> {
             *or_absent == optional && [at_least, at_most] == reported
         };
         let requirements = self.requirements(plugin, version, needs, fact)?;
-        // If there are several facts about one plugin, all apply.
+        // Several requirements on one plugin apply together.
         let one_of = requirements.iter().map(|(_, one_of)| one_of.clone()).reduce(|all, this| &all & &this);
         let all = one_of.map(|one_of| (requirements.iter().all(|(or_absent, _)| *or_absent), one_of));
         // An ineligible release has no requirements here.
         let unknown = !self.member(plugin)?.1.usable.iter().any(|release| release.version == version);
         ensure(unknown || requirements.iter().chain(&all).any(is_meant), || {
-            format!("{plugin} {version} asks {requirements:?} of {needs}, not {reported:?}")
+            format!("the requirements of {plugin} {version} on {needs} are {requirements:?}, not {reported:?}")
         })
     }
 
-    /// Checks the number of older releases that share the reason: not more than reported. For a fault of the file,
-    /// which outranks all other reasons, exactly that number.
+    /// Checks the reported number of older releases with the same reason. It must not exceed the number that the reason
+    /// excludes. For a defect of the file, which outranks all other reasons, it must be the exact number.
     fn check_older_count(
         &self,
         at: usize,
         member: &Member<'p>,
-        candidate: &Asked<'p>,
+        candidate: &Candidate<'p>,
         unusable: &Unusable,
         reported: usize,
     ) -> Result<(), String> {
-        let papers = oracle::Question::new(&self.book).papers;
+        let papers = oracle::SearchInput::new(&self.rules).papers;
         let published = self.published(member);
         let index = published.iter().position(|release| release.id == candidate.release.id).unwrap();
-        let would_do = published[..index].iter().filter_map(|release| {
-            let on = papers.iter().copied().find(|&paper| self.book.is_listed(at, release, paper))?;
-            Some(Asked { release, minecraft: self.book.papers[on].minecraft, ..*candidate })
+        let listed_older = published[..index].iter().filter_map(|release| {
+            let on = papers.iter().copied().find(|&paper| self.rules.is_listed(at, release, paper))?;
+            Some(Candidate { release, minecraft: self.rules.papers[on].minecraft, ..*candidate })
         });
-        let would_do: Vec<Asked<'_>> = would_do.collect();
-        let excluded =
-            |candidate: &&Asked<'_>| candidate.check_excluded_by(self.problem, Against::Unusable(unusable)).is_ok();
-        let most = would_do.iter().filter(excluded).count();
-        ensure(reported <= most, || format!("{reported} older ones are told, and {most} are kept by it"))?;
-        let has_defect = |candidate: &&Asked<'_>| {
+        let listed_older: Vec<Candidate<'_>> = listed_older.collect();
+        let reason = ExclusionReason::Unusable(unusable);
+        let excluded = |candidate: &&Candidate<'_>| candidate.check_excluded_by(self.problem, reason).is_ok();
+        let most = listed_older.iter().filter(excluded).count();
+        ensure(reported <= most, || format!("{reported} older releases are reported, but {most} have this reason"))?;
+        let has_defect = |candidate: &&Candidate<'_>| {
             let files = member.terms.files(candidate.release);
             loads(&member.terms, member.project.key.source, candidate.release) != Some(false)
                 && if *unusable == Unusable::NoFile {
@@ -286,12 +295,14 @@ impl<'p> Judged<'p> {
                     files.is_some_and(|files| !files.iter().all(|file| is_verifiable(file.file)))
                 }
         };
-        let all = would_do.iter().filter(has_defect).count();
+        let all = listed_older.iter().filter(has_defect).count();
         let by_file = matches!(unusable, Unusable::NoFile | Unusable::NoChecksum);
-        ensure(!by_file || reported == all, || format!("{reported} older ones are told, and {all} have the fault"))
+        ensure(!by_file || reported == all, || {
+            format!("{reported} older releases are reported, but {all} have this defect")
+        })
     }
 
-    /// Checks that not more older releases are reported with the same requirement than have it.
+    /// Checks that the reported number of older releases with the same requirement is not too high.
     fn check_same_need_count(&self, plugin: &str, version: &str, needs: &str, reported: usize) -> Result<(), String> {
         let ((_, member), (target, _)) = (self.member(plugin)?, self.member(needs)?);
         let wants = |index: usize| {
@@ -307,7 +318,9 @@ impl<'p> Judged<'p> {
         let Some(newest) = member.usable.iter().rposition(|release| release.version == version) else { return Ok(()) };
         let same = |index: &usize| wants(*index).iter().any(|want| wants(newest).contains(want));
         let most = (0..newest).filter(same).count();
-        ensure(reported <= most, || format!("{reported} older ones are told to need the same, and {most} do"))
+        ensure(reported <= most, || {
+            format!("{reported} older releases are reported with the same requirement, but {most} have it")
+        })
     }
 
     fn check_excludes(&self, plugin: &str, version: &str, other: &str, releases: &[String]) -> Result<(), String> {
@@ -322,33 +335,33 @@ impl<'p> Judged<'p> {
         let requirements = self.requirements(plugin, version, other, None)?;
         let unknown = !self.member(plugin)?.1.usable.iter().any(|release| release.version == version);
         ensure(unknown || requirements.iter().any(is_meant), || {
-            format!("{plugin} {version} asks {requirements:?} of {other}")
+            format!("{releases:?} are reported as excluded, but {plugin} {version} has {requirements:?} on {other}")
         })
     }
 }
 
-fn check_all(problem: &Problem, impossible: &Conflict, tried: &Tried) -> Result<(), String> {
-    let Ok(book) = Book::new(&problem.catalog, &problem.request, problem.now) else {
-        return Err("a no of what nobody can know".to_owned());
+fn check_all(problem: &Problem, impossible: &Conflict, counts: &CaseCounts) -> Result<(), String> {
+    let Ok(rules) = ServerRules::new(&problem.catalog, &problem.request, problem.now) else {
+        return Err("a conflict is reported, but the catalog lacks data for an answer".to_owned());
     };
-    let conflict = Judged { problem, reasons: &impossible.reasons, book };
+    let conflict = ConflictCheck { problem, reasons: &impossible.reasons, rules };
     impossible.reasons.iter().try_for_each(|reason| {
-        tried.count(reason);
+        counts.count(reason);
         if let Reason::NotListed { plugin, papers, both: Some(both), .. } = reason {
-            check_both_reasons(problem, plugin, both, &papers[papers.len() - 1].to, tried)?;
+            check_both_reasons(problem, plugin, both, &papers[papers.len() - 1].to, counts)?;
         }
-        conflict.check_reason(reason, tried).map_err(|error| format!("{reason:?}: {error}"))
+        conflict.check_reason(reason, counts).map_err(|error| format!("{reason:?}: {error}"))
     })
 }
 
 #[test]
 fn conflict_reasons_are_true_and_effective() {
-    let tried = Tried::default();
+    let counts = CaseCounts::default();
     for_all(19_000_000, |problem| match resolve_problem(problem) {
-        Err(Unsolvable::NoSolution(impossible)) => check_all(problem, &impossible, &tried),
+        Err(Unsolvable::NoSolution(impossible)) => check_all(problem, &impossible, &counts),
         Ok(_) | Err(_) => Ok(()),
     });
-    tried.assert_enough(&[
+    counts.assert_enough(&[
         ("excludes", 3),
         ("fact", 9),
         ("needs", 15),

@@ -1,4 +1,4 @@
-//! Pure. Generates the requests of random problems, and the users' settings for plugins.
+//! Pure. Generates the requests of random problems, with the settings of servers and Plugins.
 
 use jiff::SignedDuration;
 use resolver::model::catalog::{BuildChannel, Catalog, Channel, Project, ProjectKey, Source};
@@ -156,7 +156,7 @@ fn facts(rng: &mut Rng, catalog: &Catalog) -> Vec<VersionFact> {
             plugin: project.name.to_lowercase(),
             releases: range(rng, project),
             requires: requirement(rng, catalog, &[]),
-            source: "somebody".to_owned(),
+            source: "an admin".to_owned(),
             date: "2026-01-10".parse().unwrap(),
         }
     };
@@ -165,7 +165,7 @@ fn facts(rng: &mut Rng, catalog: &Catalog) -> Vec<VersionFact> {
 
 fn plugin_request(rng: &mut Rng, project: &Project, named: &[&str], count: usize) -> PluginRequest {
     let pin = match rng.below(20) {
-        // A file is one release, and its checksum pins it.
+        // A plugin from a URL has one release, which its checksum pins.
         _ if project.key.source == Source::Url => None,
         0 | 1 => Some(rng.choose(&project.releases).version.clone()),
         2 => Some(format!("V{}", rng.choose(&project.releases).version.trim_start_matches('v'))),

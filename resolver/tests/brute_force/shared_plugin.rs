@@ -1,5 +1,5 @@
-//! Pure. Tests on random small pairs, by the rules of the page, that a reported shared version is the cause. Alone
-//! the server could have the release, and with the other server it cannot.
+//! Pure. Tests on random small pairs, by the rules of `docs/concepts/solve.md`, that a shared version is the cause
+//! where it is reported: the server could have the release alone, and cannot have it together with the other server.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,13 +18,13 @@ use resolver::{Budget, Resolution, Unsolvable, resolve_fleet};
 use super::group::{self, Pair, is_jointly_solvable};
 use super::oracle::{self, Outcome};
 use super::problem::Problem;
-use super::rules::{Book, project_index};
+use super::rules::{ServerRules, project_index};
 use super::side_facts::{check_conflicting_facts, check_fact};
 use super::why_older::{chosen, conflicts};
 
-/// Seeds of the property.
+/// Number of tested seeds.
 const SEEDS: u64 = 2_500;
-/// Steps for an answer, with few for hints, because none is followed here.
+/// Step budget for an answer. It leaves few steps for hints, because this test does not follow them.
 const STEPS: u64 = 1_000;
 
 /// Whether a server alone has a solution, on this Paper if one is given. `None` if that is unknown.
@@ -33,16 +33,16 @@ fn is_solvable_alone(pair: &Pair, server_index: usize, paper: Option<&Minecraft>
     if let Some(version) = paper.cloned() {
         request.paper = PaperRequest::Pin { version };
     }
-    let book = Book::new(&pair.catalog, &request, pair.now).ok()?;
-    Some(matches!(oracle::best(&book), Outcome::Chosen { .. }))
+    let rules = ServerRules::new(&pair.catalog, &request, pair.now).ok()?;
+    Some(matches!(oracle::best(&rules), Outcome::Chosen { .. }))
 }
 
 /// Whether a server can use one of these releases on its Paper. `None` if that is unknown.
 fn accepts_any(pair: &Pair, server_index: usize, paper: Option<&Minecraft>, ids: &BTreeSet<&str>) -> Option<bool> {
-    let book = Book::new(&pair.catalog, &pair.requests[server_index], pair.now).ok()?;
-    let paper = book.papers.iter().position(|other| Some(other.minecraft) == paper)?;
-    let suits = |at: usize, release: &Release| book.meets_pin(at, release) && book.is_listed(at, release, paper);
-    Some(book.members.iter().enumerate().any(|(at, member)| {
+    let rules = ServerRules::new(&pair.catalog, &pair.requests[server_index], pair.now).ok()?;
+    let paper = rules.papers.iter().position(|other| Some(other.minecraft) == paper)?;
+    let suits = |at: usize, release: &Release| rules.meets_pin(at, release) && rules.is_listed(at, release, paper);
+    Some(rules.members.iter().enumerate().any(|(at, member)| {
         member.usable.iter().any(|release| ids.contains(release.id.as_str()) && suits(at, release))
     }))
 }
@@ -50,10 +50,11 @@ fn accepts_any(pair: &Pair, server_index: usize, paper: Option<&Minecraft>, ids:
 /// Checks that the server has a solution alone, and none together with the other.
 fn check_separation(pair: &Pair, server_index: usize, papers: [Option<&Minecraft>; 2]) -> Result<(), String> {
     if is_solvable_alone(pair, server_index, papers[server_index]) == Some(false) {
-        return Err(format!("alone {} has nothing on {:?}", pair.requests[server_index].server, papers[server_index]));
+        let (server, paper) = (&pair.requests[server_index].server, papers[server_index]);
+        return Err(format!("{server} has no solution alone on {paper:?}"));
     }
     if is_jointly_solvable(pair, papers, &BTreeMap::new()) == Some(true) {
-        return Err(format!("they go together on {papers:?}"));
+        return Err(format!("the servers can be solved together on {papers:?}"));
     }
     Ok(())
 }
@@ -80,12 +81,12 @@ fn check_exclusion(pair: &Pair, server_index: usize, impossible: &Conflict) -> R
         count += 1;
         check_separation(pair, server_index, [None, None])?;
         check_separation(&share_only(pair, server_index, one_version), server_index, [None, None])
-            .map_err(|error| format!("of {:?} alone: {error}", one_version.plugins))?;
+            .map_err(|error| format!("with only {:?} shared: {error}", one_version.plugins))?;
     }
     Ok(count)
 }
 
-/// Checks that exactly the plugins that conflict with a release on a server are reported.
+/// Checks that the reported plugins are exactly those that conflict with a release on a server.
 fn check_server_conflicts(
     pair: &Pair,
     server_index: usize,
@@ -95,23 +96,24 @@ fn check_server_conflicts(
 ) -> Result<(), String> {
     let problem =
         Problem { catalog: pair.catalog.clone(), request: pair.requests[server_index].clone(), now: pair.now };
-    let Ok(book) = Book::new(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
+    let Ok(rules) = ServerRules::new(&problem.catalog, &problem.request, problem.now) else { return Ok(()) };
     let found =
-        book.members.iter().enumerate().find_map(|(at, member)| {
+        rules.members.iter().enumerate().find_map(|(at, member)| {
             Some((at, *member.usable.iter().find(|release| ids.contains(release.id.as_str()))?))
         });
-    let Some((at, release)) = found else { return Err(format!("{ids:?} cannot be used on {}", reported.server)) };
-    let version_set = chosen(&book, lock);
-    let expected = conflicts(&book, &version_set, at, release);
+    let Some((at, release)) = found else { return Err(format!("{ids:?} is not usable on {}", reported.server)) };
+    let version_set = chosen(&rules, lock);
+    let expected = conflicts(&rules, &version_set, at, release);
     let names = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
     if reported.server != problem.request.server || [names(&reported.with), names(&reported.needs)] != expected {
-        return Err(format!("{reported:?} is told; what does not go with it, and what it lacks: {expected:?}"));
+        return Err(format!("{reported:?} is reported, but the incompatible and missing plugins are {expected:?}"));
     }
-    check_conflicting_facts(&book, &version_set, (at, release), &reported.facts)?;
-    reported.facts.iter().try_for_each(|fact| check_fact(&problem, &book, fact))
+    check_conflicting_facts(&rules, &version_set, (at, release), &reported.facts)?;
+    reported.facts.iter().try_for_each(|fact| check_fact(&problem, &rules, fact))
 }
 
-/// The pair without all reasons against a newer Paper of the server at `server_index`, except the other server.
+/// The pair without the reasons against a newer Paper of the server at `server_index`. Only the other server remains as
+/// a reason.
 fn without_other_reasons(pair: &Pair, server_index: usize, newer: &NewerPaper) -> Pair {
     let mut then = pair.clone();
     let request = &mut then.requests[server_index];
@@ -154,14 +156,17 @@ fn check_solved(
     solved: &SolvedExplanation,
 ) -> Result<[u32; 4], String> {
     let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
-    let (mut releases, mut held, mut conflicts) = (0, [0, 0], 0);
+    let (mut releases, mut papers_blocked, mut conflicts) = (0, [0, 0], 0);
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
         let WhyOlder::OneVersion { one_version } = &newer.because else { continue };
         let index = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
         let same = pair.catalog.projects[index].releases.iter().filter(|release| release.version == newer.version);
         let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
         let [reported] = one_version.servers.as_slice() else {
-            return Err(format!("nobody is named who keeps {} {} away: {one_version:?}", plugin.name, newer.version));
+            return Err(format!(
+                "not exactly one server is named that cannot use {} {}: {one_version:?}",
+                plugin.name, newer.version
+            ));
         };
         let Some(lock) = locks[1 - server_index].filter(|_| ids.len() == 1) else { continue };
         if !reported.with.is_empty() || !reported.needs.is_empty() {
@@ -172,33 +177,33 @@ fn check_solved(
         releases += 1;
         if accepts_any(pair, 1 - server_index, papers[1 - server_index], &ids) == Some(true) {
             return Err(format!(
-                "{} can have {} {}",
+                "{} can use {} {}, but is reported as the reason against it",
                 pair.requests[1 - server_index].server,
                 plugin.name,
                 newer.version
             ));
         }
         if is_jointly_solvable(pair, papers, &BTreeMap::from([(index, ids)])) == Some(true) {
-            return Err(format!("both can have {} {}", plugin.name, newer.version));
+            return Err(format!("both servers can use {} {} together", plugin.name, newer.version));
         }
     }
     for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
-        let is_behind = newer.pinned.is_some() || newer.unusable.is_some() || !newer.blocked_by.is_empty();
-        held[usize::from(is_behind)] += 1;
-        let then = if is_behind { without_other_reasons(pair, server_index, newer) } else { pair.clone() };
+        let has_other_reasons = newer.pinned.is_some() || newer.unusable.is_some() || !newer.blocked_by.is_empty();
+        papers_blocked[usize::from(has_other_reasons)] += 1;
+        let then = if has_other_reasons { without_other_reasons(pair, server_index, newer) } else { pair.clone() };
         let results = resolve_fleet(&then.catalog, &then.requests, then.now, budget());
         let first = results[0].1.as_ref().ok().map(|resolution| &resolution.lock.minecraft);
-        // The Papers of the servers before it by name are fixed.
+        // A server gets its newest Paper with the Papers of the servers before it, by name, already fixed.
         let mut target_papers = [first.filter(|_| server_index == 1), None];
         target_papers[server_index] = Some(&newer.minecraft);
         check_separation(&then, server_index, target_papers)?;
     }
-    Ok([releases, held[0], held[1], conflicts])
+    Ok([releases, papers_blocked[0], papers_blocked[1], conflicts])
 }
 
 #[test]
-fn shared_version_reason_is_true_for_two_servers() {
-    let tried = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
+fn reported_shared_version_is_true_for_two_servers() {
+    let counts = [Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0), Cell::new(0)];
     group::for_all(25_000_000..25_000_000 + SEEDS, |pair| {
         let results = resolve_fleet(&pair.catalog, &pair.requests, pair.now, budget());
         let locks =
@@ -206,22 +211,22 @@ fn shared_version_reason_is_true_for_two_servers() {
         for (server_index, (_, result)) in results.iter().enumerate() {
             match result {
                 Ok(Resolution { lock: _, explanation: Explanation::Solved(solved) }) => {
-                    for (count, more) in tried[1..].iter().zip(check_solved(pair, server_index, locks, solved)?) {
+                    for (count, more) in counts[1..].iter().zip(check_solved(pair, server_index, locks, solved)?) {
                         count.set(count.get() + more);
                     }
                 }
                 Err(Unsolvable::NoSolution(impossible)) => {
-                    tried[0].set(tried[0].get() + check_exclusion(pair, server_index, impossible)?);
+                    counts[0].set(counts[0].get() + check_exclusion(pair, server_index, impossible)?);
                 }
                 Ok(_) | Err(_) => {}
             }
         }
         Ok(())
     });
-    let tried = tried.map(|count| count.get());
-    let [excluded, releases, held, behind, conflicts] = tried;
+    let counts = counts.map(|count| count.get());
+    let [excluded, releases, papers, papers_with_other_reasons, conflicts] = counts;
     assert!(
-        excluded > 7 && releases > 2 && held > 0 && behind > 0 && conflicts > 2,
-        "too few excluded servers, releases, Papers, Papers with other reasons, or conflicts: {tried:?}"
+        excluded > 7 && releases > 2 && papers > 0 && papers_with_other_reasons > 0 && conflicts > 2,
+        "too few excluded servers, releases, Papers, Papers with other reasons, or conflicts: {counts:?}"
     );
 }

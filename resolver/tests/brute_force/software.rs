@@ -11,8 +11,8 @@ use super::problem::Problem;
 /// The hash of an unverified build.
 const UNVERIFIED_HASH: &str = "md5:0123456789abcdef0123456789abcdef";
 
-/// Converts a few of the servers to Purpur, Folia or a proxy, with their own builds and releases.
-pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
+/// Converts some of the servers to Purpur, Folia or Velocity, with builds and plugin releases for that software.
+pub(crate) fn randomize(rng: &mut Rng, problem: &mut Problem) {
     if !rng.chance(18) {
         return;
     }
@@ -23,7 +23,7 @@ pub(crate) fn scatter(rng: &mut Rng, problem: &mut Problem) {
         versions.push(problem.catalog.paper[0].clone());
     }
     if software == Software::Purpur {
-        // Only builds that were downloaded before are verified.
+        // A Purpur build is verified only after a download.
         for build in versions.iter_mut().flat_map(|version| &mut version.builds).filter(|_| rng.chance(80)) {
             build.file.hash = build.file.hash.as_ref().map(|_| UNVERIFIED_HASH.to_owned());
         }
@@ -51,7 +51,7 @@ pub(crate) fn with_verified_build(catalog: &Catalog, PaperName { software, minec
     let versions = &mut catalog.others.get_mut(software).unwrap().versions;
     let version = versions.iter_mut().find(|version| version.minecraft == *minecraft).unwrap();
     let build = version.builds.iter_mut().find(|other| other.number == *build).unwrap();
-    assert_eq!(build.file.hash.as_deref(), Some(UNVERIFIED_HASH), "only an unverified build is verified");
+    assert_eq!(build.file.hash.as_deref(), Some(UNVERIFIED_HASH), "only an unverified build needs to be verified");
     build.file.hash = Some(sha256());
     catalog
 }
@@ -82,7 +82,7 @@ fn adapt_for_folia(rng: &mut Rng, source: Source, release: &mut Release) {
     if source == Source::Modrinth && rng.chance(85) {
         release.loaders.push("folia".to_owned());
     }
-    // The JAR of a file was read. Other JARs are read only if they were downloaded.
+    // The JAR of a plugin from a URL was always read. Other JARs were read only if they were downloaded.
     let is_read = source == Source::Url || rng.chance(45);
     release.folia = is_read.then(|| rng.chance(92));
     for jar in &mut release.further {
@@ -95,7 +95,7 @@ fn adapt_for_velocity(rng: &mut Rng, source: Source, release: &mut Release) {
         release.loaders.push("velocity".to_owned());
     }
     if source == Source::Hangar {
-        // Minor versions, as on Hangar's pages of proxies.
+        // For proxies, Hangar lists only minor versions such as `3.4`.
         let lines = release.minecraft.iter().filter_map(Minecraft::parts);
         let mut lines: Vec<Minecraft> =
             lines.map(|[major, minor, _]| format!("{major}.{minor}").parse().unwrap()).collect();

@@ -1,14 +1,14 @@
-//! Pure. Generates the projects of random problems that are not on Modrinth: those on Hangar, and files by URL.
+//! Pure. Generates the projects of random problems that are not on Modrinth: those on Hangar, and plugins from URLs.
 
 use resolver::model::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Source};
 
 use super::generate::Rng;
 
-/// Converts some of the projects to Hangar or to files. This is done before their dependencies are generated, because
-/// those stay within a site.
-pub(crate) fn scatter(rng: &mut Rng, projects: &mut [Project]) {
+/// Converts some of the projects to projects on Hangar or to plugins from a URL. Must run before dependencies are
+/// generated, because a dependency names a project of the same source.
+pub(crate) fn randomize(rng: &mut Rng, projects: &mut [Project]) {
     match rng.below(10) {
-        // All on one site, so that dependencies can be found.
+        // All projects on Hangar, so that they can depend on each other.
         0 => projects.iter_mut().for_each(|project| to_hangar(rng, project)),
         1 => {
             let at = rng.below(projects.len());
@@ -31,7 +31,7 @@ pub(crate) fn scatter(rng: &mut Rng, projects: &mut [Project]) {
     }
 }
 
-/// In Hangar's form: a slug with capitals, numeric ids, and an independent channel for each release.
+/// Converts a project to the form of Hangar: a slug with a capital letter, and a random channel for each release.
 fn to_hangar(rng: &mut Rng, project: &mut Project) {
     let mut letters = project.name.chars();
     let slug: String = letters.next().into_iter().flat_map(char::to_uppercase).chain(letters).collect();
@@ -41,7 +41,7 @@ fn to_hangar(rng: &mut Rng, project: &mut Project) {
     }
 }
 
-/// One release, without a date and a list.
+/// Converts a project to a plugin from a URL: one release without a date and without a list.
 fn to_file(rng: &mut Rng, project: &mut Project) {
     let at = rng.below(project.releases.len());
     let mut release = project.releases.swap_remove(at);
@@ -50,7 +50,7 @@ fn to_file(rng: &mut Rng, project: &mut Project) {
     release.channel = Channel::Release;
     release.minecraft.clear();
     release.loaders = vec!["paper".to_owned()];
-    // A missing file, or one without a hash, cannot be read.
+    // Without a file with a hash, the JAR could not have been read.
     let name = release.id.clone();
     let file = release.file.get_or_insert_with(|| super::generate::file(rng, &name));
     file.hash.get_or_insert_with(|| format!("sha256:{:b>64}", ""));

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::delisted;
 use super::raw_scenario::{Parts, Verbatim};
 
-/// Placeholder for the expected answer.
+/// Placeholder for the expected answer, which the author of the scenario fills in.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Expect {
@@ -17,16 +17,16 @@ struct Expect {
 
 /// A named scenario of the query about these servers.
 pub(crate) fn scenario(name: &str, catalog: &Catalog, requests: &[Request], now: Timestamp) -> String {
-    let (request, others) = requests.split_first().expect("a query has at least one server");
+    let (request, others) = requests.split_first().expect("a query must have at least one server");
     let text = toml::to_string(&Verbatim {
         name: name.to_owned(),
-        why: "Found by trying everything; say here what it proves.".to_owned(),
+        why: "Found by exhaustive search. State here what this scenario tests.".to_owned(),
         at: now,
         expect: Expect { solvable: true },
         others: others.iter().map(|_| Expect { solvable: true }).collect(),
         problem: Parts { request: request.clone(), others: others.to_vec(), catalog: catalog.clone() },
     });
-    text.expect("names, numbers and dates are valid TOML")
+    text.expect("names, numbers and dates must be valid TOML")
 }
 
 #[test]
@@ -43,5 +43,5 @@ fn scenario_text_is_read_back_as_same_query() {
         assert!((at, &read_requests, &read) == (now, &requests, &catalog), "{text}");
         servers[requests.len() - 1] += 1;
     }
-    assert!(servers[0] == 200 && servers[1] > 50, "too few cases: {servers:?}");
+    assert!(servers[0] == 200 && servers[1] > 50, "too few queries with one or with two servers: {servers:?}");
 }

@@ -1,5 +1,5 @@
-//! Pure. Tests "why not this release?" on random small problems: the reported reason is true, and the answer for the
-//! pinned release is that of exhaustive search.
+//! Pure. Tests the query "why not this release?" on random small problems: the reported reason is true, and the result
+//! with the release pinned is that of exhaustive search.
 
 use std::collections::BTreeMap;
 use std::slice;
@@ -10,12 +10,12 @@ use resolver::model::lock::Lock;
 use resolver::model::request::{PluginRequest, VersionRequest};
 use resolver::{Budget, Fleet, Unsolvable};
 
-use super::blockers_complete::Asked;
+use super::blockers_complete::Candidate;
 use super::oracle::{self, Outcome};
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::rules::{Book, age, is_running};
-use super::why_older::{Tried, check_why_older};
+use super::rules::{ServerRules, age, is_running};
+use super::why_older::{CaseCounts, check_why_older};
 
 /// The problem with every request for this project pinned to a version.
 fn with_pin(problem: &Problem, plugin_request: &PluginRequest, version: &str) -> Problem {
@@ -50,41 +50,45 @@ fn check_state(
     (project, release): (&Project, &Release),
     lock: Option<&Lock>,
     why: &WhyNotRelease,
-    tried: &Tried,
+    counts: &CaseCounts,
 ) -> Result<(), String> {
     let chosen = lock.and_then(|lock| lock.plugins.iter().find(|plugin| plugin.project_id == project.id));
     let version = chosen.map(|chosen| chosen.version.as_str());
     if why.instead.as_deref() != version {
-        return Err(format!("{version:?} is chosen, and {:?} is told", why.instead));
+        return Err(format!("{version:?} is chosen, but {:?} is reported", why.instead));
     }
     let objects = [why.object.clone()];
     let is_published =
         release.published.is_none_or(|date| date <= problem.now) || is_running(&problem.request, release);
     match (&why.state, lock) {
-        (ReleaseState::NoSuchRelease { .. }, _) if !is_published => tried.record("no such release"),
-        (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => tried.record("chosen"),
-        (ReleaseState::NoReleaseMatches, None) => tried.record("nothing meets"),
-        // Other properties test which of several reasons is reported without a version set.
-        (ReleaseState::Excluded { because: WhyOlder::Unusable { .. } }, None) => tried.record("kept out of nothing"),
+        (ReleaseState::NoSuchRelease { .. }, _) if !is_published => counts.record("no such release"),
+        (ReleaseState::Chosen, _) if version == Some(why.version.as_str()) => counts.record("chosen"),
+        (ReleaseState::NoReleaseMatches, None) => counts.record("no release matches"),
+        // Without a version set, other tests check which of several reasons is reported.
+        (ReleaseState::Excluded { because: WhyOlder::Unusable { .. } }, None) => {
+            counts.record("excluded without a version set");
+        }
         (ReleaseState::Older, Some(lock)) => {
             let reported = (why.version.as_str(), why.published);
-            let Some(candidate) = Asked::find(problem, &project.name, reported, &lock.minecraft) else { return Ok(()) };
+            let Some(candidate) = Candidate::find(problem, &project.name, reported, &lock.minecraft) else {
+                return Ok(());
+            };
             let newer =
                 project.releases.iter().find(|other| chosen.is_some_and(|chosen| other.id == chosen.release_id));
             if candidate.is_allowed(problem) == Some(false)
                 || newer.is_some_and(|newer| age(newer) <= age(candidate.release))
             {
-                return Err(format!("{} is not only older", why.version));
+                return Err(format!("{} is reported as only older, but it is ineligible or not older", why.version));
             }
-            tried.record("older");
+            counts.record("older");
         }
-        // If no release of the plugin is in the version set, there may be further reasons.
-        (ReleaseState::Excluded { .. }, Some(_)) if chosen.is_none() => tried.record("left behind"),
+        // If the plugin is not in the version set, there may be further reasons.
+        (ReleaseState::Excluded { .. }, Some(_)) if chosen.is_none() => counts.record("plugin not in the version set"),
         (ReleaseState::Excluded { because }, Some(lock)) => {
             let reported = (project.name.as_str(), objects.as_slice(), (why.version.as_str(), why.published));
-            check_why_older(problem, lock, reported, because, tried)?;
+            check_why_older(problem, lock, reported, because, counts)?;
         }
-        (state, _) => return Err(format!("{} is {state:?}, and {version:?} is chosen", why.version)),
+        (state, _) => return Err(format!("{} is reported as {state:?}, but {version:?} is chosen", why.version)),
     }
     Ok(())
 }
@@ -98,24 +102,25 @@ fn versions<'p>(problem: &'p Problem, ids: &[String]) -> BTreeMap<&'p str, &'p s
     problem.catalog.projects.iter().filter_map(of).collect()
 }
 
-fn check_pin(problem: &Problem, with_pin: &Problem, why: &WhyNotRelease, tried: &Tried) -> Result<(), String> {
+fn check_pin(problem: &Problem, with_pin: &Problem, why: &WhyNotRelease, counts: &CaseCounts) -> Result<(), String> {
     let best = |problem: &Problem| {
-        Book::new(&problem.catalog, &problem.request, problem.now).map_or(Outcome::Unknown, |book| oracle::best(&book))
+        ServerRules::new(&problem.catalog, &problem.request, problem.now)
+            .map_or(Outcome::Unknown, |rules| oracle::best(&rules))
     };
     match (&why.pinned, best(with_pin)) {
         (None, _) | (Some(_), Outcome::Unknown) => Ok(()),
         (Some(Pinned::NoSet { .. }), Outcome::NoSolution) => {
-            tried.record("no set");
+            counts.record("no version set with the pin");
             Ok(())
         }
-        // Two of its files have the same plugin name, so the version set is found but stopped.
+        // The version set exists, but two of its files have the same plugin name, so the server cannot run it.
         (Some(Pinned::NoSet { answer }), Outcome::Chosen { .. }) if answer.deploy_blocker().is_some() => {
-            tried.record("stopped");
+            counts.record("a version set that a name conflict stops");
             Ok(())
         }
         (Some(Pinned::Set { paper, changes }), Outcome::Chosen { minecraft, build, releases, .. }) => {
             if (paper.minecraft.as_str(), paper.build) != (minecraft.as_str(), build) {
-                return Err(format!("with the pin it is {minecraft} {build}, and {paper:?} is told"));
+                return Err(format!("with the pin, Paper is {minecraft} build {build}, but {paper:?} is reported"));
             }
             let Outcome::Chosen { releases: before, .. } = best(problem) else { return Ok(()) };
             let (was, is) = (versions(problem, &before), versions(with_pin, &releases));
@@ -131,24 +136,25 @@ fn check_pin(problem: &Problem, with_pin: &Problem, why: &WhyNotRelease, tried: 
             let mut expected: Vec<OtherRelease> = names.filter(other).map(change).collect();
             expected.sort_by(|a, b| a.plugin.cmp(&b.plugin));
             if *changes != expected {
-                return Err(format!("with the pin these change: {expected:?}, and {changes:?} are told"));
+                return Err(format!("with the pin, {expected:?} change, but {changes:?} are reported"));
             }
-            tried.record(if changes.is_empty() { "a set" } else { "a set with others" });
+            let kind = if changes.is_empty() { "no other change with the pin" } else { "other changes with the pin" };
+            counts.record(kind);
             Ok(())
         }
-        (Some(reported), found) => Err(format!("with the pin there is {found:?}, and {reported:?} is told")),
+        (Some(reported), found) => Err(format!("with the pin, the result is {found:?}, but {reported:?} is reported")),
     }
 }
 
 #[test]
-fn missed_release_reason_and_pin_outcome_are_true() {
-    let tried = Tried::default();
+fn why_not_release_reason_and_pinned_result_are_true() {
+    let counts = CaseCounts::default();
     for_all(26_000_000, |problem| {
-        let lock = resolve_problem(problem).ok().map(|yes| yes.lock);
+        let lock = resolve_problem(problem).ok().map(|resolution| resolution.lock);
         for plugin_request in &problem.request.plugins {
             let Some(project) = problem.catalog.project(&plugin_request.key) else { continue };
             for release in &project.releases {
-                // Among several uploads of one version the newest counts, which another property tests.
+                // If a version was uploaded several times, the newest upload counts. Another test checks that.
                 if project.releases.iter().filter(|other| other.version == release.version).count() > 1 {
                     continue;
                 }
@@ -157,20 +163,20 @@ fn missed_release_reason_and_pin_outcome_are_true() {
                     Some(Err(Unsolvable::Unanswerable(_))) => continue,
                     other => return Err(format!("{} {}: {other:?}", project.name, release.version)),
                 };
-                check_state(problem, (project, release), lock.as_ref(), &why, &tried)?;
-                check_pin(problem, &with_pin(problem, plugin_request, &release.version), &why, &tried)?;
+                check_state(problem, (project, release), lock.as_ref(), &why, &counts)?;
+                check_pin(problem, &with_pin(problem, plugin_request, &release.version), &why, &counts)?;
             }
         }
         Ok(())
     });
-    tried.assert_enough(&[
-        ("a set", 80),
-        ("a set with others", 4),
+    counts.assert_enough(&[
+        ("no other change with the pin", 80),
+        ("other changes with the pin", 4),
         ("chosen", 50),
-        ("no set", 250),
+        ("no version set with the pin", 250),
         ("no such release", 14),
         ("notListed", 8),
-        ("nothing meets", 240),
+        ("no release matches", 240),
         ("older", 18),
         ("others", 1),
         ("pinned", 4),

@@ -9,85 +9,89 @@ use resolver::model::catalog::{Artifact, Catalog, ImageTag, Release};
 use resolver::model::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::model::request::{PaperRequest, Request};
 
-use super::rules::{Book, Terms, Unknown, is_running};
+use super::rules::{ServerRules, Terms, Unknown, is_running};
 use super::{texts, unmanaged_jars};
 
-/// All errors in a lock. Empty means that it satisfies the request.
+/// All errors in a lock. An empty list means that the lock satisfies the request.
 pub(crate) fn violations(catalog: &Catalog, request: &Request, now: Timestamp, lock: &Lock) -> Vec<String> {
-    match Book::new(catalog, request, now) {
-        Ok(book) => violations_with_rules(&book, lock, None),
-        Err(Unknown) => vec!["nobody can know yet: something is not read".to_owned()],
+    match ServerRules::new(catalog, request, now) {
+        Ok(rules) => violations_with_rules(&rules, lock, None),
+        Err(Unknown) => vec!["the answer is unknown, because the catalog lacks required data".to_owned()],
     }
 }
 
-/// The same with given rules. With `reported`, the warnings of the answer are checked too.
-pub(crate) fn violations_with_rules(book: &Book<'_>, lock: &Lock, reported: Option<&[Warning]>) -> Vec<String> {
-    let request = book.request;
+/// Like [`violations`], for rules that are already applied. With `reported`, also checks the warnings of the answer.
+pub(crate) fn violations_with_rules(rules: &ServerRules<'_>, lock: &Lock, reported: Option<&[Warning]>) -> Vec<String> {
+    let request = rules.request;
     let mut found = Vec::new();
-    let Some(paper) = check_paper(book, request, lock, &mut found) else { return found };
-    let mut installed: Vec<Option<&Release>> = vec![None; book.members.len()];
+    let Some(paper) = check_paper(rules, request, lock, &mut found) else { return found };
+    let mut installed: Vec<Option<&Release>> = vec![None; rules.members.len()];
     let mut names = BTreeSet::new();
     for plugin in &lock.plugins {
         for file in std::iter::once(&plugin.file).chain(&plugin.more) {
             if !names.insert(file.name.to_lowercase()) || !is_plain_file_name(&file.name) {
-                found.push(format!("{} is no file name of its own", file.name));
+                found.push(format!("the file name {} is duplicate or invalid", file.name));
             }
         }
-        let Some(at) = book.members.iter().position(|member| member.project.id == plugin.project_id) else {
-            found.push(format!("nobody asks for {} nor needs it", plugin.name));
+        let Some(at) = rules.members.iter().position(|member| member.project.id == plugin.project_id) else {
+            found.push(format!("{} is neither requested nor a possible dependency", plugin.name));
             continue;
         };
-        let Some(release) = book.members[at].usable.iter().copied().find(|release| release.id == plugin.release_id)
+        let Some(release) = rules.members[at].usable.iter().copied().find(|release| release.id == plugin.release_id)
         else {
-            found.push(format!("{} {} may not be used", plugin.name, plugin.version));
+            found.push(format!("{} {} is not eligible", plugin.name, plugin.version));
             continue;
         };
         let stays = request.paper == PaperRequest::Latest && is_running(request, release);
-        if book.is_refused(at, release, paper) {
-            found.push(format!("{} refuses {} {}", lock.minecraft, plugin.name, plugin.version));
+        if rules.is_refused(at, release, paper) {
+            found.push(format!("Paper {} does not load {} {}", lock.minecraft, plugin.name, plugin.version));
         }
-        if !book.is_listed(at, release, paper) && !stays {
+        if !rules.is_listed(at, release, paper) && !stays {
             found.push(format!("{} {} is not listed for {}", plugin.name, plugin.version, lock.minecraft));
         }
-        if !book.members[at].objects.is_empty() && !book.meets_pin(at, release) && !stays {
-            found.push(format!("{} {} is not the pinned one", plugin.name, plugin.version));
+        if !rules.members[at].objects.is_empty() && !rules.meets_pin(at, release) && !stays {
+            found.push(format!("{} {} is not the pinned version", plugin.name, plugin.version));
         }
         let same = plugin.version == release.version
-            && plugin.name == book.members[at].project.name
-            && plugin.key == book.members[at].project.key
-            && has_files(plugin, &book.members[at].terms, release);
+            && plugin.name == rules.members[at].project.name
+            && plugin.key == rules.members[at].project.key
+            && has_files(plugin, &rules.members[at].terms, release);
         if !same {
-            found.push(format!("{} {} is not as the catalog has it", plugin.name, plugin.version));
+            found.push(format!("{} {} differs from its release in the catalog", plugin.name, plugin.version));
         }
         installed[at] = Some(release);
     }
-    let inside = installed.iter().zip(&book.members).filter_map(|(release, member)| member.terms.files((*release)?));
-    let java = book.java(paper, inside.flatten().filter_map(|file| file.java));
-    if java != lock.java || book.image(java) != lock.image {
-        found.push(format!("Java {} and image {:?} are not those of what runs", lock.java, lock.image));
+    let inside = installed.iter().zip(&rules.members).filter_map(|(release, member)| member.terms.files((*release)?));
+    let java = rules.java(paper, inside.flatten().filter_map(|file| file.java));
+    if java != lock.java || rules.image(java) != lock.image {
+        let image = rules.image(java);
+        found.push(format!(
+            "the lock has Java {} and image {:?}, but its version set needs Java {java} and image {image:?}",
+            lock.java, lock.image
+        ));
     }
     let is_locked_image =
         |tag: &&ImageTag| lock.image == Some(format!("{}:{}@{}", tag.repository, tag.tag, tag.digest));
-    let tag = book.catalog.images.iter().find(is_locked_image);
+    let tag = rules.catalog.images.iter().find(is_locked_image);
     let read = lock.image.as_deref().and_then(texts::java_in_tag);
     if read.map(|has| (has, tag.map(|tag| tag.pushed))) != lock.image_java.map(|read| (read.has, read.pushed)) {
-        found.push(format!("{:?} was not read in {:?}", lock.image_java, lock.image));
+        found.push(format!("{:?} does not match the tag of image {:?}", lock.image_java, lock.image));
     }
-    check_needs(book, lock, &installed, &mut found);
-    check_guesses(book, lock, &installed, &mut found);
-    found.extend(reported.and_then(|reported| unmanaged_jars::warning_difference(book, lock, reported)));
+    check_needs(rules, lock, &installed, &mut found);
+    check_guesses(rules, lock, &installed, &mut found);
+    found.extend(reported.and_then(|reported| unmanaged_jars::warning_difference(rules, lock, reported)));
     found
 }
 
-/// Checks that the lock contains exactly the guesses.
-fn check_guesses(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
+/// Checks that the lock contains exactly the minimum versions that the rules guess from dates.
+fn check_guesses(rules: &ServerRules<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
     let mut guessed = Vec::new();
-    for (release, member) in installed.iter().zip(&book.members) {
+    for (release, member) in installed.iter().zip(&rules.members) {
         let Some(release) = release else { continue };
         let index = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
         guessed.extend(member.requirements[index].iter().filter_map(|requirement| {
             let (from, to, least) =
-                (&member.project.name, &book.members[requirement.target].project.name, requirement.guessed?);
+                (&member.project.name, &rules.members[requirement.target].project.name, requirement.guessed?);
             Some((from, &release.version, release.published, to, &least.version, least.published))
         }));
     }
@@ -97,20 +101,23 @@ fn check_guesses(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], f
         (plugin, version, *published, needs, at_least, *at_least_published)
     });
     if !locked.eq(guessed.iter().copied()) {
-        found.push(format!("{guessed:?} is guessed, not {:?}", lock.guesses));
+        found.push(format!("the rules guess {guessed:?}, but the lock contains the guesses {:?}", lock.guesses));
     }
 }
 
-fn check_paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<String>) -> Option<usize> {
-    let at = book.papers.iter().position(|paper| *paper.minecraft == lock.minecraft);
-    let Some((at, build)) = at.and_then(|at| Some((at, book.papers[at].build?))) else {
-        found.push(format!("Paper {} may not be used", lock.minecraft));
+fn check_paper(rules: &ServerRules<'_>, request: &Request, lock: &Lock, found: &mut Vec<String>) -> Option<usize> {
+    let at = rules.papers.iter().position(|paper| *paper.minecraft == lock.minecraft);
+    let Some((at, build)) = at.and_then(|at| Some((at, rules.papers[at].build?))) else {
+        found.push(format!("Paper {} is not eligible", lock.minecraft));
         return None;
     };
     if build.number != lock.build || !is_same_file(&lock.paper, &build.file) {
-        found.push(format!("Paper {} is used in build {}, not {}", lock.minecraft, build.number, lock.build));
+        found.push(format!(
+            "the rules choose build {} of Paper {}, but the lock has build {} or another file",
+            build.number, lock.minecraft, lock.build
+        ));
     }
-    let newest = book.papers.iter().rposition(|paper| paper.build.is_some());
+    let newest = rules.papers.iter().rposition(|paper| paper.build.is_some());
     let wanted = match &request.paper {
         PaperRequest::Auto => true,
         PaperRequest::Latest => newest == Some(at),
@@ -118,37 +125,36 @@ fn check_paper(book: &Book<'_>, request: &Request, lock: &Lock, found: &mut Vec<
         PaperRequest::BuildPin { version, build } => *version == lock.minecraft && *build == lock.build,
     };
     if !wanted {
-        found.push(format!("{:?} is asked for, not Paper {}", request.paper, lock.minecraft));
+        found.push(format!("the request is {:?}, but the lock has Paper {}", request.paper, lock.minecraft));
     }
     Some(at)
 }
 
-/// Checks that all requested plugins are installed, that each plugin has a reason, and that all needs are met.
-fn check_needs(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
-    let mut needed_by: Vec<Vec<String>> = book.members.iter().map(|member| member.needed_by_files.clone()).collect();
+/// Checks that all requested plugins are installed, that each plugin has the right reason, and that all requirements
+/// are met.
+fn check_needs(rules: &ServerRules<'_>, lock: &Lock, installed: &[Option<&Release>], found: &mut Vec<String>) {
+    let mut needed_by: Vec<Vec<String>> = rules.members.iter().map(|member| member.needed_by_files.clone()).collect();
     for (at, release) in installed.iter().enumerate() {
-        let member = &book.members[at];
+        let member = &rules.members[at];
         let Some(release) = release else {
-            if member.is_required() && book.request.paper != PaperRequest::Latest {
-                let why = if member.objects.is_empty() { "needed by a JAR of one's own" } else { "asked for" };
-                found.push(format!("{} is {why} and not there", member.project.name));
+            if member.is_required() && rules.request.paper != PaperRequest::Latest {
+                let why = if member.objects.is_empty() { "needed by an unmanaged JAR" } else { "requested" };
+                found.push(format!("{} is {why}, but the lock does not contain it", member.project.name));
             }
             continue;
         };
         let index = member.usable.iter().position(|usable| usable.id == release.id).unwrap();
         for requirement in &member.requirements[index] {
-            let other = &book.members[requirement.target].project.name;
+            let other = &rules.members[requirement.target].project.name;
             let met = match installed[requirement.target] {
                 None => requirement.or_absent,
                 Some(other_release) => requirement.one_of.contains(other_release.id.as_str()),
             };
             if !met {
-                let fact = requirement
-                    .fact
-                    .as_ref()
-                    .map_or_else(String::new, |range| format!(", which a fact wants in {range}"));
+                let fact =
+                    requirement.fact.as_ref().map_or_else(String::new, |range| format!(" (a fact requires {range})"));
                 let name = &member.project.name;
-                found.push(format!("{name} {} does not go with {other} as it is{fact}", release.version));
+                found.push(format!("the requirement of {name} {} on {other} is not met{fact}", release.version));
             }
             if !requirement.or_absent && !needed_by[requirement.target].contains(&member.project.name) {
                 needed_by[requirement.target].push(member.project.name.clone());
@@ -156,10 +162,10 @@ fn check_needs(book: &Book<'_>, lock: &Lock, installed: &[Option<&Release>], fou
         }
     }
     for plugin in &lock.plugins {
-        let Some(at) = book.members.iter().position(|member| member.project.id == plugin.project_id) else { continue };
+        let Some(at) = rules.members.iter().position(|member| member.project.id == plugin.project_id) else { continue };
         needed_by[at].sort();
-        if !has_reason(plugin, &book.members[at].objects, &needed_by[at]) {
-            found.push(format!("{} is there for {:?}, which is not so", plugin.name, plugin.reason));
+        if !has_reason(plugin, &rules.members[at].objects, &needed_by[at]) {
+            found.push(format!("the lock has a wrong reason for {}: {:?}", plugin.name, plugin.reason));
         }
     }
 }
@@ -171,7 +177,7 @@ fn has_reason(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> 
     }
 }
 
-/// Whether a locked plugin has exactly the installed files, the main one first.
+/// Whether a locked plugin has exactly the files that its terms select, the main file first.
 fn has_files(plugin: &LockedPlugin, terms: &Terms<'_>, release: &Release) -> bool {
     let locked: Vec<&LockedFile> = std::iter::once(&plugin.file).chain(&plugin.more).collect();
     let wanted = terms.files(release).unwrap_or_default();

@@ -14,13 +14,13 @@ use resolver::model::version::Minecraft;
 
 use super::jar_identification::KnownFile;
 use super::loading::is_meant_for;
-use super::name_rules::Called;
+use super::name_rules::NameOwners;
 use super::rules::{Terms, Unknown, delisted, is_running, project_index, publication_time};
 use super::texts;
 
 /// An installed file, with the metadata from inside it.
 #[derive(Clone, Copy)]
-pub(crate) struct Comes<'a> {
+pub(crate) struct InstalledFile<'a> {
     pub(crate) file: &'a Artifact,
     pub(crate) java: Option<u32>,
     pub(crate) api_version: Option<&'a Minecraft>,
@@ -29,10 +29,11 @@ pub(crate) struct Comes<'a> {
 }
 
 impl Terms<'_> {
-    /// The installed files of a release. `None` if it has no file, or not exactly one for each name.
-    pub(crate) fn files<'r>(&self, release: &'r Release) -> Option<Vec<Comes<'r>>> {
+    /// The installed files of a release. `None` if it has no file, or if a pattern of `jars` does not match exactly one
+    /// file.
+    pub(crate) fn files<'r>(&self, release: &'r Release) -> Option<Vec<InstalledFile<'r>>> {
         let main = release.file.as_ref()?;
-        let mut all = vec![Comes {
+        let mut all = vec![InstalledFile {
             file: main,
             java: release.java,
             api_version: release.api_version.as_ref(),
@@ -41,13 +42,13 @@ impl Terms<'_> {
         }];
         for jar in &release.further {
             let (java, api_version, folia) = (jar.java, jar.api_version.as_ref(), jar.folia);
-            all.push(Comes { file: &jar.file, java, api_version, folia, declared: jar.declared.as_ref() });
+            all.push(InstalledFile { file: &jar.file, java, api_version, folia, declared: jar.declared.as_ref() });
         }
         if self.software == Software::Velocity {
             // A proxy ignores the metadata for Bukkit.
             all = all
                 .iter()
-                .map(|installed| Comes { java: None, api_version: None, declared: None, ..*installed })
+                .map(|installed| InstalledFile { java: None, api_version: None, declared: None, ..*installed })
                 .collect();
         }
         let mut wanted: BTreeSet<usize> = BTreeSet::new();
@@ -67,36 +68,38 @@ impl Terms<'_> {
 }
 
 /// The requirement of one release on another member.
-pub(crate) struct Ask<'a> {
+pub(crate) struct ReleaseRequirement<'a> {
     /// The other member.
     pub(crate) target: usize,
     /// Whether the other member may be absent.
     pub(crate) or_absent: bool,
     /// The accepted releases.
     pub(crate) one_of: BTreeSet<&'a str>,
-    /// The range of the fact behind it, if it does not come from a page.
+    /// The accepted range, if the requirement comes from a fact and not from a page or a JAR.
     pub(crate) fact: Option<String>,
-    /// The oldest accepted release, if it was guessed from dates.
+    /// The oldest accepted release, if the minimum was guessed from publication dates.
     pub(crate) guessed: Option<&'a Release>,
 }
 
-/// Reads dependency lines.
+/// Resolves the dependencies of releases to projects.
 pub(crate) struct Needs<'a> {
     pub(crate) catalog: &'a Catalog,
     pub(crate) request: &'a Request,
-    /// Places of the requested projects.
+    /// Indexes of the requested projects.
     pub(crate) requested: BTreeSet<usize>,
-    /// The `requires` of the deciding Plugins, by the places of their projects.
+    /// The `requires` of the Plugins whose settings apply, by the indexes of their projects.
     pub(crate) own_requirements: BTreeMap<usize, &'a [Requirement]>,
-    /// The names in JARs. `None` while the members are unknown.
-    pub(crate) names_in_jars: Option<Called>,
-    /// The time of the query, which decides what is published.
+    /// The owners of the names in JARs. `None` while the members are not computed yet.
+    pub(crate) names_in_jars: Option<NameOwners>,
+    /// The time of the query. Later publications are ignored.
     pub(crate) now: Timestamp,
     /// Unmanaged JARs whose release is known.
     pub(crate) files: Vec<KnownFile<'a>>,
 }
 
-pub(super) enum Leads {
+/// What a dependency refers to.
+pub(super) enum Resolved {
+    /// The project with this index.
     Project(usize),
     /// The project could not be read.
     Unread,
@@ -107,14 +110,14 @@ pub(super) enum Leads {
     Missing,
     /// An unmanaged JAR that is installed.
     UnmanagedFile,
-    /// The project is not at this source, or not for Paper, so there is no choice.
+    /// The source has no such project, or the project has no release for this server.
     Unavailable,
 }
 
 type Table = LazyLock<BTreeMap<String, String>>;
 
-/// The minimum `ViaVersion` of each `ViaBackwards` release. The data has its own source, so it is read and not
-/// repeated.
+/// The minimum `ViaVersion` of each `ViaBackwards` release. The solver reads the same file, because its data is not
+/// part of the rules.
 static VIAVERSION_MINIMUMS: Table =
     LazyLock::new(|| read_table(include_str!("../../src/index/known_constraints/viabackwards.json")));
 
@@ -139,13 +142,13 @@ pub(crate) fn least_viaversion(viabackwards: &str) -> Option<&'static str> {
     VIAVERSION_MINIMUMS.get(viabackwards).map(String::as_str)
 }
 
-/// A built-in constraint of a pair.
+/// A constraint of a release on another plugin.
 pub(super) enum BuiltIn {
     /// The accepted versions.
     Range(String),
-    /// This version, unless different versions are running together.
+    /// Exactly this version, unless other versions of the two plugins are running together.
     Same(String),
-    /// Guessed from the dates.
+    /// Guessed from publication dates.
     Guess,
 }
 
@@ -196,7 +199,7 @@ pub(crate) fn is_named(project: &Project, name: &str) -> bool {
 }
 
 impl<'a> Needs<'a> {
-    /// The projects that these releases need. A faulty release needs none.
+    /// The projects that these releases need. Releases whose dependencies cannot be installed are ignored.
     pub(crate) fn needed_projects(
         &self,
         index: usize,
@@ -205,59 +208,69 @@ impl<'a> Needs<'a> {
     ) -> Result<BTreeSet<usize>, Unknown> {
         let mut needed = BTreeSet::new();
         for release in releases {
-            for leads in self.required_projects(index, terms, release) {
-                match leads {
-                    Leads::Project(other) if self.can_be_met(index, terms, release) => {
+            for resolved in self.required_projects(index, terms, release) {
+                match resolved {
+                    Resolved::Project(other) if self.can_be_met(index, terms, release) => {
                         needed.insert(other);
                     }
-                    Leads::Unknown => return Err(Unknown),
-                    Leads::Project(_) | Leads::Unread | Leads::Missing | Leads::UnmanagedFile | Leads::Unavailable => {}
+                    Resolved::Unknown => return Err(Unknown),
+                    Resolved::Project(_)
+                    | Resolved::Unread
+                    | Resolved::Missing
+                    | Resolved::UnmanagedFile
+                    | Resolved::Unavailable => {}
                 }
             }
         }
         Ok(needed)
     }
 
-    /// Whether all requirements can be read and are allowed.
+    /// Whether all dependencies of a release can be installed: they are read, and the policy allows them.
     pub(crate) fn can_be_met(&self, index: usize, terms: &Terms<'_>, release: &Release) -> bool {
-        self.required_projects(index, terms, release).iter().all(|leads| match leads {
-            Leads::Project(other) => {
+        self.required_projects(index, terms, release).iter().all(|resolved| match resolved {
+            Resolved::Project(other) => {
                 self.request.dependencies == Dependencies::Install || self.requested.contains(other)
             }
-            Leads::Unread => is_running(self.request, release),
-            Leads::Missing => false,
-            Leads::Unknown | Leads::UnmanagedFile | Leads::Unavailable => true,
+            Resolved::Unread => is_running(self.request, release),
+            Resolved::Missing => false,
+            Resolved::Unknown | Resolved::UnmanagedFile | Resolved::Unavailable => true,
         })
     }
 
-    fn required_projects(&self, index: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
+    fn required_projects(&self, index: usize, terms: &Terms<'_>, release: &Release) -> Vec<Resolved> {
         let dependencies = release.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Required);
-        let mut leads: Vec<Leads> = dependencies.map(|dependency| self.resolve_dependency(index, dependency)).collect();
-        leads.extend(self.jar_requirements(index, terms, release));
-        leads.extend(self.constraints(index, release, &self.files).into_iter().map(|(leads, _)| leads));
-        leads.into_iter().map(|leads| self.or_unmanaged_file(leads, &self.files)).collect()
+        let mut resolved: Vec<Resolved> =
+            dependencies.map(|dependency| self.resolve_dependency(index, dependency)).collect();
+        resolved.extend(self.jar_requirements(index, terms, release));
+        resolved.extend(self.constraints(index, release, &self.files).into_iter().map(|(resolved, _)| resolved));
+        resolved.into_iter().map(|resolved| self.or_unmanaged_file(resolved, &self.files)).collect()
     }
 
-    /// The unmanaged file, if it is of the required project.
-    fn or_unmanaged_file(&self, leads: Leads, files: &[KnownFile<'_>]) -> Leads {
+    /// Replaces a project by the unmanaged JAR of it, if there is one.
+    fn or_unmanaged_file(&self, resolved: Resolved, files: &[KnownFile<'_>]) -> Resolved {
         let is_unmanaged = |other: usize| files.iter().any(|file| file.is_of(self.catalog, other));
-        if matches!(leads, Leads::Project(other) if is_unmanaged(other)) { Leads::UnmanagedFile } else { leads }
+        if matches!(resolved, Resolved::Project(other) if is_unmanaged(other)) {
+            Resolved::UnmanagedFile
+        } else {
+            resolved
+        }
     }
 
-    /// Constraints that no page contains: the last one about each plugin from built-in tables, the cluster's facts and
-    /// the Plugin's own `requires`. The required plugin may be one of the files.
+    /// Constraints that no page contains: from built-in tables, from the cluster's facts, and from the Plugin's
+    /// `requires`. A later one of these replaces earlier ones about the same plugin. The required plugin may be one of
+    /// the files.
     pub(super) fn constraints(
         &self,
         index: usize,
         release: &Release,
         files: &[KnownFile<'_>],
-    ) -> Vec<(Leads, BuiltIn)> {
+    ) -> Vec<(Resolved, BuiltIn)> {
         let project = &self.catalog.projects[index];
         let by_key = |key: &ProjectKey| {
             let elsewhere = files.iter().any(|file| file.is_known_elsewhere(key));
-            if elsewhere { Leads::UnmanagedFile } else { self.or_unmanaged_file(self.resolve_key(key), files) }
+            if elsewhere { Resolved::UnmanagedFile } else { self.or_unmanaged_file(self.resolve_key(key), files) }
         };
-        let mut constraints: Vec<(Leads, BuiltIn)> =
+        let mut constraints: Vec<(Resolved, BuiltIn)> =
             built_in(project, release).into_iter().map(|(key, bound)| (by_key(&key), bound)).collect();
         if is_module_of_essentials(project) && release.version != "0.0.0" {
             let mut cores: Vec<usize> = self.requested.iter().copied().collect();
@@ -270,8 +283,10 @@ impl<'a> Needs<'a> {
             };
             cores.sort_by_key(order);
             let has_unmanaged_core = files.iter().any(KnownFile::is_core_of_essentials);
-            let core =
-                cores.first().map(|core| Leads::Project(*core)).or(has_unmanaged_core.then_some(Leads::UnmanagedFile));
+            let core = cores
+                .first()
+                .map(|core| Resolved::Project(*core))
+                .or(has_unmanaged_core.then_some(Resolved::UnmanagedFile));
             constraints.extend(core.map(|core| (core, BuiltIn::Same(format!("={}", release.version)))));
         }
         let cluster = self.request.facts.all().iter().filter(|fact| {
@@ -279,33 +294,33 @@ impl<'a> Needs<'a> {
         });
         let own_requirements = self.own_requirements.get(&index).copied().unwrap_or_default();
         for requirement in cluster.map(|fact| &fact.requires).chain(own_requirements) {
-            let leads = self.resolve_display_name(index, &requirement.plugin, files);
-            constraints.push((leads, BuiltIn::Range(requirement.version.as_str().to_owned())));
+            let resolved = self.resolve_display_name(index, &requirement.plugin, files);
+            constraints.push((resolved, BuiltIn::Range(requirement.version.as_str().to_owned())));
         }
-        let mut last: Vec<(Leads, BuiltIn)> = Vec::new();
-        for (leads, bound) in constraints.into_iter().rev() {
-            let is_overridden = |other: &Leads| match (other, &leads) {
-                (Leads::Project(a), Leads::Project(b)) => a == b,
-                (Leads::UnmanagedFile, Leads::UnmanagedFile) => true,
+        let mut last: Vec<(Resolved, BuiltIn)> = Vec::new();
+        for (resolved, bound) in constraints.into_iter().rev() {
+            let is_overridden = |other: &Resolved| match (other, &resolved) {
+                (Resolved::Project(a), Resolved::Project(b)) => a == b,
+                (Resolved::UnmanagedFile, Resolved::UnmanagedFile) => true,
                 _ => false,
             };
             if !last.iter().any(|(other, _)| is_overridden(other))
-                && !matches!(leads, Leads::Project(to) if to == index)
+                && !matches!(resolved, Resolved::Project(to) if to == index)
             {
-                last.push((leads, bound));
+                last.push((resolved, bound));
             }
         }
         last
     }
 
-    /// Resolves a display name. Requested plugins come first.
-    fn resolve_display_name(&self, index: usize, name: &str, files: &[KnownFile<'_>]) -> Leads {
+    /// Resolves a display name. Requested plugins have priority.
+    fn resolve_display_name(&self, index: usize, name: &str, files: &[KnownFile<'_>]) -> Resolved {
         let source = self.catalog.projects[index].key.source;
         let mut requested: Vec<usize> =
             self.requested.iter().copied().filter(|at| is_named(&self.catalog.projects[*at], name)).collect();
         requested.sort_by_key(|at| (self.catalog.projects[*at].key.source != source, &self.catalog.projects[*at].key));
         if let Some(found) = requested.first() {
-            return Leads::Project(*found);
+            return Resolved::Project(*found);
         }
         if let Some(plugin_request) =
             self.request.plugins.iter().find(|plugin_request| plugin_request.object.eq_ignore_ascii_case(name))
@@ -313,26 +328,26 @@ impl<'a> Needs<'a> {
             return self.resolve_key(&plugin_request.key);
         }
         if files.iter().any(|file| is_named(file.project, name)) {
-            return Leads::UnmanagedFile;
+            return Resolved::UnmanagedFile;
         }
         if source == Source::Url {
-            return Leads::Missing;
+            return Resolved::Missing;
         }
         match self.resolve_key(&ProjectKey { source, project: name.to_owned() }) {
-            Leads::Unread => Leads::Missing,
-            leads @ (Leads::Project(_)
-            | Leads::Unknown
-            | Leads::Missing
-            | Leads::UnmanagedFile
-            | Leads::Unavailable) => self.or_unmanaged_file(leads, files),
+            Resolved::Unread => Resolved::Missing,
+            resolved @ (Resolved::Project(_)
+            | Resolved::Unknown
+            | Resolved::Missing
+            | Resolved::UnmanagedFile
+            | Resolved::Unavailable) => self.or_unmanaged_file(resolved, files),
         }
     }
 
-    fn resolve_key(&self, key: &ProjectKey) -> Leads {
+    fn resolve_key(&self, key: &ProjectKey) -> Resolved {
         match project_index(self.catalog, key) {
-            Some(index) => Leads::Project(index),
-            None if self.is_unread(key) => Leads::Unread,
-            None => Leads::Unknown,
+            Some(index) => Resolved::Project(index),
+            None if self.is_unread(key) => Resolved::Unread,
+            None => Resolved::Unknown,
         }
     }
 
@@ -351,7 +366,7 @@ impl<'a> Needs<'a> {
             .any(|name| name.eq_ignore_ascii_case(&full) || name.eq_ignore_ascii_case(&key.project))
     }
 
-    pub(super) fn resolve_dependency(&self, index: usize, dependency: &Dependency) -> Leads {
+    pub(super) fn resolve_dependency(&self, index: usize, dependency: &Dependency) -> Resolved {
         let source = self.catalog.projects[index].key.source;
         let keys: Vec<ProjectKey> = [&dependency.project_id, &dependency.name]
             .into_iter()
@@ -367,10 +382,10 @@ impl<'a> Needs<'a> {
             .find_map(|key| project_index(self.catalog, key))
             .or_else(|| self.catalog.projects.iter().position(has_release));
         match found {
-            Some(other) if other != index && self.is_for_server(other) => Leads::Project(other),
-            None if keys.iter().any(|key| self.is_unread(key)) => Leads::Unread,
-            None if dependency.project_id.is_some() => Leads::Unknown,
-            Some(_) | None => Leads::Unavailable,
+            Some(other) if other != index && self.is_for_server(other) => Resolved::Project(other),
+            None if keys.iter().any(|key| self.is_unread(key)) => Resolved::Unread,
+            None if dependency.project_id.is_some() => Resolved::Unknown,
+            Some(_) | None => Resolved::Unavailable,
         }
     }
 
@@ -381,10 +396,14 @@ impl<'a> Needs<'a> {
         available: &[Vec<&'a Release>],
         (index, terms): (usize, &Terms<'_>),
         release: &'a Release,
-    ) -> Vec<Ask<'a>> {
-        let member = |leads: &Leads| match leads {
-            Leads::Project(other) => members.iter().position(|member| member == other),
-            Leads::Unread | Leads::Unknown | Leads::Missing | Leads::UnmanagedFile | Leads::Unavailable => None,
+    ) -> Vec<ReleaseRequirement<'a>> {
+        let member = |resolved: &Resolved| match resolved {
+            Resolved::Project(other) => members.iter().position(|member| member == other),
+            Resolved::Unread
+            | Resolved::Unknown
+            | Resolved::Missing
+            | Resolved::UnmanagedFile
+            | Resolved::Unavailable => None,
         };
         let mut requirements = Vec::new();
         for dependency in &release.dependencies {
@@ -395,13 +414,25 @@ impl<'a> Needs<'a> {
             };
             match dependency.kind {
                 DependencyKind::Required => {
-                    requirements.push(Ask { target, or_absent: false, one_of: ids(&means), fact: None, guessed: None });
+                    requirements.push(ReleaseRequirement {
+                        target,
+                        or_absent: false,
+                        one_of: ids(&means),
+                        fact: None,
+                        guessed: None,
+                    });
                 }
                 DependencyKind::Optional if dependency.version_id.is_some() => {
-                    requirements.push(Ask { target, or_absent: true, one_of: ids(&means), fact: None, guessed: None });
+                    requirements.push(ReleaseRequirement {
+                        target,
+                        or_absent: true,
+                        one_of: ids(&means),
+                        fact: None,
+                        guessed: None,
+                    });
                 }
                 DependencyKind::Incompatible => {
-                    requirements.push(Ask {
+                    requirements.push(ReleaseRequirement {
                         target,
                         or_absent: true,
                         one_of: ids(&|other| !means(other)),
@@ -412,13 +443,13 @@ impl<'a> Needs<'a> {
                 DependencyKind::Optional | DependencyKind::Embedded => {}
             }
         }
-        for leads in self.jar_requirements(index, terms, release) {
-            let Some(target) = member(&leads) else { continue };
+        for resolved in self.jar_requirements(index, terms, release) {
+            let Some(target) = member(&resolved) else { continue };
             let one_of = available[target].iter().map(|other| other.id.as_str()).collect();
-            requirements.push(Ask { target, or_absent: false, one_of, fact: None, guessed: None });
+            requirements.push(ReleaseRequirement { target, or_absent: false, one_of, fact: None, guessed: None });
         }
-        for (leads, bound) in self.constraints(index, release, &[]) {
-            let Some(target) = member(&leads) else { continue };
+        for (resolved, bound) in self.constraints(index, release, &[]) {
+            let Some(target) = member(&resolved) else { continue };
             let within = |range: &str| {
                 let within = available[target].iter().filter(|other| texts::in_range(range, &other.version));
                 within.map(|other| other.id.as_str()).collect::<BTreeSet<&str>>()
@@ -449,21 +480,22 @@ impl<'a> Needs<'a> {
                 BuiltIn::Same(range) if !is_lenient => Some(range.trim_start_matches('=').to_owned()),
                 BuiltIn::Same(_) | BuiltIn::Guess => None,
             };
-            requirements.push(Ask { target, or_absent: false, one_of, fact, guessed: least.filter(|_| !is_lenient) });
+            let guessed = least.filter(|_| !is_lenient);
+            requirements.push(ReleaseRequirement { target, or_absent: false, one_of, fact, guessed });
         }
         requirements
     }
 }
 
-/// The `ViaVersion` releases that a release of `ViaBackwards` is assumed to accept by date, and the oldest of them
-/// where the dates determine one.
+/// The releases of another plugin that a release is assumed to accept, guessed from publication dates: the oldest of
+/// them, and the ids of all. The oldest is `None` if the dates determine none.
 pub(super) fn guess_accepted<'a>(
     release: &Release,
     available: &[&'a Release],
 ) -> (Option<&'a Release>, BTreeSet<&'a str>) {
-    let same_night = publication_time(release).checked_add(SignedDuration::from_hours(1)).unwrap();
+    let one_hour_later = publication_time(release).checked_add(SignedDuration::from_hours(1)).unwrap();
     // A delisted release has no known date.
-    let dated = |via: &Release| via.published.is_some_and(|date| date <= same_night);
+    let dated = |via: &Release| via.published.is_some_and(|date| date <= one_hour_later);
     let newest = available.iter().rposition(|via| via.channel == release.channel && dated(via));
     (
         newest.map(|newest| available[newest]),

@@ -7,7 +7,7 @@ pub(crate) fn with_further_fields(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
             let fields_read = fields.iter().map(|(name, value)| (name.clone(), with_further_fields(value)));
-            fields_read.chain([("further".to_owned(), Value::from(["unheard of"].as_slice()))]).collect()
+            fields_read.chain([("further".to_owned(), Value::from(["unknown"].as_slice()))]).collect()
         }
         Value::Array(items) => items.iter().map(with_further_fields).collect(),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),

@@ -1,4 +1,5 @@
-//! Pure. Unmanaged JARs whose release is known, and their conflicts: a second implementation without the solver's code.
+//! Pure. Finds unmanaged JARs whose release is known, and conflicts with them: a second implementation without the
+//! solver's code.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +7,7 @@ use resolver::model::catalog::{Catalog, Dependency, DependencyKind, Project, Pro
 use resolver::model::request::Request;
 use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 
-use super::dependencies::{BuiltIn, Leads, Needs, built_in, guess_accepted, is_named};
+use super::dependencies::{BuiltIn, Needs, Resolved, built_in, guess_accepted, is_named};
 use super::membership::published_releases;
 use super::rules::running_releases;
 use super::texts;
@@ -21,7 +22,7 @@ pub(crate) struct KnownFile<'a> {
     pub(super) release: &'a Release,
 }
 
-/// The files that count: unmanaged JARs are not ignored, and their plugin is not installed anyway.
+/// The unmanaged JARs whose release is known. Empty if unmanaged JARs are ignored. Without JARs of installed plugins.
 pub(super) fn known_files<'a>(
     catalog: &'a Catalog,
     request: &'a Request,
@@ -37,12 +38,12 @@ pub(super) fn known_files<'a>(
 }
 
 impl KnownFile<'_> {
-    /// Whether the file is of this project, or of the project of the same name at another site.
+    /// Whether the file is of this project, or of a project with the same name at another source.
     pub(super) fn is_of(&self, catalog: &Catalog, at: usize) -> bool {
         self.index == at || is_same_elsewhere(self.project, &catalog.projects[at].key, &catalog.projects[at].name)
     }
 
-    /// Whether the file is of the project that is known under this key at another site.
+    /// Whether the file is of the project with this key, but from another source.
     pub(super) fn is_known_elsewhere(&self, key: &ProjectKey) -> bool {
         is_same_elsewhere(self.project, key, display_name(key))
     }
@@ -65,7 +66,7 @@ fn display_name(key: &ProjectKey) -> &str {
     }
 }
 
-/// Whether a dependency line about a release of the right project allows this release.
+/// Whether a dependency on the right project allows this release of it.
 fn allows_release(dependency: &Dependency, id: &str) -> bool {
     let named = dependency.version_id.as_deref();
     match dependency.kind {
@@ -75,7 +76,7 @@ fn allows_release(dependency: &Dependency, id: &str) -> bool {
     }
 }
 
-/// Whether a line requests one release by its id.
+/// Whether one of the dependencies names a release by its id.
 fn names_release<'x>(mut dependencies: impl Iterator<Item = &'x Dependency>) -> bool {
     let is_dependency =
         |dependency: &Dependency| matches!(dependency.kind, DependencyKind::Required | DependencyKind::Optional);
@@ -83,8 +84,8 @@ fn names_release<'x>(mut dependencies: impl Iterator<Item = &'x Dependency>) -> 
 }
 
 impl<'a> Needs<'a> {
-    /// Whether a release is compatible with all files. A file that the running release is not compatible with does not
-    /// count.
+    /// Whether a release is compatible with all identified unmanaged JARs. A JAR is ignored if it is already
+    /// incompatible with the running release.
     pub(super) fn is_compatible_with_files(&self, index: usize, release: &Release) -> bool {
         self.files.iter().all(|file| {
             let mut running = running_releases(self.request, &self.catalog.projects[index]);
@@ -94,20 +95,20 @@ impl<'a> Needs<'a> {
 
     fn is_compatible(&self, file: &KnownFile<'a>, index: usize, release: &Release) -> bool {
         let project = &self.catalog.projects[index];
-        let about_project = |dependency: &&Dependency| matches!(self.resolve_dependency(file.index, dependency), Leads::Project(to) if to == index);
-        let about_file = |dependency: &&Dependency| matches!(self.resolve_dependency(index, dependency), Leads::Project(to) if file.is_of(self.catalog, to));
+        let about_project = |dependency: &&Dependency| matches!(self.resolve_dependency(file.index, dependency), Resolved::Project(to) if to == index);
+        let about_file = |dependency: &&Dependency| matches!(self.resolve_dependency(index, dependency), Resolved::Project(to) if file.is_of(self.catalog, to));
         let of_file = || file.release.dependencies.iter().filter(about_project);
         let of_release = || release.dependencies.iter().filter(about_file);
         let by_pages = of_file().all(|dependency| allows_release(dependency, &release.id))
             && of_release().all(|dependency| allows_release(dependency, &file.release.id));
         let stated = self.constraints(file.index, file.release, &[]);
-        let stated = stated.iter().find(|(leads, _)| matches!(leads, Leads::Project(to) if *to == index));
+        let stated = stated.iter().find(|(resolved, _)| matches!(resolved, Resolved::Project(to) if *to == index));
         let built_in = built_in(file.project, file.release);
         let elsewhere = built_in.iter().find(|(key, _)| is_same_elsewhere(project, key, display_name(key)));
         let bound_of_file = stated.map(|(_, bound)| bound).or(elsewhere.map(|(_, bound)| bound));
         let of_fact = self.constraints(index, release, std::slice::from_ref(file));
         let bound_of_release =
-            of_fact.iter().find(|(leads, _)| matches!(leads, Leads::UnmanagedFile)).map(|(_, bound)| bound);
+            of_fact.iter().find(|(resolved, _)| matches!(resolved, Resolved::UnmanagedFile)).map(|(_, bound)| bound);
         by_pages
             && bound_of_file
                 .is_none_or(|bound| self.allows(bound, (file.release, names_release(of_file())), project, release))
@@ -116,8 +117,8 @@ impl<'a> Needs<'a> {
             })
     }
 
-    /// Whether a bound of a release allows a release of another project. Publication dates decide where no page names a
-    /// release.
+    /// Whether a constraint of a release allows a release of another project. A guess from publication dates does not
+    /// apply if a page names a release.
     fn allows(
         &self,
         bound: &BuiltIn,
@@ -129,9 +130,9 @@ impl<'a> Needs<'a> {
             BuiltIn::Range(range) | BuiltIn::Same(range) => texts::in_range(range, &candidate.version),
             BuiltIn::Guess => {
                 let available = published_releases(self.request, project, self.now);
-                let (_, will_do) = guess_accepted(from, &available);
+                let (_, accepted) = guess_accepted(from, &available);
                 by_page
-                    || will_do.contains(candidate.id.as_str())
+                    || accepted.contains(candidate.id.as_str())
                     || !available.iter().any(|other| other.id == candidate.id)
             }
         }

@@ -41,15 +41,15 @@ impl Checker<'_> {
         }
         for (keyword, exactly_one) in [("anyOf", false), ("oneOf", true)] {
             let Some(branches) = schema[keyword].as_array() else { continue };
-            let fits = |branch: &&Value| {
+            let matches = |branch: &&Value| {
                 let mut violations = Vec::new();
                 self.check(branch, value, path, &mut violations);
                 violations.is_empty()
             };
-            let count = branches.iter().filter(fits).count();
+            let count = branches.iter().filter(matches).count();
             if count == 0 || (exactly_one && count > 1) {
-                let message = if count == 0 { "fits none of them" } else { "fits several" };
-                violations.push(format!("{path}{colon}{message}"));
+                let message = if count == 0 { "matches no branch" } else { "matches several branches" };
+                violations.push(format!("{path}{colon}{message} of `{keyword}`"));
             }
         }
         for (at, item) in value.as_array().into_iter().flatten().enumerate() {
@@ -103,10 +103,10 @@ fn keyword_violation(keyword: &str, expected: &Value, value: &Value) -> Option<S
             let one = expected.as_str().into_iter();
             let names: Vec<&str> =
                 one.chain(expected.as_array().into_iter().flatten().filter_map(Value::as_str)).collect();
-            (!names.iter().any(|name| has_type(value, name))).then(|| format!("no {}", names.join(" or ")))
+            (!names.iter().any(|name| has_type(value, name))).then(|| format!("is not of type {}", names.join(" or ")))
         }
         "const" => (value != expected).then(|| format!("is not {expected}")),
-        "enum" => (!expected.as_array().unwrap().contains(value)).then(|| format!("is none of {expected}")),
+        "enum" => (!expected.as_array().unwrap().contains(value)).then(|| format!("is not one of {expected}")),
         "minimum" => (value.is_number() && value.as_f64().unwrap() < expected.as_f64().unwrap())
             .then(|| format!("is below {expected}")),
         "minLength" => (letters.is_some() && letters < limit).then(|| "is too short".to_owned()),
@@ -114,8 +114,9 @@ fn keyword_violation(keyword: &str, expected: &Value, value: &Value) -> Option<S
         "minItems" => (count.is_some() && count < limit).then(|| "has too few items".to_owned()),
         "maxItems" => (count.is_some() && count > limit).then(|| "has too many items".to_owned()),
         "format" => {
-            let is_instant = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
-            (expected == "date-time" && text.is_some_and(|text| !is_instant(text))).then(|| "is no instant".to_owned())
+            let is_date_time = |text: &str| text.parse::<jiff::Timestamp>().is_ok();
+            let is_wrong = expected == "date-time" && text.is_some_and(|text| !is_date_time(text));
+            is_wrong.then(|| "is not a date with time".to_owned())
         }
         // Always satisfied, or checked with the nested values.
         "$ref"
@@ -132,7 +133,7 @@ fn keyword_violation(keyword: &str, expected: &Value, value: &Value) -> Option<S
         | "$schema"
         | "$defs"
         | "uniqueItems" => None,
-        unknown => Some(format!("`{unknown}` is a keyword that is not understood here")),
+        unknown => Some(format!("the schema keyword `{unknown}` is not supported here")),
     }
 }
 

@@ -5,7 +5,7 @@ use resolver::model::software::Software;
 
 use super::rules::Terms;
 
-/// Whether the loaders on the page include this kind of server.
+/// Whether the loaders on the page include this software or one that it is compatible with.
 pub(crate) fn is_meant_for(software: Software, release: &Release) -> bool {
     let accepted: &[&str] = match software {
         Software::Paper => &["paper", "spigot", "bukkit"],
@@ -35,7 +35,7 @@ pub(crate) fn loads(terms: &Terms<'_>, source: Source, release: &Release) -> Opt
     }
 }
 
-/// Whether a page has a binding list. Modrinth's lists do not apply to proxies.
+/// Whether the list of a release applies. A release may have none, and lists on Modrinth do not apply to proxies.
 pub(crate) fn has_list(software: Software, source: Source, release: &Release) -> bool {
     !release.minecraft.is_empty() && (software != Software::Velocity || source == Source::Hangar)
 }

@@ -10,19 +10,19 @@ use resolver::model::request::{OverrideMode, PluginRequest, Request, Unlisted, V
 use super::dependencies::Needs;
 use super::jar_identification::known_files;
 use super::loading::{has_list, loads};
-use super::name_rules::Called;
+use super::name_rules::NameOwners;
 use super::paper_rules::{can_use_java, is_verifiable};
 use super::rules::{
     Member, Terms, Unknown, age, applies_to, delisted, is_running, project_index, publication_time, running_releases,
     sort_key,
 };
 use super::texts::{self, Key};
-use super::unmanaged_jars::{self, ByPage, Kept};
+use super::unmanaged_jars::{self, PageRequirement, RetainedProjects};
 
-/// The objects and the terms of the requested projects, by place.
-pub(super) type Asked<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
+/// The Plugin objects and the terms of the requested projects, by index.
+pub(super) type RequestedProjects<'a> = BTreeMap<usize, (Vec<&'a str>, Terms<'a>)>;
 
-/// Which project needs which, by place.
+/// The projects that each project needs, by index.
 type Edges = BTreeMap<usize, BTreeSet<usize>>;
 
 /// Input of the computation.
@@ -34,8 +34,8 @@ pub(super) struct Membership<'a> {
 }
 
 impl<'a> Membership<'a> {
-    /// All members in their order, and the requirements of files' pages.
-    pub(super) fn compute(self) -> Result<(Vec<Member<'a>>, Vec<ByPage<'a>>), Unknown> {
+    /// All members in their order, and the requirements on the pages of unmanaged JARs.
+    pub(super) fn compute(self) -> Result<(Vec<Member<'a>>, Vec<PageRequirement<'a>>), Unknown> {
         let requested = self.requested()?;
         let mut needs = Needs {
             catalog: self.catalog,
@@ -50,10 +50,10 @@ impl<'a> Membership<'a> {
         let retained = unmanaged_jars::retained_plugins(&needs, &requested, &wants)?;
         let installed = requested.keys().chain(retained.keys()).copied().collect();
         needs.files = known_files(self.catalog, self.request, &installed);
-        // A JAR contains only names. The members are computed without them first, and the names are resolved among
-        // those.
+        // A JAR names the plugins that it requires. The members are first computed without these names, and the names
+        // are then resolved among those members.
         let (terms, _) = self.expand_dependencies(&requested, &retained, &needs)?;
-        needs.names_in_jars = Some(Called::from_members(&needs, &terms));
+        needs.names_in_jars = Some(NameOwners::from_members(&needs, &terms));
         let (terms, edges) = self.expand_dependencies(&requested, &retained, &needs)?;
         let mut ranked: Vec<usize> = requested.keys().copied().collect();
         ranked.sort_by_key(|index| requested[index].0[0]);
@@ -82,12 +82,12 @@ impl<'a> Membership<'a> {
         Ok((members, by_pages))
     }
 
-    /// Adds the projects that usable releases need, with the youngest age and the least stable channel of their
+    /// Adds the projects that eligible releases need, with the shortest delay and the least stable channel of their
     /// dependents. Repeats until the terms no longer change.
     fn expand_dependencies(
         self,
-        requested: &Asked<'a>,
-        retained: &Kept,
+        requested: &RequestedProjects<'a>,
+        retained: &RetainedProjects,
         needs: &Needs<'a>,
     ) -> Result<(BTreeMap<usize, Terms<'a>>, Edges), Unknown> {
         let mut terms: BTreeMap<usize, Terms<'a>> =
@@ -129,7 +129,7 @@ impl<'a> Membership<'a> {
         }
     }
 
-    fn requested(self) -> Result<Asked<'a>, Unknown> {
+    fn requested(self) -> Result<RequestedProjects<'a>, Unknown> {
         let mut groups: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
         for plugin_request in &self.request.plugins {
             groups
@@ -168,7 +168,7 @@ impl<'a> Membership<'a> {
             };
             (index, (plugin_requests.iter().map(|plugin_request| plugin_request.object.as_str()).collect(), terms))
         });
-        let mut requested: Asked<'a> = decided.collect();
+        let mut requested: RequestedProjects<'a> = decided.collect();
         let indexes: Vec<usize> = requested.keys().copied().collect();
         for index in indexes {
             let delay_group = self.delay_group(index, &requested);
@@ -177,9 +177,8 @@ impl<'a> Membership<'a> {
         Ok(requested)
     }
 
-    /// Requested plugins that belong to a project: by the built-in groups, or because a Plugin declares it, in either
-    /// direction.
-    fn delay_group(self, index: usize, requested: &Asked<'a>) -> Vec<(usize, SignedDuration)> {
+    /// The other requested plugins of a project's delay group, which is built in or declared by a Plugin.
+    fn delay_group(self, index: usize, requested: &RequestedProjects<'a>) -> Vec<(usize, SignedDuration)> {
         let projects = &self.catalog.projects;
         let means = |name: &str, at: usize| {
             let project = &projects[at];
@@ -212,7 +211,7 @@ impl<'a> Membership<'a> {
         published_releases(self.request, &self.catalog.projects[index], self.now)
     }
 
-    fn evaluate(self, index: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> Judged<'a> {
+    fn evaluate(self, index: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> ProjectEligibility<'a> {
         let available = self.published_releases(index);
         let source = self.catalog.projects[index].key.source;
         let sound = |release: &Release| {
@@ -235,33 +234,35 @@ impl<'a> Membership<'a> {
                     && on_channel(next)
                     && texts::is_patch_of(&next.version, &release.version)
             });
-            let that_night = |other: &Release| {
+            let within_one_hour = |other: &Release| {
                 let apart = publication_time(other).duration_since(publication_time(release)).abs();
                 other.channel == release.channel
                     && publication_time(other) <= self.now
                     && apart <= SignedDuration::from_hours(1)
             };
-            let waits = terms.delay_group.iter().any(|(other, delay)| {
-                let mut night = self.catalog.projects[*other].releases.iter().filter(|release| that_night(release));
-                night.any(|other| publication_time(other).checked_add(*delay).unwrap() > self.now)
+            let is_group_delayed = terms.delay_group.iter().any(|(other, delay)| {
+                let releases = self.catalog.projects[*other].releases.iter();
+                let mut companions = releases.filter(|release| within_one_hour(release));
+                companions.any(|other| publication_time(other).checked_add(*delay).unwrap() > self.now)
             });
             let stated = terms.compatibility.is_some_and(|compatibility| {
                 compatibility.mode != OverrideMode::Remove && applies_to(compatibility, release)
             });
-            // A file has no page that could have a list.
-            let paged = release.published.is_some();
+            // A plugin from a URL has no page that could have a list.
+            let has_page = release.published.is_some();
             let unlisted = self.request.unlisted == Unlisted::Refuse
-                && paged
+                && has_page
                 && !has_list(terms.software, source, release)
                 && !stated;
             let is_unstated = loads(terms, source, release).is_none() && !stated;
-            release.channel >= channel && eligible_at <= self.now && !replaced && !waits && !unlisted && !is_unstated
+            let is_delayed = eligible_at > self.now || replaced || is_group_delayed;
+            release.channel >= channel && !is_delayed && !unlisted && !is_unstated
         };
         let exempt = |release: &Release| {
             is_running(self.request, release) || terms.pin.is_some_and(|pin| texts::pin_matches(pin, &release.version))
         };
-        // The running release is kept or upgraded, if it is a verifiable file for Paper. A missing Java, list or
-        // dependency is no reason for a downgrade.
+        // A running release that the software loads, with a verifiable file, is kept or upgraded. A missing Java, list
+        // or dependency is no reason for a downgrade.
         let is_still_loaded = |release: &&&Release| {
             let has_unmatched_jars = || terms.files(release).is_none() && release.file.is_some();
             let has_all =
@@ -277,7 +278,7 @@ impl<'a> Membership<'a> {
             .filter(|release| needs.is_compatible_with_files(index, release))
             .collect();
         let usable = eligible.iter().copied().filter(|release| needs.can_be_met(index, terms, release)).collect();
-        Judged { channel, eligible, usable }
+        ProjectEligibility { channel, eligible, usable }
     }
 
     /// The channel for dependencies of this member: its own channel, or that of its pinned release.
@@ -288,11 +289,12 @@ impl<'a> Membership<'a> {
         pinned.map(|release| release.channel).min().map_or(channel, |pinned| pinned.min(channel))
     }
 
-    /// Dependents before their dependencies. Among several candidates, or in a cycle, the first by name.
+    /// The unrequested projects, dependents before their dependencies. Of several candidates, or in a cycle, the first
+    /// by name.
     fn dependencies_in_order(
         self,
         terms: &BTreeMap<usize, Terms<'a>>,
-        requested: &Asked<'a>,
+        requested: &RequestedProjects<'a>,
         edges: &Edges,
     ) -> Vec<usize> {
         let mut waiting: Vec<usize> = terms.keys().copied().filter(|index| !requested.contains_key(index)).collect();
@@ -317,10 +319,11 @@ pub(super) fn published_releases<'a>(request: &'a Request, project: &'a Project,
     available
 }
 
-struct Judged<'a> {
+/// The releases of a project that may be chosen, and the channel that decides on them.
+struct ProjectEligibility<'a> {
     channel: Channel,
-    /// By channel, age, file and software, and compatible with unmanaged JARs.
+    /// The releases whose channel, age, files and software are allowed and that are compatible with unmanaged JARs.
     eligible: Vec<&'a Release>,
-    /// Those whose needs can be met.
+    /// The eligible releases whose dependencies can be installed.
     usable: Vec<&'a Release>,
 }

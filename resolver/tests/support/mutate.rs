@@ -6,11 +6,11 @@ use fixtures::fuzz::{self, Edit};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 
-/// Time limit for the longest text, in a debug build on a busy machine. It is long, so that it detects only quadratic
-/// time, which takes minutes. This is no measurement.
+/// Time limit for the longest text, in a debug build on a busy machine. The limit is long, so that it detects only
+/// quadratic time, which takes minutes. It does not measure performance.
 pub(crate) const TIME_LIMIT: Duration = Duration::from_mins(1);
 
-/// The longest error text. It goes into a status, an Event or a terminal.
+/// The maximum length of an error text, which is shown in a status, an Event or a terminal.
 pub(crate) const MAX_ERROR_LENGTH: usize = 2_000;
 
 /// Tests `property` on values of `strategy`. The values are the same in each run, unless the environment sets another
@@ -24,8 +24,8 @@ pub(crate) fn for_all<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let tried = TestRunner::new(config).run(strategy, property);
-    assert!(tried.is_ok(), "{}", tried.map_or_else(|error| error.to_string(), |()| String::new()));
+    let result = TestRunner::new(config).run(strategy, property);
+    assert!(result.is_ok(), "{}", result.map_or_else(|error| error.to_string(), |()| String::new()));
 }
 
 /// A few changes of a text.
@@ -42,7 +42,7 @@ pub(crate) fn bytes() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The same as text.
+/// Text of the same kinds as [`bytes`].
 #[allow(dead_code, reason = "not every crate that includes this file needs text")]
 pub(crate) fn text() -> impl Strategy<Value = String> {
     bytes().prop_map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
@@ -53,6 +53,6 @@ pub(crate) fn within_time_limit<T>(label: &str, read: impl FnOnce() -> T) -> T {
     let started = Instant::now();
     let value = read();
     let took = started.elapsed();
-    assert!(took < TIME_LIMIT, "{label} took {took:?}");
+    assert!(took < TIME_LIMIT, "{label} took {took:?}, which is longer than {TIME_LIMIT:?}");
     value
 }

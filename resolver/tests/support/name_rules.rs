@@ -4,18 +4,18 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::model::catalog::{Declared, Dependency, DependencyKind, Release, Source};
 
-use super::dependencies::{Leads, Needs, is_named};
+use super::dependencies::{Needs, Resolved, is_named};
 use super::rules::Terms;
 
-/// Names of the plugins of a server.
-pub(crate) struct Called {
-    /// Owners of each name, the preferred one first. `None` is an unmanaged JAR.
+/// The names of the plugins of a server, with the plugins that declare them.
+pub(crate) struct NameOwners {
+    /// The projects with each name, by index, the preferred one first. `None` is an unmanaged JAR.
     owners: BTreeMap<String, Vec<Option<usize>>>,
     /// Whether the JARs of all plugins were read.
     is_complete: bool,
 }
 
-/// A name as Bukkit reads it, without case.
+/// A name as Bukkit compares it: spaces become underscores, and case is ignored.
 pub(super) fn normalized(name: &str) -> String {
     name.to_lowercase().replace(' ', "_")
 }
@@ -24,7 +24,7 @@ fn declared_names(declared: &Declared) -> BTreeSet<String> {
     declared.provides.iter().chain([&declared.name]).map(|name| normalized(name)).collect()
 }
 
-impl Called {
+impl NameOwners {
     /// Names from the installed JARs of these members, as far as they were read.
     pub(crate) fn from_members(needs: &Needs<'_>, terms: &BTreeMap<usize, Terms<'_>>) -> Self {
         let (mut first, mut second, mut is_complete) = (Vec::new(), Vec::new(), true);
@@ -63,8 +63,8 @@ impl Called {
 }
 
 impl Needs<'_> {
-    /// The names under which other plugins find a project on these terms: the names in the installed JARs, if all JARs
-    /// of any release were read, else the display names.
+    /// The names by which other plugins find a project with these terms. These are the names in the installed JARs, if
+    /// all installed JARs of at least one release were read, else the names on its page.
     pub(super) fn names_of(&self, at: usize, terms: &Terms<'_>) -> BTreeSet<String> {
         let project = &self.catalog.projects[at];
         let installed: Vec<_> = project.releases.iter().filter_map(|release| terms.files(release)).collect();
@@ -75,8 +75,8 @@ impl Needs<'_> {
         }
     }
 
-    /// The plugins behind the names that a release requires to load.
-    pub(super) fn jar_requirements(&self, index: usize, terms: &Terms<'_>, release: &Release) -> Vec<Leads> {
+    /// The plugins with the names that the JARs of a release require.
+    pub(super) fn jar_requirements(&self, index: usize, terms: &Terms<'_>, release: &Release) -> Vec<Resolved> {
         let Some(names_in_jars) = &self.names_in_jars else { return Vec::new() };
         let files = terms.files(release).unwrap_or_default();
         let inside: Vec<&Declared> = files.iter().filter_map(|file| file.declared).collect();
@@ -86,9 +86,9 @@ impl Needs<'_> {
         names.difference(&own_names).flat_map(|name| self.resolve_name(names_in_jars, index, release, name)).collect()
     }
 
-    fn resolve_name(&self, names_in_jars: &Called, index: usize, release: &Release, name: &str) -> Vec<Leads> {
+    fn resolve_name(&self, names_in_jars: &NameOwners, index: usize, release: &Release, name: &str) -> Vec<Resolved> {
         match names_in_jars.owners.get(name).and_then(|owners| owners.iter().find(|at| **at != Some(index))) {
-            Some(Some(other)) => return vec![Leads::Project(*other)],
+            Some(Some(other)) => return vec![Resolved::Project(*other)],
             Some(None) => return Vec::new(),
             None => {}
         }
@@ -100,10 +100,10 @@ impl Needs<'_> {
                 continue;
             }
             match self.resolve_dependency(index, dependency) {
-                Leads::Project(other) if self.has_name(other, name) => return vec![Leads::Project(other)],
-                Leads::Unknown => unknown.push(Leads::Unknown),
-                Leads::Unread => unread = true,
-                Leads::Project(_) | Leads::Missing | Leads::UnmanagedFile | Leads::Unavailable => {}
+                Resolved::Project(other) if self.has_name(other, name) => return vec![Resolved::Project(other)],
+                Resolved::Unknown => unknown.push(Resolved::Unknown),
+                Resolved::Unread => unread = true,
+                Resolved::Project(_) | Resolved::Missing | Resolved::UnmanagedFile | Resolved::Unavailable => {}
             }
         }
         if !unknown.is_empty() {
@@ -111,7 +111,7 @@ impl Needs<'_> {
         }
         let is_file = self.catalog.projects[index].key.source == Source::Url;
         let has_run = self.request.running.is_some();
-        if names_in_jars.is_complete && (is_file || has_run) && !unread { vec![Leads::Missing] } else { Vec::new() }
+        if names_in_jars.is_complete && (is_file || has_run) && !unread { vec![Resolved::Missing] } else { Vec::new() }
     }
 
     /// Whether the project has this display name, or the main JAR of any release declares it.

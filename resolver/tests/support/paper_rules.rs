@@ -16,7 +16,7 @@ pub(crate) struct Paper<'a> {
     pub(crate) java: u32,
 }
 
-/// One version with the build that the request gets of it. `None` without any build.
+/// A Minecraft version with the build that the rules choose for the request. `None` if it has no published build.
 pub(crate) fn paper<'a>(
     catalog: &'a Catalog,
     request: &Request,
@@ -40,7 +40,7 @@ pub(crate) fn paper<'a>(
         PaperRequest::BuildPin { version, build } if version == minecraft => Some(*build),
         PaperRequest::BuildPin { .. } | PaperRequest::Auto | PaperRequest::Latest | PaperRequest::Pin { .. } => None,
     };
-    // An image with a bundled build allows no other build.
+    // An image that bundles a build allows no other build.
     let is_built =
         |text: &str| catalog.paper.iter().any(|paper| paper.minecraft.as_str() == text && !paper.builds.is_empty());
     let bundled = request.image.as_deref().and_then(texts::bundled_paper);
@@ -85,7 +85,7 @@ pub(crate) fn can_use_java(catalog: &Catalog, request: &Request, now: Timestamp,
     }
 }
 
-/// Whether a file has a checksum to verify it by.
+/// Whether a file has a checksum that can verify it.
 pub(crate) fn is_verifiable(file: &Artifact) -> bool {
     let Some(hash) = &file.hash else { return false };
     let (length, digits) = match (hash.strip_prefix("sha256:"), hash.strip_prefix("sha512:")) {
@@ -96,7 +96,7 @@ pub(crate) fn is_verifiable(file: &Artifact) -> bool {
     digits.len() == length && digits.chars().all(|digit| digit.is_ascii_hexdigit())
 }
 
-/// Whether a build can be chosen: it is verified, or can be verified after a download by its md5.
+/// Whether a build can be chosen: it has a checksum, or its md5 allows it to be verified after a download.
 fn is_selectable(file: &Artifact) -> bool {
     let md5 = file.hash.as_ref().and_then(|hash| hash.strip_prefix("md5:"));
     is_verifiable(file) || md5.is_some_and(|md5| md5.len() == 32 && md5.chars().all(|digit| digit.is_ascii_hexdigit()))

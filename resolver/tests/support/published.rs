@@ -12,7 +12,7 @@ use serde::Deserialize;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseFields {
-    /// The version, where several releases share one. The key of the table is then the id.
+    /// The version, if several releases have the same one. The key of the table is then the id.
     version: Option<String>,
     minecraft: Option<toml::Value>,
     published: Option<String>,
@@ -22,8 +22,8 @@ pub(crate) struct ReleaseFields {
     needs: Vec<String>,
     #[serde(default)]
     incompatible: Vec<String>,
-    /// Metadata of its JAR, if it was read (that of a file always is): its name (default: that of the project),
-    /// required names, minimum Minecraft, and further names.
+    /// The name in its JAR, if the JAR was read. The JAR of a plugin from a URL is always read. The default is the name
+    /// of the project. `depend`, `api_version` and `provides` are also from the JAR.
     called: Option<String>,
     #[serde(default)]
     depend: Vec<String>,
@@ -41,7 +41,7 @@ pub(crate) struct ReleaseFields {
     optional: Vec<String>,
     #[serde(default)]
     embedded: Vec<String>,
-    /// Required, by a name that the source does not have.
+    /// Required dependencies, by names that the source does not have.
     #[serde(default)]
     outside: Vec<String>,
     #[serde(default = "yes")]
@@ -65,7 +65,7 @@ struct FurtherFields {
     hash: bool,
 }
 
-/// The default minimum Minecraft of a JAR that was read: every server loads it, and none does so in legacy mode.
+/// The default minimum Minecraft of a JAR that was read. Every server loads the JAR, and none in legacy mode.
 const DEFAULT_API_VERSION: &str = "1.13";
 
 fn yes() -> bool {
@@ -93,7 +93,7 @@ struct BuildFields {
     channel: Option<BuildChannel>,
     #[serde(default = "yes")]
     hash: bool,
-    /// Its source publishes only an md5, and the build is not verified.
+    /// Whether its source publishes only an md5 and the build is not verified yet.
     #[serde(default)]
     unverified: bool,
 }
@@ -164,7 +164,7 @@ fn listed_versions(expression: Option<&toml::Value>, all: &[PaperVersion]) -> Ve
             } else if let Some(most) = version("<=") {
                 keep(&|minecraft| *minecraft <= most)
             } else {
-                panic!("`{text}` is neither a list nor >= nor <=")
+                panic!("`{text}` is neither a list of versions nor a bound with `>=` or `<=`")
             }
         }
     }
@@ -219,7 +219,7 @@ impl ReleaseFields {
                 declared,
             }
         });
-        // A file is always read.
+        // The JAR of a plugin from a URL is always read.
         let declared_name = self.called.or_else(|| is_file.then(|| shown.to_owned()));
         let declared = declared(declared_name, &self.provides, &self.depend, shown);
         Release {

@@ -101,8 +101,8 @@ fn paper() -> Vec<PaperVersion> {
     paper
 }
 
-/// A made-up checksum for a release that is known by its tag only and has no file. It differs for each id.
-pub(crate) fn made_up_checksum(id: &str) -> String {
+/// An invented checksum for a release that is known only by its tag and has no file. Each id has another checksum.
+pub(crate) fn invented_checksum(id: &str) -> String {
     let digits = id.bytes().fold(String::new(), |mut digits, byte| {
         write!(digits, "{byte:02x}").unwrap();
         digits
@@ -112,7 +112,7 @@ pub(crate) fn made_up_checksum(id: &str) -> String {
 
 pub(crate) fn release(version: ModrinthVersion) -> Release {
     let file = version.files.into_iter().next();
-    let made_up = made_up_checksum(&version.id);
+    let invented = invented_checksum(&version.id);
     Release {
         id: version.id,
         version: version.version_number,
@@ -147,7 +147,7 @@ pub(crate) fn release(version: ModrinthVersion) -> Release {
             name: file.filename,
             url: file.url,
             size: Some(file.size),
-            hash: Some(file.hashes.get("sha512").map_or(made_up, |hash| format!("sha512:{hash}"))),
+            hash: Some(file.hashes.get("sha512").map_or(invented, |hash| format!("sha512:{hash}"))),
         }),
         further: Vec::new(),
     }
@@ -175,7 +175,7 @@ pub(crate) fn catalog() -> Catalog {
     Catalog {
         paper: paper(),
         projects: ["viaversion", "viabackwards", "discordsrv", "griefprevention"].map(project).into(),
-        // ViaFabric: a mod for another loader that two old releases name, and that was not recorded.
+        // ViaFabric, which was not recorded: a mod for another loader that two old releases name.
         unread: BTreeMap::from([("modrinth/YlKdE5VK".to_owned(), "not recorded".to_owned())]),
         ..Catalog::empty(READ_AT.parse().unwrap())
     }

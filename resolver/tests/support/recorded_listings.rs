@@ -13,7 +13,7 @@ use resolver::model::catalog::{
 use resolver::model::request::PluginRequest;
 use serde::Deserialize;
 
-use super::recorded::{self, ModrinthVersion, READ_AT, made_up_checksum, read};
+use super::recorded::{self, ModrinthVersion, READ_AT, invented_checksum, read};
 
 /// Known by tags: the slug, the name in `plugin.yml`, the repository.
 const TAGGED: [(&str, &str, &str); 3] = [
@@ -91,7 +91,7 @@ fn plain_release(slug: &str, version: &str, published: Timestamp) -> Release {
             name: format!("{id}.jar"),
             url: format!("https://files.example/{id}.jar"),
             size: None,
-            hash: Some(made_up_checksum(&id)),
+            hash: Some(invented_checksum(&id)),
         }),
         further: Vec::new(),
         id,

@@ -18,15 +18,15 @@ pub(crate) struct Answer {
     pub(crate) text: String,
 }
 
-/// A closed set of the explanation.
+/// A closed set of words that an explanation may contain.
 struct Set {
-    /// Its name in the schema.
+    /// The name of the set in the schema.
     name: &'static str,
     /// The field of the data that contains its values.
     field: &'static str,
-    /// The tag field. Empty where the value itself is the word.
+    /// The tag field. Empty if the value itself is the word.
     tag: &'static str,
-    /// Its heading on the page.
+    /// The heading of the set on the page.
     heading: &'static str,
 }
 
@@ -155,7 +155,7 @@ fn unlisted_sets(schema: &Value) -> Vec<String> {
             || VERIFY_SETS.iter().any(|(found, ..)| *found == name)
             || SETS_WITHOUT_EXAMPLES.contains(&name)
     };
-    closed.filter(|(name, _)| !is_on_page(name)).map(|(name, _)| format!("anything of {name}")).collect()
+    closed.filter(|(name, _)| !is_on_page(name)).map(|(name, _)| format!("the whole set {name}")).collect()
 }
 
 /// A word with its meaning, and an example with its source.

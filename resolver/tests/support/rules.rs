@@ -1,7 +1,7 @@
 //! Pure. The rules of `docs/concepts/solve.md`, implemented a second time from that page. For tests only.
 //!
-//! It shares only the types of catalog and request with the solver. An error in both implementations is then an error
-//! of the page.
+//! It shares only the types of catalog and request with the solver. The page is the only common basis, so an error that
+//! both implementations contain is an error of the page.
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{Catalog, Channel, ImageTag, PaperVersion, Project, ProjectKey, Release};
@@ -10,23 +10,23 @@ use resolver::model::request::{CompatibilityOverride, HotfixSiblings, ImagePolic
 use resolver::model::software::Software;
 use resolver::model::version::Minecraft;
 
-use super::dependencies::Ask;
+use super::dependencies::ReleaseRequirement;
 use super::loading::has_list;
 use super::membership::Membership;
 use super::paper_rules::{Paper, builds, paper};
 use super::texts::{self, Key};
-use super::unmanaged_jars::{self, ByPage};
+use super::unmanaged_jars::{self, PageRequirement};
 
 /// When a release was published. A file by URL has no date and counts as always published.
 pub(crate) fn publication_time(release: &Release) -> Timestamp {
     release.published.unwrap_or(Timestamp::MIN)
 }
 
-/// A project that takes part in the solve.
+/// A project that is part of the solve.
 pub(crate) struct Member<'a> {
     pub(crate) index: usize,
     pub(crate) project: &'a Project,
-    /// The Plugin objects that request it, by name.
+    /// The names of the Plugin objects that request it.
     pub(crate) objects: Vec<&'a str>,
     /// Unmanaged JARs that need it, if it is running and unrequested.
     pub(crate) needed_by_files: Vec<String>,
@@ -34,10 +34,10 @@ pub(crate) struct Member<'a> {
     /// The usable releases, regardless of pins, oldest first.
     pub(crate) usable: Vec<&'a Release>,
     /// For each usable release, its requirements on the other members.
-    pub(crate) requirements: Vec<Vec<Ask<'a>>>,
+    pub(crate) requirements: Vec<Vec<ReleaseRequirement<'a>>>,
 }
 
-/// The user's settings for one plugin.
+/// The settings that apply to one plugin.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Terms<'a> {
     pub(crate) software: Software,
@@ -48,23 +48,23 @@ pub(crate) struct Terms<'a> {
     /// The `jars` of each Plugin object. Empty means the main file.
     pub(crate) jars: Vec<&'a [String]>,
     pub(crate) requires: &'a [Requirement],
-    /// Whether it may go below the running release.
+    /// Whether it may be older than the running release.
     pub(crate) may_downgrade: bool,
     /// Whether it is held at the running release.
     pub(crate) held: bool,
-    /// The projects (by place) that belong to it, with their delays.
+    /// The other requested projects of its delay group, by index, with their delays.
     pub(crate) delay_group: Vec<(usize, SignedDuration)>,
 }
 
 impl Member<'_> {
-    /// Whether it has to be installed, independent of the others.
+    /// Whether it must be installed, whatever the other members are.
     pub(crate) fn is_required(&self) -> bool {
         !self.objects.is_empty() || !self.needed_by_files.is_empty()
     }
 }
 
-/// All results of the rules before a release is chosen.
-pub(crate) struct Book<'a> {
+/// The rules, applied to one server: all that they determine before a release is chosen.
+pub(crate) struct ServerRules<'a> {
     pub(crate) request: &'a Request,
     pub(crate) catalog: &'a Catalog,
     now: Timestamp,
@@ -72,11 +72,11 @@ pub(crate) struct Book<'a> {
     pub(crate) papers: Vec<Paper<'a>>,
     /// In their order of priority.
     pub(crate) members: Vec<Member<'a>>,
-    /// Requirements of unmanaged JARs' pages that neither another such JAR nor a requested plugin meets.
-    pub(crate) page_requirements: Vec<ByPage<'a>>,
+    /// Requirements on the pages of unmanaged JARs that neither another unmanaged JAR nor a requested plugin meets.
+    pub(crate) page_requirements: Vec<PageRequirement<'a>>,
 }
 
-/// Missing data prevents an answer.
+/// The catalog lacks data that an answer needs.
 pub(crate) struct Unknown;
 
 pub(crate) fn is_running(request: &Request, release: &Release) -> bool {
@@ -95,7 +95,7 @@ pub(crate) fn running_releases<'a>(request: &'a Request, project: &'a Project) -
     project.releases.iter().chain(delisted(request, project)).filter(move |release| is_running(request, release))
 }
 
-impl<'a> Book<'a> {
+impl<'a> ServerRules<'a> {
     pub(crate) fn new(catalog: &'a Catalog, request: &'a Request, now: Timestamp) -> Result<Self, Unknown> {
         let mut papers: Vec<Paper<'a>> = builds(catalog, request.software)
             .iter()
@@ -103,16 +103,16 @@ impl<'a> Book<'a> {
             .collect();
         papers.sort_by_key(|paper| texts::minecraft_order(paper.minecraft));
         let (members, page_requirements) = Membership { catalog, request, now }.compute()?;
-        let mut book = Self { request, catalog, now, papers, members, page_requirements };
-        for at in 0..book.papers.len() {
-            if !unmanaged_jars::allows_paper(&book, at, now) {
-                book.papers[at].build = None;
+        let mut rules = Self { request, catalog, now, papers, members, page_requirements };
+        for at in 0..rules.papers.len() {
+            if !unmanaged_jars::allows_paper(&rules, at, now) {
+                rules.papers[at].build = None;
             }
         }
-        Ok(book)
+        Ok(rules)
     }
 
-    /// The Java of a version set whose files need these.
+    /// The Java of a version set. `files` are the Java versions that its files need.
     pub(crate) fn java(&self, paper: usize, files: impl Iterator<Item = u32>) -> u32 {
         let unmanaged_java = unmanaged_jars::java(self.catalog, self.request, self.now);
         files.chain(unmanaged_java).fold(self.papers[paper].java, u32::max)
@@ -156,7 +156,7 @@ impl<'a> Book<'a> {
         let on_page = if has_list(self.request.software, source, release) {
             self.list_covers(&release.minecraft, paper)
         } else {
-            // Where a missing list allows nothing, the added versions are the list.
+            // If releases without a list are refused, an override with mode `Add` is their list.
             self.request.unlisted == Unlisted::Assume || !adds
         };
         let Some(compatibility) = compatibility else { return on_page };
@@ -196,7 +196,7 @@ impl<'a> Book<'a> {
         if texts::siblings(paper).iter().any(|sibling| list.iter().any(|listed| listed.as_str() == *sibling)) {
             return true;
         }
-        // The patch before this one, if Paper never built it but built an older version.
+        // A list with the previous patch also counts, if Paper skipped that patch but built an older version.
         let Some(before) = texts::patch_before(paper) else { return false };
         let skipped: Minecraft = before.parse().unwrap();
         list.contains(&skipped)
@@ -211,8 +211,8 @@ impl<'a> Book<'a> {
     }
 }
 
-/// Whether a page dates it (delisted releases count as older), whether it is not for a snapshot, its publication time,
-/// and its version.
+/// The age of a release: whether it has a date (releases without a date count as older), whether it is not for a
+/// snapshot, its publication time, and its version.
 pub(crate) type Age = (bool, bool, Timestamp, Key);
 
 /// Order of the releases of a project. Uploads of one version at the same time are equal.
@@ -228,7 +228,7 @@ pub(crate) fn sort_key(release: &Release) -> (Age, String) {
 
 pub(super) fn applies_to(compatibility: &CompatibilityOverride, release: &Release) -> bool {
     let means = |named: &String| match named.strip_suffix(".x").or_else(|| named.strip_suffix(".*")) {
-        // As users read it: the version begins with these numbers, followed by another part.
+        // `1.2.x` matches versions that begin with these numbers, without a further digit of the last number.
         Some(prefix) => {
             let version = release.version.trim_start_matches('v');
             version.strip_prefix(prefix).is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))

@@ -25,7 +25,7 @@ use super::published::{ReleaseFields, artifact, parse_day, parse_papers};
 #[serde(deny_unknown_fields)]
 pub(crate) struct Scenario {
     pub(crate) name: String,
-    /// For readers.
+    /// The reason for the scenario, for its readers.
     #[serde(rename = "why")]
     _why: String,
     pub(crate) at: Timestamp,
@@ -33,7 +33,7 @@ pub(crate) struct Scenario {
     policy: Policy,
     #[serde(default)]
     budget: Limits,
-    pub(crate) request: Wanted,
+    pub(crate) request: RequestFields,
     catalog: BTreeMap<String, toml::Table>,
     /// Real ids, for projects with built-in constraints.
     #[serde(default)]
@@ -41,13 +41,13 @@ pub(crate) struct Scenario {
     /// Projects on Hangar. All others are on Modrinth.
     #[serde(default)]
     hangar: Vec<String>,
-    /// Plugins that are named by a URL: one release each, without a date and without a list.
+    /// Plugins from a URL: one release each, without a date and without a list.
     #[serde(default)]
     files: Vec<String>,
     /// The cluster's facts.
     #[serde(default)]
     facts: CompatibilityFacts,
-    /// Display names, where they differ from the project's.
+    /// Display names that differ from the name of the project.
     #[serde(default)]
     names: BTreeMap<String, String>,
     /// Projects that could not be read, and the reasons.
@@ -59,12 +59,13 @@ pub(crate) struct Scenario {
     #[serde(default)]
     plugin: BTreeMap<String, PluginFields>,
     pub(crate) expect: Expect,
-    /// Further servers of the same namespace. The one above is `lobby`. Without further servers it is solved alone.
+    /// Further servers of the same namespace. The server of `request` is `lobby`. Without further servers, `lobby` is
+    /// solved alone.
     #[serde(default)]
-    pub(crate) server: BTreeMap<String, Another>,
+    pub(crate) server: BTreeMap<String, FurtherServer>,
 }
 
-/// Budget of the query, where it is not the default.
+/// Limits of the query's budget that differ from the default.
 #[derive(Deserialize, Default, Clone, Copy)]
 #[serde(deny_unknown_fields)]
 struct Limits {
@@ -75,11 +76,11 @@ struct Limits {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Another {
+pub(crate) struct FurtherServer {
     /// Number of servers with this request. Only the first server's answer is shown.
     #[serde(default = "one")]
     pub(crate) copies: usize,
-    pub(crate) request: Wanted,
+    pub(crate) request: RequestFields,
     pub(crate) expect: Expect,
 }
 
@@ -107,13 +108,13 @@ struct Policy {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Wanted {
+pub(crate) struct RequestFields {
     #[serde(default)]
     software: Software,
     #[serde(default = "auto")]
     paper: String,
     floor: Option<Minecraft>,
-    /// `1.21.3#7`, then `plugin version`.
+    /// The running version set: `1.21.3#7` for Paper, then `plugin version` for each plugin.
     running: Option<Vec<String>>,
     #[serde(default)]
     running_software: Software,
@@ -148,7 +149,7 @@ fn auto() -> String {
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields)]
 struct PluginFields {
-    /// The project, where it differs from the object's name.
+    /// The project, if it differs from the name of the object.
     project: Option<String>,
     channel: Option<Channel>,
     delay: Option<String>,
@@ -168,12 +169,12 @@ struct PluginFields {
     #[serde(default)]
     hold: bool,
     #[serde(rename = "override")]
-    says: Option<Says>,
+    compatibility: Option<OverrideFields>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Says {
+struct OverrideFields {
     mode: OverrideMode,
     minecraft: Vec<String>,
     #[serde(default)]
@@ -200,7 +201,7 @@ pub(crate) struct Expect {
     pub(crate) never: Vec<String>,
     /// Also queries "why not" for this Paper. Its answer must contain `mentions`.
     pub(crate) why_not: Option<Minecraft>,
-    /// The same for this release, as `plugin=version`. Not combined with `why_not`.
+    /// Also queries "why not" for this release, as `plugin=version`. Not combined with `why_not`.
     pub(crate) why_not_release: Option<String>,
     /// Projects that have to be fetched first.
     #[serde(default)]
@@ -306,7 +307,7 @@ impl Scenario {
         }
     }
 
-    pub(crate) fn request(&self, server: &str, wanted: &Wanted) -> Request {
+    pub(crate) fn request(&self, server: &str, wanted: &RequestFields) -> Request {
         let plugins = wanted.plugins.iter().map(|(name, version)| {
             let fields = self.plugin.get(name);
             PluginRequest {
@@ -320,7 +321,7 @@ impl Scenario {
                 },
                 delay: parse_delay(fields.and_then(|fields| fields.delay.as_deref()).or(self.policy.delay.as_deref())),
                 channel: fields.and_then(|fields| fields.channel).unwrap_or(Channel::Release),
-                compatibility: fields.and_then(|fields| fields.says.as_ref()).map(|compatibility| {
+                compatibility: fields.and_then(|fields| fields.compatibility.as_ref()).map(|compatibility| {
                     CompatibilityOverride {
                         mode: compatibility.mode,
                         minecraft: compatibility.minecraft.clone(),

@@ -4,8 +4,8 @@ use jiff::Timestamp;
 use resolver::model::catalog::ImageTag;
 use resolver::model::version::Minecraft;
 
-/// Whether a pattern matches a file name without `.jar` and without a version at the end. `*` and `?` match no part of
-/// a version.
+/// Whether a pattern matches a file name, apart from `.jar` and a version at its end. `*` and `?` match no part of a
+/// version.
 pub(crate) fn jar_pattern_matches(name: &str, file: &str) -> bool {
     // A version begins with a separator and a digit, or with a separator, a `v` and a digit.
     fn is_version(text: &[char]) -> bool {
@@ -107,7 +107,7 @@ pub(crate) fn is_for_snapshot(version: &str) -> bool {
     })
 }
 
-/// Whether only the third number is higher.
+/// Whether the third number of `newer` is higher and the first two are equal.
 pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
     let numbers = |version: &str| {
         let version = normalized(version);
@@ -155,7 +155,7 @@ pub(crate) fn minecraft_order(version: &Minecraft) -> (u8, Vec<u32>, u8, u32, St
     }
 }
 
-/// The pairs on the page.
+/// Pairs of hotfix siblings, as in `docs/concepts/solve.md`.
 const SIBLINGS: [[&str; 2]; 12] = [
     ["1.16.4", "1.16.5"],
     ["1.18", "1.18.1"],
@@ -171,7 +171,7 @@ const SIBLINGS: [[&str; 2]; 12] = [
     ["26.1.1", "26.1.2"],
 ];
 
-/// The versions with the same protocol.
+/// The hotfix siblings of a version, which have the same protocol.
 pub(crate) fn siblings(version: &Minecraft) -> Vec<&'static str> {
     let pairs = SIBLINGS.iter().filter(|pair| pair.contains(&version.as_str()));
     pairs.flatten().copied().filter(|other| *other != version.as_str()).collect()
@@ -228,7 +228,7 @@ pub(crate) fn newest_image(images: &[ImageTag], java: u32, now: Timestamp) -> Op
         .map(|(_, image)| format!("{}:{}@{}", image.repository, image.tag, image.digest))
 }
 
-/// The groups of plugins on the page, by name without case, spaces and dashes.
+/// The built-in groups of plugins, as in `docs/concepts/solve.md`, by name without case, spaces and dashes.
 const PLUGIN_GROUPS: [&str; 4] = [
     "viaversion viabackwards viarewind",
     "essentialsx essentialsxantibuild essentialsxchat essentialsxdiscord essentialsxdiscordlink essentialsxgeoip \
@@ -237,7 +237,7 @@ const PLUGIN_GROUPS: [&str; 4] = [
     "geyser floodgate",
 ];
 
-/// Whether the plugins of these names belong together.
+/// Whether the plugins with these names are in one built-in group.
 pub(crate) fn are_grouped(a: &str, b: &str) -> bool {
     let has = |group: &str, name: &str| {
         let name = name.to_lowercase().replace([' ', '-', '_'], "");

@@ -11,17 +11,17 @@ use resolver::model::software::Software;
 use resolver::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use resolver::model::version::Minecraft;
 
-use super::dependencies::{Leads, Needs, is_named};
+use super::dependencies::{Needs, Resolved, is_named};
 use super::jar_identification::{KnownFile, is_same_elsewhere, known_files};
 use super::loading::{has_list, is_meant_for};
-use super::membership::Asked;
+use super::membership::RequestedProjects;
 use super::name_rules::normalized;
 use super::paper_rules::can_use_java;
-use super::rules::{Book, Member, Terms, Unknown, project_index};
+use super::rules::{Member, ServerRules, Terms, Unknown, project_index};
 use super::texts;
 
-/// The JARs that need an unrequested plugin, by its place.
-pub(super) type Kept = BTreeMap<usize, Vec<String>>;
+/// The unmanaged JARs that need a running, unrequested plugin, by the index of its project.
+pub(super) type RetainedProjects = BTreeMap<usize, Vec<String>>;
 
 /// The Java that the unmanaged JARs need, limited to versions that the server can have.
 pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Option<u32> {
@@ -29,29 +29,30 @@ pub(crate) fn java(catalog: &Catalog, request: &Request, now: Timestamp) -> Opti
     javas.filter(|java| counts_unmanaged(request) && can_use_java(catalog, request, now, *java)).max()
 }
 
-/// Whether unmanaged JARs count: they are for Minecraft servers, and known only after a start.
+/// Whether unmanaged JARs affect the solve. They do not on a proxy, and are unknown before the first start.
 fn counts_unmanaged(request: &Request) -> bool {
     let runs = request.running.is_some() || request.floor.is_some();
     runs && request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity
 }
 
-/// Whether the JARs allow the server to change its Minecraft version to this Paper.
-pub(crate) fn allows_paper(book: &Book<'_>, paper: usize, now: Timestamp) -> bool {
-    let request = book.request;
-    let minecraft = book.papers[paper].minecraft;
+/// Whether the unmanaged JARs allow this Paper: the server already runs its Minecraft version, or all JARs allow that
+/// version.
+pub(crate) fn allows_paper(rules: &ServerRules<'_>, paper: usize, now: Timestamp) -> bool {
+    let request = rules.request;
+    let minecraft = rules.papers[paper].minecraft;
     let before = request.running.as_ref().map(|running| &running.minecraft).or(request.floor.as_ref());
     let stays = before.is_none() || before == Some(minecraft);
     let is_trusted = |jar: &UnmanagedJar| jar.trusted.iter().any(|pattern| texts::pattern_matches(pattern, minecraft));
     let published = |jar: &UnmanagedJar| {
-        release_of(book.catalog, request, jar).is_some_and(|(project, release)| {
+        release_of(rules.catalog, request, jar).is_some_and(|(project, release)| {
             has_list(request.software, project.key.source, release)
                 && (request.software == Software::Velocity || is_loaded_by(release, minecraft))
-                && book.list_covers(&release.minecraft, paper)
+                && rules.list_covers(&release.minecraft, paper)
         })
     };
     let loads = |jar: &UnmanagedJar| {
         let new_enough = jar.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft));
-        new_enough && jar.java.is_none_or(|java| can_use_java(book.catalog, request, now, java))
+        new_enough && jar.java.is_none_or(|java| can_use_java(rules.catalog, request, now, java))
     };
     let held = request.unmanaged_plugins == UnmanagedPlugins::Hold;
     let is_allowed =
@@ -59,7 +60,7 @@ pub(crate) fn allows_paper(book: &Book<'_>, paper: usize, now: Timestamp) -> boo
     stays || request.unmanaged.iter().all(is_allowed)
 }
 
-/// Default terms of a plugin that stays for a JAR: the longest delay and the stable channel.
+/// The terms of a running plugin that is kept for an unmanaged JAR: the longest delay and the stable channel.
 pub(super) fn retained_terms<'a>(request: &Request) -> Terms<'a> {
     Terms {
         software: request.software,
@@ -75,17 +76,17 @@ pub(super) fn retained_terms<'a>(request: &Request) -> Terms<'a> {
     }
 }
 
-/// A need of a JAR, from its descriptor or from the page of its release.
-pub(super) struct Want<'a> {
+/// A plugin that an unmanaged JAR needs, according to its descriptor or the page of its release.
+pub(super) struct FileNeed<'a> {
     file: &'a str,
-    /// The accepted names.
+    /// The plugin names that meet the need.
     names: BTreeSet<String>,
-    /// The project that a page names.
+    /// The index of the project that the page names.
     index: Option<usize>,
 }
 
-impl Want<'_> {
-    /// Whether a plugin on these terms meets the need.
+impl FileNeed<'_> {
+    /// Whether a plugin with these terms meets the need.
     fn is_met_by(&self, needs: &Needs<'_>, at: usize, terms: &Terms<'_>) -> bool {
         let project = |at: usize| &needs.catalog.projects[at];
         let is_same = |index| index == at || is_same_elsewhere(project(index), &project(at).key, &project(at).name);
@@ -93,14 +94,17 @@ impl Want<'_> {
     }
 }
 
-/// All needs that neither another JAR nor a requested plugin meets. `Err` if a project is not read.
-pub(super) fn unmet_needs<'a>(needs: &Needs<'a>, requested: &Asked<'_>) -> Result<Vec<Want<'a>>, Unknown> {
+/// All needs that neither another unmanaged JAR nor a requested plugin meets. `Err` if a project was not fetched.
+pub(super) fn unmet_needs<'a>(
+    needs: &Needs<'a>,
+    requested: &RequestedProjects<'_>,
+) -> Result<Vec<FileNeed<'a>>, Unknown> {
     let request = needs.request;
-    let mut wants: Vec<Want<'a>> = Vec::new();
+    let mut wants: Vec<FileNeed<'a>> = Vec::new();
     if request.unmanaged_plugins != UnmanagedPlugins::Ignore && request.software != Software::Velocity {
         for jar in &request.unmanaged {
             let names = jar.depend.iter().map(|name| BTreeSet::from([normalized(name)]));
-            wants.extend(names.map(|names| Want { file: &jar.file, names, index: None }));
+            wants.extend(names.map(|names| FileNeed { file: &jar.file, names, index: None }));
         }
     }
     let identified = known_files(needs.catalog, request, &requested.keys().copied().collect());
@@ -127,28 +131,29 @@ pub(super) fn unmet_needs<'a>(needs: &Needs<'a>, requested: &Asked<'_>) -> Resul
     Ok(wants)
 }
 
-/// The requirement in a line of a file's page, as far as it is known.
+/// The need that a required dependency on the page of an unmanaged JAR describes. `None` if the page names no plugin
+/// that could be installed here.
 fn need_of_dependency<'a>(
     needs: &Needs<'a>,
     file: &KnownFile<'a>,
     dependency: &Dependency,
-) -> Result<Option<Want<'a>>, Unknown> {
-    let want = |names, index| Some(Want { file: &file.jar.file, names, index });
+) -> Result<Option<FileNeed<'a>>, Unknown> {
+    let want = |names, index| Some(FileNeed { file: &file.jar.file, names, index });
     match needs.resolve_dependency(file.index, dependency) {
-        Leads::Project(at) => Ok(want(needs.names_of(at, &retained_terms(needs.request)), Some(at))),
-        Leads::Unknown => Err(Unknown),
-        Leads::Unread => {
+        Resolved::Project(at) => Ok(want(needs.names_of(at, &retained_terms(needs.request)), Some(at))),
+        Resolved::Unknown => Err(Unknown),
+        Resolved::Unread => {
             let name = dependency.name.as_ref().or(dependency.project_id.as_ref()).or(dependency.version_id.as_ref());
             Ok(name.and_then(|name| want(BTreeSet::from([normalized(name)]), None)))
         }
-        Leads::Unavailable if dependency.project_id.is_none() => {
+        Resolved::Unavailable if dependency.project_id.is_none() => {
             let source = file.project.key.source;
             let of_source = needs.catalog.projects.iter().filter(|project| project.key.source == source);
             let is_read = |name: &str| of_source.clone().any(|project| is_named(project, name));
             let name = dependency.name.as_deref().filter(|name| !is_read(name));
             Ok(name.and_then(|name| want(BTreeSet::from([normalized(name)]), None)))
         }
-        Leads::Missing | Leads::UnmanagedFile | Leads::Unavailable => Ok(None),
+        Resolved::Missing | Resolved::UnmanagedFile | Resolved::Unavailable => Ok(None),
     }
 }
 
@@ -156,9 +161,14 @@ fn unrequested(request: &Request) -> &[ProjectKey] {
     request.running.as_ref().map_or(&[], |running| &running.unrequested)
 }
 
-/// Running, unrequested plugins that a JAR needs, with those files. `Err` if such a project is not read.
-pub(super) fn retained_plugins(needs: &Needs<'_>, requested: &Asked<'_>, wants: &[Want<'_>]) -> Result<Kept, Unknown> {
-    let mut retained = Kept::new();
+/// The running, unrequested plugins that unmanaged JARs need, with these JARs. `Err` if one of the plugins was not
+/// fetched, or if one that could not be read may meet a need.
+pub(super) fn retained_plugins(
+    needs: &Needs<'_>,
+    requested: &RequestedProjects<'_>,
+    wants: &[FileNeed<'_>],
+) -> Result<RetainedProjects, Unknown> {
+    let mut retained = RetainedProjects::new();
     if wants.is_empty() {
         return Ok(retained);
     }
@@ -169,7 +179,7 @@ pub(super) fn retained_plugins(needs: &Needs<'_>, requested: &Asked<'_>, wants: 
             unread = true;
             continue;
         };
-        let is_met = |want: &Want<'_>| want.is_met_by(needs, at, &retained_terms(needs.request));
+        let is_met = |want: &FileNeed<'_>| want.is_met_by(needs, at, &retained_terms(needs.request));
         let met_needs: Vec<usize> = (0..wants.len()).filter(|want| is_met(&wants[*want])).collect();
         if !met_needs.is_empty() && !requested.contains_key(&at) {
             let files: BTreeSet<&str> = met_needs.iter().map(|want| wants[*want].file).collect();
@@ -177,37 +187,39 @@ pub(super) fn retained_plugins(needs: &Needs<'_>, requested: &Asked<'_>, wants: 
         }
         met.extend(met_needs);
     }
-    // A need that is known only by name may be for an unread project.
+    // An unread project may have the name that a JAR requires.
     let is_open = |want: &usize| wants[*want].index.is_none() && !met.contains(want);
     if unread && (0..wants.len()).any(|want| is_open(&want)) { Err(Unknown) } else { Ok(retained) }
 }
 
-/// A requirement of a file's page with a known project, and the members that meet it. Requested members always do.
-pub(crate) struct ByPage<'a> {
+/// A need with a known project, from the page of an unmanaged JAR, and the members that meet it if they are installed.
+pub(crate) struct PageRequirement<'a> {
     pub(crate) file: &'a str,
     pub(crate) project: &'a Project,
     pub(crate) met_by: Vec<usize>,
 }
 
-/// All requirements with a known project.
+/// All needs with a known project.
 pub(super) fn page_requirements<'a>(
     needs: &Needs<'a>,
-    wants: Vec<Want<'a>>,
+    wants: Vec<FileNeed<'a>>,
     members: &[Member<'_>],
-) -> Vec<ByPage<'a>> {
+) -> Vec<PageRequirement<'a>> {
     let with_project = wants.into_iter().filter_map(|want| Some((want.index?, want)));
-    let by_page = |(index, want): (usize, Want<'a>)| {
+    let by_page = |(index, want): (usize, FileNeed<'a>)| {
         let met = members.iter().enumerate().filter(|(_, member)| want.is_met_by(needs, member.index, &member.terms));
-        ByPage { file: want.file, project: &needs.catalog.projects[index], met_by: met.map(|(at, _)| at).collect() }
+        let met_by = met.map(|(at, _)| at).collect();
+        PageRequirement { file: want.file, project: &needs.catalog.projects[index], met_by }
     };
     with_project.map(by_page).collect()
 }
 
-/// The difference between the warnings of an answer and the actual unmet needs of files, if there is one: the file and
-/// the project.
-pub(crate) fn warning_difference(book: &Book<'_>, lock: &Lock, reported: &[Warning]) -> Option<String> {
-    let is_installed = |at: &usize| lock.plugins.iter().any(|plugin| plugin.project_id == book.members[*at].project.id);
-    let unmet = book.page_requirements.iter().filter(|want| !want.met_by.iter().any(is_installed));
+/// Describes the difference between the warnings of an answer and the unmet needs of unmanaged JARs. `None` if they are
+/// equal.
+pub(crate) fn warning_difference(rules: &ServerRules<'_>, lock: &Lock, reported: &[Warning]) -> Option<String> {
+    let is_installed =
+        |at: &usize| lock.plugins.iter().any(|plugin| plugin.project_id == rules.members[*at].project.id);
+    let unmet = rules.page_requirements.iter().filter(|want| !want.met_by.iter().any(is_installed));
     let unmet: BTreeSet<(&str, &ProjectKey)> = unmet.map(|want| (want.file, &want.project.key)).collect();
     let reported = reported.iter().filter_map(|warning| {
         let Warning::FileLacks { file, project, plugin: _ } = warning else { return None };
@@ -215,7 +227,7 @@ pub(crate) fn warning_difference(book: &Book<'_>, lock: &Lock, reported: &[Warni
     });
     let reported: Vec<(&str, &ProjectKey)> = reported.collect();
     let is_equal = reported.len() == unmet.len() && reported.iter().all(|lack| unmet.contains(lack));
-    (!is_equal).then(|| format!("files lack {unmet:?}, and {reported:?} is said"))
+    (!is_equal).then(|| format!("unmanaged JARs lack {unmet:?}, but the warnings report {reported:?}"))
 }
 
 fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {

@@ -45,6 +45,7 @@ fn message_defaults_name_server_and_details() {
         slack(NotificationEvent::Blocked, &json!({"what": "Paper 26.2 is blocked by GriefPrevention"})),
         slack(NotificationEvent::BackupFailed, &json!({"what": "the backup volume is full"})),
         slack(NotificationEvent::CrashLoop, &json!({"what": "its process exited 3 times within an hour"})),
+        slack(NotificationEvent::NotResponding, &json!({"what": "it has not answered a ping since 03:00"})),
         slack(NotificationEvent::WorldDamaged, &json!({"what": "Chunk [1, 2] is allocated, but stream is missing"})),
     ];
     insta::assert_snapshot!(lines.join("\n").replace("-&gt;", "->"), @r"
@@ -58,6 +59,7 @@ fn message_defaults_name_server_and_details() {
     games/lobby: no newer version for 14 days: Paper 26.2 is blocked by GriefPrevention
     games/lobby: a backup is missing: the backup volume is full
     games/lobby: the server crashes repeatedly. Action required: its process exited 3 times within an hour
+    games/lobby: the server does not answer. Action required: it has not answered a ping since 03:00
     games/lobby: the world is damaged. Action required: Chunk [1, 2] is allocated, but stream is missing
     ");
 }

@@ -44,7 +44,7 @@ impl Constraint for CrashLoop {
 
     fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
         let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}");
-        Some(Wait { reason: "WaitingForServer", message, short: Some("crash loop".to_owned()) })
+        Some(Wait { reason: CRASH_LOOP, message, short: Some("crash loop".to_owned()) })
     }
 
     /// The loop ends when its last crash is an hour old.

@@ -31,8 +31,7 @@ fn first_constraint_in_the_list_is_reported() {
     pass.plan.constraints.follow_wait = Some(FollowWait { server: "lobby".to_owned(), why, blocks_update: true });
     pass.plan.constraints.slot_unavailable =
         Some(SlotUnavailable { updating: 1, updating_on_node: None, queued_before: Vec::new() });
-    for reason in
-        ["ApprovalNeeded", "WaitingForServer", "WaitingForLeaderServer", "WaitingForBackups", "WaitingForUpdateSlot"]
+    for reason in ["ApprovalNeeded", "CrashLoop", "WaitingForLeaderServer", "WaitingForBackups", "WaitingForUpdateSlot"]
     {
         assert_eq!(reported_reason(&pass), Some(reason));
         pass.plan.constraints.delaying.remove(0);

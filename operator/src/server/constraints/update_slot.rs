@@ -6,6 +6,8 @@ use crate::server::plan::{PassInput, Plan};
 use crate::update_slots::SlotUnavailable;
 use validate::CheckedServer;
 
+/// The reason of `Updating` while an update waits for a slot.
+pub(crate) const UPDATE_SLOT: &str = "WaitingForUpdateSlot";
 /// Number of servers ahead of this one that are named.
 const MAX_NAMED: usize = 5;
 
@@ -20,7 +22,7 @@ impl Constraint for UpdateSlot {
     fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
         let unavailable = plan.constraints.slot_unavailable.as_ref()?;
         let message = update_slot_message(unavailable, pass.checked);
-        Some(Wait { reason: "WaitingForUpdateSlot", message, short: None })
+        Some(Wait { reason: UPDATE_SLOT, message, short: None })
     }
 }
 

@@ -384,6 +384,6 @@ fn running_online_backup_is_observed_soon() {
     let waiting = Outcome::Waiting { until: Some(at(60)) };
     assert_eq!(OnlineBackups::default().requeue_while_running(waiting), waiting);
     let running = OnlineBackups { is_running: true, ..OnlineBackups::default() };
-    assert_eq!(running.requeue_while_running(waiting), Outcome::InDisruption { until: None });
+    assert_eq!(running.requeue_while_running(waiting), Outcome::Polling { until: None });
     assert_eq!(running.requeue_while_running(Outcome::Acted), Outcome::Acted);
 }

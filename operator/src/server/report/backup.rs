@@ -12,6 +12,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::context::PassReport;
 use super::refusal::init_message;
+use super::responsiveness::AGENT_UNREACHABLE;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use crate::server::backups::{current_backups, offline_backup};
@@ -91,7 +92,7 @@ pub(super) fn condition_parts(
         return Some((Some(false), "BackupFailed", why));
     }
     let Some(agent) = report.pass.observed.reply.report.as_deref() else {
-        return Some((None, "AgentUnreachable", "The agent is unreachable, so the backups are unknown.".to_owned()));
+        return Some((None, AGENT_UNREACHABLE, "The agent is unreachable, so the backups are unknown.".to_owned()));
     };
     let (status, reason, message) = reported_condition(agent.backups.as_ref(), &report.plan.tasks.backups);
     let message = match &backup.schedule_problem {

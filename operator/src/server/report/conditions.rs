@@ -19,9 +19,11 @@ use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
 use crate::server::constraints;
+use crate::server::constraints::update_slot::UPDATE_SLOT;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
+use crate::server::plan::PassInput;
 use validate::CheckedServer;
 
 mod init_container;
@@ -29,6 +31,7 @@ mod unplanned;
 
 use super::agent_rejection::{AGENT_REJECTS, agent_rejection};
 use super::refusal::init_message;
+use super::responsiveness::{self, AGENT_UNREACHABLE, PLAYERS_UNKNOWN};
 use super::waiting::{COUNTDOWN_WHILE_EMPTY, waiting_for_window};
 use crate::server::requested_restore::replace_worlds_hint;
 pub(super) use unplanned::{build_blocked, build_failure, build_rollout};
@@ -79,7 +82,7 @@ pub(super) fn build_conditions(report: &PassReport<'_>) -> Vec<Condition> {
 fn selection_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     let plan = report.plan;
     let (is_up, reason, message) = ready(report.pass.checked, report);
-    let ready = report.new_condition("Ready", Some(is_up), reason, message);
+    let ready = report.new_condition("Ready", is_up, reason, message);
     let explanation = &plan.selection.explanation;
     let (status, reason, message) = if plan.selection.solved {
         (Some(true), "Solved", first_line(&text::render(explanation, report.pass.now)))
@@ -95,15 +98,43 @@ fn selection_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         let message = "The server is up to date.".to_owned();
         report.new_condition("UpdateAvailable", Some(false), "UpToDate", message)
     };
-    let (blocked, reason, message) = update_blocked::condition_parts(plan, &report.pass.before.conditions);
+    let (blocked, reason, message) =
+        update_blocked::condition_parts(plan, &report.pass.before.conditions, hold(report));
     let blocked = report.new_condition(update_blocked::UPDATE_BLOCKED, blocked, &reason, message);
     vec![ready, resolved, available, blocked]
+}
+
+/// Why the planned update, or any update, does not start in the next window: reason and message. A queue for an update slot and a failed try
+/// that is repeated by itself are no hold.
+fn hold(report: &PassReport<'_>) -> Option<(&'static str, String)> {
+    let PassInput { checked, before, .. } = report.pass;
+    if let Some(pinned_set) = &report.plan.selection.pinned_set {
+        let message = pinned_set.message(&checked.namespace, &checked.name, &before.history);
+        return Some((pinned_set.reason(), message));
+    }
+    if !report.plan.is_update() {
+        return None;
+    }
+    let delay = constraints::wait(report.plan, &report.pass);
+    if let Some(delay) = delay.filter(|delay| delay.reason != UPDATE_SLOT) {
+        return Some((delay.reason, delay.message));
+    }
+    let Step::Wait(waiting) = report.step else { return None };
+    let next_window = &report.plan.next_window;
+    let waits_for_window =
+        matches!(waiting, WaitingOn::Window { .. }) && next_window.blackout.is_none() && !next_window.is_suspended;
+    let is_scaled_to_zero = waiting == WaitingOn::ScaledToZero && !report.plan.is_stopped();
+    let ends_by_itself = waits_for_window
+        || is_scaled_to_zero
+        || matches!(waiting, WaitingOn::Eviction | WaitingOn::SaveRefused { .. } | WaitingOn::ServerDown);
+    let (is_updating, reason, message) = waiting_condition(waiting, checked, report, before.last_update.as_ref());
+    (!is_updating && !ends_by_itself).then_some((reason, message))
 }
 
 fn backup_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     let backup = backup::condition_parts(report.pass.checked, report).map(|(status, reason, message)| {
         // While the agent is unreachable, the last condition remains.
-        let is_silent = status.is_none() && reason == "AgentUnreachable";
+        let is_silent = status.is_none() && reason == AGENT_UNREACHABLE;
         let remains = |old: &Condition| is_silent || (status == Some(true) && backup::failure_remains(old, report));
         let previous = report.previous_condition(BACKUP_READY).filter(remains);
         previous.unwrap_or_else(|| report.new_condition(BACKUP_READY, status, reason, message))
@@ -168,7 +199,7 @@ fn request_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         report.true_condition("PinnedToSet", pinned_set.reason(), &message)
     });
     let partial = plan.selection.partial.condition_parts().map(|(is_partial, reason, message)| {
-        report.new_condition("Scoped", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
+        report.new_condition("PartialUpdate", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
     });
     let restore = plan.tasks.restores.condition_parts();
     let restore =
@@ -218,41 +249,45 @@ fn first_line(message: &str) -> String {
     cut(message.lines().next().unwrap_or_default(), MAX_MESSAGE_LENGTH)
 }
 
-fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
+fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'static str, String) {
+    let down = |reason, message: &str| (Some(false), reason, cut(message, MAX_MESSAGE_LENGTH));
     let is_scaled_to_zero =
         report.plan.observation.stateful_set.is_some_and(|stateful_set| stateful_set.scaled_to_zero);
     match report.plan.observation.pod.map(|pod| pod.phase) {
         Some(PodPhase::Up) if report.plan.verification.result == Verification::Failed => {
-            (false, "VerificationFailed", report.plan.verification.problem.clone())
+            down("VerificationFailed", &report.plan.verification.problem)
         }
-        Some(PodPhase::Up) => (true, "Running", "The server answers.".to_owned()),
-        Some(PodPhase::Starting { .. }) => (
-            false,
-            "Starting",
-            cut(&format!("The server is starting.{}", init_container::error_suffix(report)), MAX_MESSAGE_LENGTH),
-        ),
+        Some(PodPhase::Up) => responsiveness::condition_parts(report).unwrap_or_else(|| {
+            let message = "The server answers.";
+            (Some(true), "Running", message.to_owned())
+        }),
+        Some(PodPhase::Starting { .. }) => {
+            down("Starting", &format!("The server is starting.{}", init_container::error_suffix(report)))
+        }
         Some(PodPhase::Down) if report.pass.observed.pod.as_ref().is_some_and(|pod| stopped_at(pod).is_some()) => {
-            let message = "The server was stopped in the game (`/stop`) and is started again.";
-            (false, "StoppedInGame", message.to_owned())
+            down("StoppedInGame", "The server was stopped in the game (`/stop`) and is started again.")
         }
-        Some(PodPhase::Down) => (false, "Down", "The server's process is not running.".to_owned()),
-        Some(PodPhase::Refused) => init_refusal(checked, report),
-        Some(PodPhase::Stopping { .. }) => (false, "Stopping", "The pod is being stopped.".to_owned()),
+        Some(PodPhase::Down) => down("Down", "The server's process is not running."),
+        Some(PodPhase::Refused) => {
+            let (reason, message) = init_refusal(checked, report);
+            down(reason, &message)
+        }
+        Some(PodPhase::Stopping { .. }) => down("Stopping", "The pod is being stopped."),
         None if report.plan.is_stopped() => {
-            (false, STOPPED_BY_CRASHES, format!("The server is stopped after a crash loop. See {CRASH_LOOP}."))
+            down(STOPPED_BY_CRASHES, &format!("The server is stopped after a crash loop. See {CRASH_LOOP}."))
         }
-        None if is_scaled_to_zero => (false, "ScaledToZero", "`spec.replicas` is 0.".to_owned()),
-        None => (false, "NoPod", "The pod does not exist yet.".to_owned()),
+        None if is_scaled_to_zero => down("ScaledToZero", "`spec.replicas` is 0."),
+        None => down("NoPod", "The pod does not exist yet."),
     }
 }
 
 /// Why the init container refuses to let the server start.
-fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'static str, String) {
+fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (&'static str, String) {
     if let Some(why) = backup::start_refusal(report) {
-        return (false, "BackupFailed", why);
+        return ("BackupFailed", why);
     }
     if let Some(why) = seed_volume::start_refusal(report) {
-        return (false, seed_volume::NOT_RESTORED_YET, why);
+        return (seed_volume::NOT_RESTORED_YET, why);
     }
     let silent = || "The agent refused to open the world: see the log of container `prepare`".to_owned();
     let why = init_message(report).unwrap_or_else(silent);
@@ -263,7 +298,7 @@ fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (bool, &'st
     });
     let ways: Vec<String> =
         [Some(cut(&why, 512)), replace_hint, roll_forward_past_refusal(report)].into_iter().flatten().collect();
-    (false, "WorldRefused", cut(&ways.join(". "), MAX_MESSAGE_LENGTH))
+    ("WorldRefused", ways.join(". "))
 }
 
 fn updating(
@@ -327,7 +362,10 @@ fn waiting_condition(
             at_rest("Draining", "No change is in progress. The server may be evicted from its node.")
         }
         WaitingOn::Players { until } => changing("WaitingForPlayers", &players_message(until, report)),
-        WaitingOn::Agent { until } => changing("AgentUnreachable", &agent_unreachable(until, report)),
+        WaitingOn::Agent { until } => {
+            let (reason, message) = players_unknown(until, report);
+            changing(reason, &message)
+        }
         WaitingOn::Controller => {
             changing("WaitingForController", "Waiting for the StatefulSet controller to replace the pod.")
         }
@@ -349,7 +387,10 @@ fn waiting_condition(
         WaitingOn::SaveRefused { retry_at } => at_rest("SaveRefused", &save_refused(retry_at)),
         WaitingOn::Blocked { failed } => at_rest("Held", &failed_before(failed, report, last)),
         WaitingOn::BelowFloor { floor } => at_rest("BelowFloor", &below_floor(floor, report)),
-        WaitingOn::WorldRefused => init_refusal(checked, report),
+        WaitingOn::WorldRefused => {
+            let (reason, message) = init_refusal(checked, report);
+            at_rest(reason, &message)
+        }
         WaitingOn::NoBackup => at_rest("NoBackup", &no_backup_message(checked, report)),
         WaitingOn::RollbackWouldLoseProgress => {
             at_rest("RollbackWouldLoseProgress", &rollback_would_lose_message(checked, report))
@@ -390,13 +431,20 @@ fn first_start_failed(report: &PassReport<'_>) -> String {
     seed_volume::start_refusal(report).unwrap_or_else(corrected)
 }
 
-fn agent_unreachable(until: Timestamp, report: &PassReport<'_>) -> String {
-    let why = report.pass.observed.reply.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
+/// The players cannot be counted, because the agent is unreachable or the server does not answer its ping.
+fn players_unknown(until: Timestamp, report: &PassReport<'_>) -> (&'static str, String) {
     let since = match report.plan.observation.players {
         Players::Unknown { since } => format!(" since {since}"),
         Players::Nobody | Players::Some(_) | Players::Hidden => String::new(),
     };
-    format!("The agent is unreachable{since}{why}. Nightshift continues at {until}.")
+    let reply = &report.pass.observed.reply;
+    let (reason, problem) = if reply.report.is_some() {
+        (PLAYERS_UNKNOWN, format!("The server has not answered a ping{since}, so its players are unknown"))
+    } else {
+        let why = reply.refusal.as_ref().map_or(String::new(), |(_, message)| format!(": {message}"));
+        (AGENT_UNREACHABLE, format!("The agent is unreachable{since}{why}"))
+    };
+    (reason, format!("{problem}. Nightshift continues at {until}."))
 }
 
 fn node_lost(report: &PassReport<'_>) -> String {

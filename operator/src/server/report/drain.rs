@@ -6,6 +6,7 @@ use scheduler::observation::{Disruption, EvictionPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::context::PassReport;
+use super::responsiveness::PLAYERS_UNKNOWN;
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::StepOutcome;
 use validate::CheckedServer;
@@ -60,8 +61,8 @@ fn eviction_progress(server: &CheckedServer, step: Step, is_announced: bool) -> 
             ("Countdown", message)
         }
         Step::Wait(WaitingOn::Agent { until }) => (
-            "AgentUnreachable",
-            format!("The agent is unreachable. Evictions are refused until {until} at the latest."),
+            PLAYERS_UNKNOWN,
+            format!("The players cannot be counted. Evictions are refused until {until} at the latest."),
         ),
         Step::Wait(WaitingOn::SaveRefused { retry_at }) => {
             let retried = format!("evictions are refused. The save is retried at {retry_at}. {}", move_command(server));

@@ -18,6 +18,7 @@ use super::downtime_estimate::downtime_suffix;
 use super::failure::failure_reason;
 use super::format::{format_short_duration, format_time};
 use super::refusal::init_message;
+use super::responsiveness::NOT_RESPONDING;
 use super::status::rollout_facts;
 use super::stop_times::downtime;
 use super::update_blocked::UPDATE_BLOCKED;
@@ -114,11 +115,13 @@ impl NotificationInput {
         let crash_loop = condition(CRASH_LOOP, "True").map(|condition| {
             (plan.crash_stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
         });
+        let not_responding = condition("Ready", "False").filter(|ready| ready.reason == NOT_RESPONDING);
         let lasting = [
             // The last known blockers if they are unknown now.
             (NotificationEvent::Blocked, blocked.map(|condition| condition.last_transition_time.0).zip(blocked_by)),
             (NotificationEvent::BackupFailed, no_backup.map(since)),
             (NotificationEvent::CrashLoop, crash_loop),
+            (NotificationEvent::NotResponding, not_responding.map(since)),
             (NotificationEvent::WorldDamaged, condition(WORLD_DAMAGED, "True").map(since)),
         ];
         let lasting = lasting.into_iter().filter_map(|(event, lasts)| Some((event, lasts?))).collect();
@@ -467,7 +470,7 @@ pub(crate) fn requeue_for_notification(outcome: Outcome, channels: &[Channel], n
         }
         Outcome::UpToDate
         | Outcome::Acted
-        | Outcome::InDisruption { .. }
+        | Outcome::Polling { .. }
         | Outcome::CountingDown { .. }
         | Outcome::Waiting { .. }
         | Outcome::Failed { .. } => outcome,

@@ -270,6 +270,13 @@ fn unreachable_agent_is_reported_with_start_time() {
     let mut pass = Pass::new();
     pass.step = Step::Wait(WaitingOn::Agent { until: at(9) });
     pass.plan.observation.players = Players::Unknown { since: at(-3) };
+    let wanted = format!(
+        "The server has not answered a ping since {}, so its players are unknown. Nightshift continues at {}.",
+        at(-3),
+        at(9)
+    );
+    assert_eq!(message(&pass.status(), "Updating"), Some(("PlayersUnknown", wanted.as_str())));
+    pass.observed.reply.report = None;
     let wanted = format!("The agent is unreachable since {}. Nightshift continues at {}.", at(-3), at(9));
     assert_eq!(message(&pass.status(), "Updating"), Some(("AgentUnreachable", wanted.as_str())));
     pass.step = Step::Wait(WaitingOn::NodeLost);

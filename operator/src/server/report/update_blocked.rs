@@ -1,4 +1,4 @@
-//! Pure. Reports the blockers of newer versions, for the condition `UpdateBlocked`, `status.updateBlocked` and the Events.
+//! Pure. Reports the blockers of newer versions, and what holds a planned update, for the condition `UpdateBlocked`, `status.updateBlocked` and the Events.
 
 use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
@@ -16,23 +16,42 @@ pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
 pub(super) const TWO_JARS_ONE_NAME: &str = "DuplicatePluginName";
 /// The reason if no lock satisfies the request.
 const NO_SOLUTION: &str = "NoSolution";
+/// The reason if a plugin blocks a newer Paper.
+const HELD_BY_PLUGIN: &str = "HeldByPlugin";
+/// The reason if nothing blocks a newer set.
+const NOT_BLOCKED: &str = "NotBlocked";
+/// The results of a solve. They remain while a later one is unknown. A hold by anything else does not: it is known in every pass.
+const SOLVER_REASONS: [&str; 4] = [TWO_JARS_ONE_NAME, NO_SOLUTION, HELD_BY_PLUGIN, NOT_BLOCKED];
 /// Separator between the reason why the result is unknown now, and the last known result.
 const KNOWN_LAST: &str = " Last known: ";
 
 /// Status, reason and message of the condition. While the result is unknown, the last known one remains. Its age counts from the first time
-/// that it was reported, whatever could not be read in between.
-pub(super) fn condition_parts(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
+/// that it was reported, whatever could not be read in between. `hold` is why a planned update does not start: reason and message. It counts if
+/// nothing else blocks a newer set.
+pub(super) fn condition_parts(
+    plan: &Plan,
+    before: &[Condition],
+    hold: Option<(&'static str, String)>,
+) -> (Option<bool>, String, String) {
+    let (condition_status, reason, message) = blockers_or_last_known(plan, before);
+    match hold {
+        Some((hold_reason, hold_message)) if condition_status != Some(true) => {
+            let hold_message = hold_message.trim_end_matches('.');
+            (Some(true), hold_reason.to_owned(), cut(&format!("{hold_message}. {message}"), MAX_MESSAGE_LENGTH))
+        }
+        Some(_) | None => (condition_status, reason, message),
+    }
+}
+
+fn blockers_or_last_known(plan: &Plan, before: &[Condition]) -> (Option<bool>, String, String) {
     let explanation = context::explanation_message(&plan.selection.explanation);
     let previous = before.iter().find(|condition| condition.type_ == UPDATE_BLOCKED);
-    let last_known = previous.and_then(|previous| match previous.status.as_str() {
-        "True" => Some((true, previous)),
-        "False" => Some((false, previous)),
-        _ => None,
-    });
-    if let Some((condition_status, previous)) = last_known.filter(|_| is_unknown(&plan.selection.explanation)) {
+    let last_known = previous.filter(|previous| SOLVER_REASONS.contains(&previous.reason.as_str()));
+    if let Some(previous) = last_known.filter(|_| is_unknown(&plan.selection.explanation)) {
         let message =
             format!("Unknown at the moment: {}{KNOWN_LAST}{}", cut(&explanation, 256), known_last(&previous.message));
-        return (Some(condition_status), previous.reason.clone(), cut(&message, MAX_MESSAGE_LENGTH));
+        let is_blocked = previous.status == "True";
+        return (Some(is_blocked), previous.reason.clone(), cut(&message, MAX_MESSAGE_LENGTH));
     }
     let (condition_status, reason) = reason(plan);
     (condition_status, reason.to_owned(), explanation)
@@ -65,9 +84,9 @@ fn reason(plan: &Plan) -> (Option<bool>, &'static str) {
         (Some(true), NO_SOLUTION)
     } else if explanation.blocked_by().is_empty() {
         // A newer Paper may still wait for its delay, for the image's Java, or for a pin.
-        (Some(false), "NotBlocked")
+        (Some(false), NOT_BLOCKED)
     } else {
-        (Some(true), "HeldByPlugin")
+        (Some(true), HELD_BY_PLUGIN)
     }
 }
 

@@ -350,7 +350,10 @@ impl SimCluster {
                 self.scripted.crashes_after = Some((*lifetime, now() + *duration));
                 self.inject(InjectedCrash::ServerCrashes);
             }
-            ScriptAction::NoPing(duration) => self.scripted.no_ping_until = Some(now() + *duration),
+            ScriptAction::NoPing(duration) => {
+                self.agent_observe();
+                self.scripted.no_ping_until = Some(now() + *duration);
+            }
             ScriptAction::VolumeFull(is_full) => self.scripted.is_volume_full = *is_full,
             ScriptAction::NodeClock(clock_offset) => self.set_node_clock(*clock_offset),
             ScriptAction::Damage(line) => self.record_damage(line),

@@ -186,7 +186,7 @@ pub(crate) fn from_objects<'a>(server: &PaperMCServer, plugins: impl IntoIterato
     let own_windows =
         own_windows.map(|plugin| (name_of(plugin), plugin.spec.windows.iter().map(named).collect())).collect();
     let is_partial = status.is_some_and(|status| {
-        status.conditions.iter().any(|condition| condition.type_ == "Scoped" && condition.status == "True")
+        status.conditions.iter().any(|condition| condition.type_ == "PartialUpdate" && condition.status == "True")
     });
     let planned = planned.filter(|_| is_partial);
     let blackouts = spec.update_schedule.blackouts.iter().filter_map(|blackout| match blackout.clone() {
@@ -411,7 +411,7 @@ mod tests {
 
         let status = server.status.as_mut().unwrap();
         status.conditions = serde_json::from_value(json!([{
-            "type": "Scoped", "status": "True", "reason": "OwnWindow", "message": "", "lastTransitionTime": "2026-01-21T12:00:00Z",
+            "type": "PartialUpdate", "status": "True", "reason": "OwnWindow", "message": "", "lastTransitionTime": "2026-01-21T12:00:00Z",
         }]))
         .unwrap();
         status.available_update = serde_json::from_value(json!({

@@ -351,7 +351,7 @@ fn cluster_plan_reports_partial_update_of_operator() {
                 - {name: ViaVersion, neededBy: ViaBackwards, currentVersion: 5.7.0, state: PendingUpdate}\n  \
                 availableUpdate: {digest: \"22\", version: 1.21.10, build: 100, oneWay: false, summary: x, staged: true, \
                 plugins: [{name: ViaBackwards, version: 5.7.1}, {name: ViaVersion, version: 5.7.1}]}\n  \
-                conditions:\n  - {type: Scoped, status: \"True\", reason: OwnWindow, message: x, \
+                conditions:\n  - {type: PartialUpdate, status: \"True\", reason: OwnWindow, message: x, \
                 lastTransitionTime: \"2026-01-21T12:00:00Z\"}\n";
     let status = STATUS.replace("basis:\n", "basis:\n    unasked: [modrinth/viaversion]\n");
     let windows = "project: viabackwards}, windows: [{name: own, cron: \"0 3 * * *\"}]";

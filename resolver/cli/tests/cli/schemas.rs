@@ -178,7 +178,10 @@ fn schema_mismatch_of_answer_is_detected() {
         violations(&schema, &answer)
     };
     assert_eq!(changed(&|answer| drop(answer.as_object_mut().unwrap().remove("holds"))), ["`holds` is missing"]);
-    assert_eq!(changed(&|answer| answer["holds"] = "no".into()), ["holds: no boolean"]);
+    assert_eq!(changed(&|answer| answer["holds"] = "no".into()), ["holds: is not of type boolean"]);
     assert_eq!(changed(&|answer| answer["further"] = 1.into()), ["`further` is not described"]);
-    assert_eq!(changed(&|answer| answer["facts"][0]["fact"] = "invented".into()), ["facts[0]: fits none of them"]);
+    assert_eq!(
+        changed(&|answer| answer["facts"][0]["fact"] = "invented".into()),
+        ["facts[0]: matches no branch of `oneOf`"]
+    );
 }

@@ -26,19 +26,19 @@ pub fn parse(hash: &FileHash) -> Result<Hash, Malformed> {
 /// hashes the same JARs repeatedly, some hundred megabytes on a large server. No other process writes there meanwhile, so length and times show
 /// whether a file is unchanged.
 #[derive(Debug, Default)]
-pub struct HashCache(HashMap<(Stamp, Algorithm), Hash>);
+pub struct HashCache(HashMap<(FileStamp, Algorithm), Hash>);
 
-/// The state of a file when it was read.
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Stamp {
+/// The state of a file when it was read. Another stamp may mean other bytes.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct FileStamp {
     file: (u64, u64),
     length: u64,
     /// Seconds and nanoseconds of the last change of the content, and of the metadata.
     times: [i64; 4],
 }
 
-impl Stamp {
-    fn from_metadata(file: &Metadata) -> Self {
+impl FileStamp {
+    pub(super) fn from_metadata(file: &Metadata) -> Self {
         let times = [file.mtime(), file.mtime_nsec(), file.ctime(), file.ctime_nsec()];
         Self { file: (file.dev(), file.ino()), length: file.len(), times }
     }
@@ -57,7 +57,7 @@ impl HashCache {
     fn hash_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
         let file = File::open(path)?;
         // Taken from the open file, because another one may replace it at this path.
-        match self.0.entry((Stamp::from_metadata(&file.metadata()?), algorithm)) {
+        match self.0.entry((FileStamp::from_metadata(&file.metadata()?), algorithm)) {
             Entry::Occupied(entry) => Ok(entry.into_mut()),
             Entry::Vacant(unknown) => Ok(unknown.insert(algorithm.hash(file)?)),
         }
@@ -84,7 +84,7 @@ mod tests {
         assert!(cache.matches_file(&of(b"abc"), &path).unwrap() && !cache.matches_file(&of(b"x"), &path).unwrap());
         assert_eq!(cache.0.len(), 1);
         // Only the content differs here, so a second read would be noticed.
-        let stamp = Stamp::from_metadata(&std::fs::metadata(&path).unwrap());
+        let stamp = FileStamp::from_metadata(&std::fs::metadata(&path).unwrap());
         cache.0.insert((stamp, Algorithm::Sha256), of(b"as remembered"));
         assert!(cache.matches_file(&of(b"as remembered"), &path).unwrap());
         std::fs::hard_link(&path, &second).unwrap();

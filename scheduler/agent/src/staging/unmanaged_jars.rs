@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
 
+use super::hash_cache::FileStamp;
 use super::{Volume, jar_descriptor};
 use agent_api::UnmanagedJar;
 use artifacts::Algorithm;
@@ -23,14 +23,7 @@ const MAX_NAMES: usize = 100;
 
 /// The results by file. A report is requested every few seconds, and the JARs of a server have hundreds of megabytes.
 #[derive(Debug, Default)]
-pub struct UnmanagedJars(Mutex<BTreeMap<String, (Stamp, UnmanagedJar)>>);
-
-/// The state of a file. Another stamp means other bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Stamp {
-    length: u64,
-    changed: Option<SystemTime>,
-}
+pub struct UnmanagedJars(Mutex<BTreeMap<String, (FileStamp, UnmanagedJar)>>);
 
 impl UnmanagedJars {
     /// The descriptions of these files of `plugins/`, in their order. Unreadable files are left out. Blocks.
@@ -41,7 +34,7 @@ impl UnmanagedJars {
         for file in files.iter().take(MAX_JARS) {
             let path = volume.plugins().join(file);
             let Ok(metadata) = fs::metadata(&path) else { continue };
-            let stamp = Stamp { length: metadata.len(), changed: metadata.modified().ok() };
+            let stamp = FileStamp::from_metadata(&metadata);
             let same = cache.get(file).filter(|(of, _)| *of == stamp).map(|(_, jar)| jar.clone());
             let Some(jar) = same.or_else(|| read(&path, file).ok()) else { continue };
             cache.insert(file.clone(), (stamp, jar.clone()));

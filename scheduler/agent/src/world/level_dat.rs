@@ -31,7 +31,7 @@ struct Root<D> {
 }
 
 #[derive(Deserialize)]
-struct Stamp {
+struct VersionTag {
     #[serde(rename = "Version")]
     version: Option<Version>,
 }
@@ -58,10 +58,10 @@ struct Selection {
 
 pub(super) fn read(path: &Path) -> LevelDat {
     match read_data(path) {
-        Ok(Stamp { version: Some(Version { id, name }) }) => {
+        Ok(VersionTag { version: Some(Version { id, name }) }) => {
             LevelDat::OpenedBy(Floor { minecraft: name, data_version: id })
         }
-        Ok(Stamp { version: None }) => LevelDat::BeforeVersions,
+        Ok(VersionTag { version: None }) => LevelDat::BeforeVersions,
         Err(why) => LevelDat::Unreadable(why),
     }
 }
