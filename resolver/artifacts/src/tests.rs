@@ -1,26 +1,21 @@
 //! Edge (writes). Tests the descriptors read from plugins' JARs.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 
 use fixtures::jar::{self, Entry, PluginYml};
+use tempfile::NamedTempFile;
 
 use super::{FactsError, plugin_descriptor};
 
-struct Written {
-    _dir: tempfile::TempDir,
-    path: PathBuf,
-}
-
-fn write_jar(bytes: &[u8]) -> Written {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.jar");
-    std::fs::write(&path, bytes).unwrap();
-    Written { _dir: dir, path }
+fn write_jar(bytes: &[u8]) -> NamedTempFile {
+    let jar = NamedTempFile::new().unwrap();
+    std::fs::write(&jar, bytes).unwrap();
+    jar
 }
 
 fn plugin_facts(entries: &[Entry]) -> Result<plugin_descriptor::PluginFacts, FactsError> {
-    plugin_descriptor::facts(&write_jar(&jar::archive(entries)).path)
+    plugin_descriptor::facts(write_jar(&jar::archive(entries)).path())
 }
 
 #[test]
@@ -33,7 +28,7 @@ fn plugin_yml_is_read() {
     yml.libraries = vec!["org.x:y:1".to_owned()];
     yml.api_version = Some("1.20".to_owned());
     yml.folia_supported = true;
-    let facts = plugin_descriptor::facts(&write_jar(&jar::plugin_with(&yml, 21, &[])).path).unwrap();
+    let facts = plugin_descriptor::facts(write_jar(&jar::plugin_with(&yml, 21, &[])).path()).unwrap();
     assert_eq!(
         facts,
         plugin_descriptor::PluginFacts {
@@ -75,8 +70,8 @@ fn paper_plugin_yml_takes_precedence() {
 
 #[test]
 fn non_plugin_jars_are_distinguished() {
-    assert!(matches!(plugin_descriptor::facts(&write_jar(&jar::corrupt()).path), Err(FactsError::NotAJar(_))));
-    assert!(matches!(plugin_descriptor::facts(&write_jar(b"<html>").path), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_descriptor::facts(write_jar(&jar::corrupt()).path()), Err(FactsError::NotAJar(_))));
+    assert!(matches!(plugin_descriptor::facts(write_jar(b"<html>").path()), Err(FactsError::NotAJar(_))));
     assert!(matches!(plugin_facts(&[Entry::new("README", "")]), Err(FactsError::NoDescriptor)));
     for (entry, software) in [("velocity-plugin.json", "Velocity"), ("bungee.yml", "BungeeCord")] {
         let error = plugin_facts(&[Entry::new(entry, "{}")]).unwrap_err();
@@ -90,7 +85,7 @@ fn non_plugin_jars_are_distinguished() {
         assert!(matches!(&error, FactsError::InvalidDescriptor { entry: "plugin.yml", .. }), "{bad}: {error}");
         assert_eq!(error.to_string().lines().count(), 1, "{error}");
     }
-    assert!(matches!(plugin_descriptor::facts(&PathBuf::from("/nowhere/x.jar")), Err(FactsError::Open(_))));
+    assert!(matches!(plugin_descriptor::facts(Path::new("/nowhere/x.jar")), Err(FactsError::Open(_))));
 }
 
 #[test]

@@ -257,10 +257,8 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
         Some(PodPhase::Up) if report.plan.verification.result == Verification::Failed => {
             down("VerificationFailed", &report.plan.verification.problem)
         }
-        Some(PodPhase::Up) => responsiveness::condition_parts(report).unwrap_or_else(|| {
-            let message = "The server answers.";
-            (Some(true), "Running", message.to_owned())
-        }),
+        Some(PodPhase::Up) => responsiveness::condition_parts(report)
+            .unwrap_or_else(|| (Some(true), "Running", "The server answers.".to_owned())),
         Some(PodPhase::Starting { .. }) => {
             down("Starting", &format!("The server is starting.{}", init_container::error_suffix(report)))
         }
@@ -345,12 +343,10 @@ fn waiting_condition(
 ) -> (bool, &'static str, String) {
     let changing = |reason, message: &str| (true, reason, cut(message, MAX_MESSAGE_LENGTH));
     let at_rest = |reason, message: &str| (false, reason, cut(message, MAX_MESSAGE_LENGTH));
+    let at_rest_for = |(reason, message): (&'static str, String)| at_rest(reason, &message);
     let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
-        WaitingOn::Window { opens } => {
-            let (reason, message) = waiting_for_window(opens, report);
-            at_rest(reason, &message)
-        }
+        WaitingOn::Window { opens } => at_rest_for(waiting_for_window(opens, report)),
         WaitingOn::Countdown { ends } if only_empty => changing(
             COUNTDOWN_WHILE_EMPTY,
             &format!("No players are online. The server stops at {ends} unless a player joins."),
@@ -387,10 +383,7 @@ fn waiting_condition(
         WaitingOn::SaveRefused { retry_at } => at_rest("SaveRefused", &save_refused(retry_at)),
         WaitingOn::Blocked { failed } => at_rest("Held", &failed_before(failed, report, last)),
         WaitingOn::BelowFloor { floor } => at_rest("BelowFloor", &below_floor(floor, report)),
-        WaitingOn::WorldRefused => {
-            let (reason, message) = init_refusal(checked, report);
-            at_rest(reason, &message)
-        }
+        WaitingOn::WorldRefused => at_rest_for(init_refusal(checked, report)),
         WaitingOn::NoBackup => at_rest("NoBackup", &no_backup_message(checked, report)),
         WaitingOn::RollbackWouldLoseProgress => {
             at_rest("RollbackWouldLoseProgress", &rollback_would_lose_message(checked, report))

@@ -19,42 +19,43 @@ pub(super) const PLAYERS_UNKNOWN: &str = "PlayersUnknown";
 /// How long a silence is tolerated. A restarted agent answers within seconds, and so does a server after a long garbage collection.
 const TOLERATED: SignedDuration = SignedDuration::from_mins(1);
 
-/// Since when a part of the running server has not answered.
+/// The part of a running server that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Silence {
-    /// The agent has not answered the operator since then, by the operator's clock.
-    Agent { since: Timestamp, lasts: SignedDuration },
-    /// The server has not answered its agent's ping since then, by the clock of the node.
-    Server { since: Timestamp, lasts: SignedDuration },
+enum SilentPart {
+    /// The agent does not answer the operator.
+    Agent,
+    /// The server does not answer the ping of its agent.
+    Server,
+}
+
+/// The time since the last answer, however short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Silence {
+    part: SilentPart,
+    /// By the clock of the operator for the agent, and by the clock of the node for the server.
+    since: Timestamp,
+    lasts: SignedDuration,
 }
 
 impl Silence {
-    /// The current silence, however short. `None` for a pod that is not up: another reason of `Ready` describes it.
+    /// `None` for a pod that is not up: another reason of `Ready` describes it.
     fn from_observed(plan: &Plan, observed: &Observed, now: Timestamp) -> Option<Self> {
         plan.observation.pod.filter(|pod| pod.phase == PodPhase::Up)?;
-        let reply = &observed.reply;
-        let Some(report) = reply.report.as_deref() else {
-            let since = reply.silent_since;
-            return Some(Self::Agent { since, lasts: now.duration_since(since) });
+        let (part, since, at) = match observed.reply.report.as_deref() {
+            None => (SilentPart::Agent, observed.reply.silent_since, now),
+            Some(report) => match report.server {
+                Server::Up { answered_at, .. } => (SilentPart::Server, answered_at, report.at),
+                Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => return None,
+            },
         };
-        match report.server {
-            Server::Up { answered_at: since, .. } => {
-                Some(Self::Server { since, lasts: report.at.duration_since(since) })
-            }
-            Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => None,
-        }
-    }
-
-    fn lasts(self) -> SignedDuration {
-        match self {
-            Self::Agent { lasts, .. } | Self::Server { lasts, .. } => lasts,
-        }
+        Some(Self { part, since, lasts: at.duration_since(since) })
     }
 }
 
 /// When a silence that is still tolerated would be reported.
 pub(crate) fn reported_at(plan: &Plan, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
-    let lasts = Silence::from_observed(plan, observed, now)?.lasts();
+    let lasts = Silence::from_observed(plan, observed, now)?.lasts;
+    // The agent pings every few seconds, so a shorter time since the last answer is normal. The pod may be unready before that time is over.
     let is_unready = observed.pod.as_ref().and_then(server_status).is_some_and(|container| !container.ready);
     let is_silent = is_unready || matches!(observed.players(), Players::Unknown { .. });
     (is_silent && lasts < TOLERATED).then(|| now + (TOLERATED - lasts))
@@ -63,18 +64,16 @@ pub(crate) fn reported_at(plan: &Plan, observed: &Observed, now: Timestamp) -> O
 /// Status, reason and message of `Ready` after a silence that lasted too long.
 pub(super) fn condition_parts(report: &PassReport<'_>) -> Option<(Option<bool>, &'static str, String)> {
     let silence = Silence::from_observed(report.plan, report.pass.observed, report.pass.now)?;
-    if silence.lasts() < TOLERATED {
-        return None;
-    }
-    Some(match silence {
-        Silence::Agent { since, .. } => {
+    let Silence { part, since, lasts: _ } = Some(silence).filter(|silence| TOLERATED <= silence.lasts)?;
+    Some(match part {
+        SilentPart::Agent => {
             let message = format!(
                 "The agent has not answered since {since}, so it is unknown whether the server does. See the log of \
                 container `agent`, and whether the node is Ready."
             );
             (None, AGENT_UNREACHABLE, message)
         }
-        Silence::Server { since, .. } => {
+        SilentPart::Server => {
             let message = format!(
                 "The server's process is running, but it has not answered a ping since {since}. See the log of \
                 container `papermc`."

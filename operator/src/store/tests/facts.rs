@@ -1,22 +1,15 @@
 //! Edge (writes). Tests the reader of Paper JARs.
 
-use std::path::PathBuf;
-
 use artifacts::FactsError;
 use fixtures::jar::{self, Entry, Minecraft};
+use tempfile::NamedTempFile;
 
 use super::super::paper_descriptor;
 
-struct Written {
-    _dir: tempfile::TempDir,
-    path: PathBuf,
-}
-
-fn write_jar(bytes: &[u8]) -> Written {
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("x.jar");
-    std::fs::write(&path, bytes).unwrap();
-    Written { _dir: dir, path }
+fn write_jar(bytes: &[u8]) -> NamedTempFile {
+    let jar = NamedTempFile::new().unwrap();
+    std::fs::write(&jar, bytes).unwrap();
+    jar
 }
 
 const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556, protocol: Some(773), java: 21 };
@@ -24,7 +17,7 @@ const MINECRAFT: Minecraft<'_> = Minecraft { id: "1.21.10", world_version: 4556,
 #[test]
 fn paper_jar_gives_world_format_and_mojang_jar() {
     let facts = paper_descriptor::read_facts(
-        &write_jar(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path,
+        write_jar(&jar::paper(&MINECRAFT, 130, "https://piston-data.mojang.com/x/server.jar")).path(),
     )
     .unwrap();
     assert_eq!((facts.minecraft.as_deref(), facts.data_version), (Some("1.21.10"), Some(4556)));
@@ -37,7 +30,7 @@ fn paper_jar_gives_world_format_and_mojang_jar() {
 #[test]
 fn old_paper_jar_gives_no_facts() {
     let facts =
-        paper_descriptor::read_facts(&write_jar(&jar::archive(&[Entry::new("patch.properties", "x")])).path).unwrap();
+        paper_descriptor::read_facts(write_jar(&jar::archive(&[Entry::new("patch.properties", "x")])).path()).unwrap();
     assert_eq!(facts, paper_descriptor::PaperFacts { data_version: None, minecraft: None, mojang: None });
 }
 
@@ -46,7 +39,7 @@ fn download_context_cannot_name_a_path() {
     let sha = "ab".repeat(32);
     let of = |context: String| {
         paper_descriptor::read_facts(
-            &write_jar(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path,
+            write_jar(&jar::archive(&[Entry::new("META-INF/download-context", context)])).path(),
         )
     };
     assert!(of(format!("{sha}\thttps://x/y.jar\tmojang_1.jar\n")).is_ok());
