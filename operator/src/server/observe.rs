@@ -5,9 +5,9 @@
 
 use std::sync::Arc;
 
-use agent_api::AgentReport;
 use agent_api::signature::Key;
 use agent_api::termination_message::WorldRefused;
+use agent_api::{AgentReport, Server};
 use crds::PaperMCServer;
 use crds::annotations::RESTORE_FROM;
 use crds::paper_mc_server::RolloutFacts;
@@ -46,6 +46,9 @@ use start_deadline::start_counts_from;
 const REFUSED_EXIT_CODE: i32 = 3;
 /// A pod that still exists this long after its grace period is on a lost node.
 const NODE_LOST_AFTER: SignedDuration = SignedDuration::from_secs(60);
+
+/// The shortest pause before the agent is asked again for the plugins of a start.
+const FIRST_START_READ: SignedDuration = SignedDuration::from_secs(3);
 
 /// Why an observation failed.
 #[derive(Debug, thiserror::Error)]
@@ -275,6 +278,13 @@ impl Observed {
     /// The players that are online.
     pub(crate) fn players(&self) -> Players {
         players_of(self.reply.report.as_deref(), self.reply.silent_since)
+    }
+
+    /// When to ask the agent again for the build and the plugins of a start that it has not read yet. The pause grows with the time since the start.
+    pub(crate) fn reads_start_at(&self, now: Timestamp) -> Option<Timestamp> {
+        let report = self.reply.report.as_deref()?;
+        let Server::Up { since, plugins: None, .. } = report.server else { return None };
+        Some(now + report.at.duration_since(since).max(FIRST_START_READ))
     }
 
     /// The announcement that the agent remembers.

@@ -29,6 +29,7 @@ pub(super) fn next_outcome(
     let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
     let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
     let outcome = no_later_than_each(outcome, responsiveness::reported_at(plan, observed, at), at);
+    let outcome = no_later_than_each(outcome, observed.reads_start_at(at), at);
     plan.tasks.backups.requeue_while_running(outcome)
 }
 

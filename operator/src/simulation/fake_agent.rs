@@ -458,7 +458,7 @@ impl SimCluster {
         let sample = Sample { at: clock, pinged, locked: Some(is_running), log, progress_at: Some(progress_at) };
         let change = pod.agent.monitor.observe(&sample);
         if pod.phase == Phase::Stopping {
-            pod.agent.monitor.stop_sent(clock);
+            pod.agent.monitor.stop_requested(clock);
         }
         match change {
             Some(Transition::Ended | Transition::Replaced) => self.record_stop(),

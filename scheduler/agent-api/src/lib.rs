@@ -288,7 +288,7 @@ pub enum Server {
         /// The plugins of this start from the log and `bukkit:plugins`. `None` until both were read.
         plugins: Option<BTreeMap<String, PluginReport>>,
     },
-    /// `stop` was sent or SIGTERM was received, and it has not ended yet.
+    /// The preStop hook has prepared its stop, or SIGTERM was received, and it has not ended yet.
     Stopping {
         /// When it began to stop.
         since: Timestamp,

@@ -142,7 +142,7 @@ pub struct StopConfig {
     /// The directory that the pod's containers share.
     #[arg(long, env = "NIGHTSHIFT_SHARED", default_value = "/nightshift")]
     pub shared: PathBuf,
-    /// How long to wait until `stop` was sent, in seconds.
+    /// How long to wait until the sidecar has prepared the stop, in seconds.
     #[arg(long, env = "NIGHTSHIFT_STOP_TIMEOUT", default_value_t = STOP_TIMEOUT_SECONDS)]
     pub stop_timeout: u64,
 }

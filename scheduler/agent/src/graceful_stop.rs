@@ -1,4 +1,7 @@
-//! Edge (writes). Stops the server for its preStop hook: warns players, saves, disconnects them and sends `stop`.
+//! Edge (writes). Prepares the stop of the server for its preStop hook: warns players, saves, and disconnects them.
+//!
+//! It does not send `stop`. The kubelet sends SIGTERM 20 to 40 ms after the hook has returned, and the image's runner then sends `stop` itself. Paper
+//! runs a second `stop` off its main thread, which leaves two stack traces in the log.
 //!
 //! Requests arrive on a Unix socket in the directory that only this pod's containers share.
 
@@ -14,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
-use super::state::{SidecarState, StopSent};
+use super::state::{RequestedStop, SidecarState};
 use super::{ErrorChain, clock, loaded_content, monitor, online_backup};
 use crate::rcon::responses;
 use agent_api::Announce;
@@ -72,13 +75,13 @@ async fn handle_hook(shared: &Arc<SidecarState>, mut stream: UnixStream) -> io::
     writer.write_all(b"heard\n").await?;
     // A separate task, so that the stop continues when the hook is killed.
     let task = Arc::clone(shared);
-    let reply = tokio::spawn(async move { stop_server(&task).await }).await.map_err(io::Error::other)?;
+    let reply = tokio::spawn(async move { prepare_stop(&task).await }).await.map_err(io::Error::other)?;
     writer.write_all(format!("{reply}\n").as_bytes()).await
 }
 
-/// Warns players, saves, disconnects players with a reason and sends `stop`, once for each server process. Returns one line of text. The hook has
-/// no way to act on a failure.
-async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
+/// Warns players, saves, and disconnects players with a reason, once for each server process. Returns one line of text. The hook has no way to act on
+/// a failure.
+async fn prepare_stop(shared: &Arc<SidecarState>) -> &'static str {
     let until = Instant::now() + Duration::from_secs(shared.settings.stop_timeout);
     let left = || until.saturating_duration_since(Instant::now());
     let _lock = shared.stop_lock.lock().await;
@@ -133,36 +136,27 @@ async fn stop_server(shared: &Arc<SidecarState>) -> &'static str {
     if let Err(error) = lease.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", ErrorChain(&error));
     }
-    record_stop(shared, StopSent { saved, why, players });
-    let sent = lease.console().await.stop(timeouts::stop(left())).await;
+    record_stop(shared, RequestedStop { saved, why, players });
     shared.wake.notify_one();
-    match sent {
-        Ok(()) => {
-            info!("`stop` was sent, saved: {saved}");
-            "ok"
-        }
-        Err(error) => {
-            warn!("`stop` was not answered, SIGTERM follows: {}", ErrorChain(&error));
-            "ok, but `stop` was not answered"
-        }
-    }
+    info!("the server is ready for SIGTERM, saved: {saved}");
+    "ok"
 }
 
 /// RCON cannot be used, and the kubelet sends SIGTERM when the hook has ended. The server's log then shows what it saved.
 fn leave_to_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
     // Without a server process no end follows, and the record would be kept for the next process.
     if !shared.state().monitor.is_absent() {
-        record_stop(shared, StopSent { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+        record_stop(shared, RequestedStop { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
         shared.wake.notify_one();
     }
     "SIGTERM stops the server"
 }
 
-/// Recorded before `stop` is sent, because the end may be observed before the answer.
-fn record_stop(shared: &SidecarState, stop: StopSent) {
+/// Recorded before the hook is answered, because SIGTERM follows at once.
+fn record_stop(shared: &SidecarState, stop: RequestedStop) {
     let mut state = shared.state();
     state.stop = Some(stop);
-    state.monitor.stop_sent(clock::now());
+    state.monitor.stop_requested(clock::now());
 }
 
 /// Whether no announcement has warned of this stop. An announcement to an empty server does not count.

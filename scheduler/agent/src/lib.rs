@@ -1,7 +1,7 @@
 //! Edge (writes). Runs inside each server pod: [`init`] before the server, [`sidecar`] beside it, and [`pre_stop_hook`] as its preStop hook.
 //!
 //! One static binary has three commands. The init container prepares the volume or waits. The sidecar observes, stages, announces and saves. The
-//! hook only asks the sidecar to stop the server, and returns as soon as the sidecar has sent `stop`.
+//! hook only asks the sidecar to prepare the stop. SIGTERM, which follows the hook, stops the server.
 
 mod announce;
 mod api;

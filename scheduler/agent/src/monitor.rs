@@ -12,9 +12,10 @@ use tokio::time::Instant;
 use tracing::{info, warn};
 
 use super::process_record::{self, FollowUp};
+use super::retry::Backoff;
 use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, Transition};
-use super::state::{SidecarState, StopSent};
+use super::state::{RequestedStop, SidecarState};
 use super::{ErrorChain, backup_size, clock, loaded_content, online_backup, play_record};
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
@@ -30,9 +31,6 @@ const HEALTHY_PAUSE: Duration = Duration::from_secs(5);
 pub(super) const STOPPING_PAUSE: Duration = Duration::from_millis(250);
 /// The timeout of `bukkit:plugins`, which waits for the server's main thread.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
-/// RCON opens a moment after the first ping. These are the number of attempts and the pause between them.
-const PLUGIN_ATTEMPTS: u32 = 12;
-const PLUGIN_PAUSE: Duration = Duration::from_secs(5);
 /// The timeout of the check that RCON refuses connections on the pod's address.
 const EXPOSED_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -185,6 +183,7 @@ fn handle_start(shared: &Arc<SidecarState>) {
 
 async fn read_start(shared: &Arc<SidecarState>) {
     let began = Instant::now();
+    let process_generation = shared.state().process_generation;
     let drift = find_drift(shared).await;
     let rcon_exposed = is_rcon_exposed(shared).await;
     if rcon_exposed {
@@ -195,7 +194,9 @@ async fn read_start(shared: &Arc<SidecarState>) {
         state.start.drift = drift;
         state.start.rcon_exposed = rcon_exposed;
     }
-    for _ in 0..PLUGIN_ATTEMPTS {
+    // RCON opens seconds after the first ping, and `Done` may be logged minutes after it.
+    let mut backoff = Backoff::default();
+    loop {
         // The next commands use the same connection.
         let lease = shared.console.lease();
         match plugins(shared).await {
@@ -216,8 +217,8 @@ async fn read_start(shared: &Arc<SidecarState>) {
             Err(error) => warn!("could not read the plugins yet: {error}"),
         }
         drop(lease);
-        tokio::time::sleep(PLUGIN_PAUSE).await;
-        if !shared.state().monitor.is_up() {
+        tokio::time::sleep(backoff.next()).await;
+        if shared.state().process_generation != process_generation {
             return;
         }
     }
@@ -316,17 +317,20 @@ async fn read_logged_saves(shared: &SidecarState) -> LoggedSaves {
 /// log. The record knows when it was first observed.
 fn last_stop(
     at: Timestamp,
-    stop: Option<StopSent>,
+    stop: Option<RequestedStop>,
     confirmed_at: Option<Timestamp>,
     logged_saves: LoggedSaves,
 ) -> LastStop {
     let saved_at = confirmed_at.max(logged_saves.last);
-    let (saved, why, players) = match stop {
-        None => (false, format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"), None),
-        Some(StopSent { saved: false, why, players }) if logged_saves.in_stop => {
-            (true, format!("{why}. Its log says that all was saved as it stopped"), players)
-        }
-        Some(StopSent { saved, why, players }) => (saved, why, players),
+    let RequestedStop { saved, why, players } = stop.unwrap_or_else(|| RequestedStop {
+        saved: false,
+        why: format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"),
+        players: None,
+    });
+    let (saved, why) = if !saved && logged_saves.in_stop {
+        (true, format!("{why}. Its log says that all was saved as it stopped"))
+    } else {
+        (saved, why)
     };
     LastStop { at, saved, why, players, saved_at, started_at: None }
 }

@@ -53,7 +53,7 @@ pub(super) async fn begin(
         outcome: OnlineBackupOutcome::Running,
     };
     let (job, previous) = {
-        // A stop in progress holds this lock until `stop` was sent.
+        // The preparation of a stop holds this lock.
         let stop_lock = shared.stop_lock.try_lock();
         let mut state = shared.state();
         if state.last_online_backup.as_ref().is_some_and(|last| last.request == request.request) {

@@ -1,7 +1,7 @@
 //! Edge (writes). `agent stop`: the preStop hook of the server's container.
 //!
-//! It only sends a request, and it never fails. Without a sidecar that answers within 2 s it returns at once, and SIGTERM stops the server. It
-//! also returns as soon as `stop` was sent: a hook that waits for the end dies with the container and leaves a Warning on every good stop.
+//! It only sends a request, and it never fails. SIGTERM stops the server when the hook has returned. Without a sidecar that answers within 2 s it
+//! returns at once.
 
 use std::io;
 use std::time::Duration;
@@ -18,13 +18,13 @@ const FIRST_LINE_TIMEOUT: Duration = Duration::from_secs(2);
 /// The result of the hook, used only for the log.
 #[derive(Debug, PartialEq, Eq)]
 pub enum HookResult {
-    /// The sidecar has sent `stop`, or no server was running. Contains the sidecar's answer.
+    /// The sidecar has prepared the stop, or no server was running. Contains the sidecar's answer.
     Done(String),
     /// No answer arrived in time, or the connection ended.
     NoAnswer(String),
 }
 
-/// Asks the sidecar to stop the server.
+/// Asks the sidecar to prepare the stop of the server.
 pub async fn run(settings: &config::StopConfig) -> HookResult {
     let socket = settings.shared.join(config::SOCKET);
     let no_answer = |error: io::Error| HookResult::NoAnswer(format!("{}: {error}", socket.display()));

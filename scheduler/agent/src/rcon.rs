@@ -185,15 +185,6 @@ impl Console {
         self.execute("minecraft:save-on", "", within).await
     }
 
-    /// Stops the server. Any answer counts, and so does the end of the connection, because some servers end without an answer.
-    pub async fn stop(&mut self, within: Duration) -> Result<(), Error> {
-        self.open().await?;
-        match self.execute("minecraft:stop", "", within).await {
-            Ok(_) | Err(Error::Disconnected { .. } | Error::Incomplete { .. }) => Ok(()),
-            Err(other) => Err(other),
-        }
-    }
-
     /// The plugins by name, true for enabled (green) ones. `None` if the text is not such a list.
     pub async fn plugins(&mut self, within: Duration) -> Result<Option<BTreeMap<String, bool>>, Error> {
         Ok(responses::plugins(&self.execute("bukkit:plugins", "", within).await?))

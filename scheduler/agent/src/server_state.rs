@@ -179,8 +179,8 @@ impl ServerMonitor {
         ended.then_some(Transition::Ended)
     }
 
-    /// Records that `stop` was sent, or that SIGTERM was received.
-    pub fn stop_sent(&mut self, at: Timestamp) {
+    /// Records that the hook has prepared the stop, or that SIGTERM was received.
+    pub fn stop_requested(&mut self, at: Timestamp) {
         if self.phase != ProcessState::Absent && self.stopping.is_none() {
             self.stopping = Some(at);
         }

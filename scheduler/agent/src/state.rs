@@ -66,7 +66,7 @@ pub(super) struct MutableState {
     pub(super) announced: Option<Announce>,
     pub(super) announcing: Option<JoinHandle<()>>,
     /// The stop that was sent and whose end has not been observed.
-    pub(super) stop: Option<StopSent>,
+    pub(super) stop: Option<RequestedStop>,
     pub(super) last_stop: Option<LastStop>,
     /// The current process, as recorded on the volume.
     pub(super) record: ProcessRecord,
@@ -108,7 +108,7 @@ impl StartFacts {
 
 /// A stop in progress.
 #[derive(Debug, Clone)]
-pub(super) struct StopSent {
+pub(super) struct RequestedStop {
     pub(super) saved: bool,
     pub(super) why: String,
     /// How many players it disconnects.

@@ -76,6 +76,8 @@ async fn server_is_observed_from_first_response_to_saved_exit() {
     let requested_at = clock::now();
     let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
     assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
+    pod.report_when("stopping", |report| matches!(report.server, Server::Stopping { .. })).await;
+    paper.end();
     let report = pod.report_when("exited", |report| report.last_stop.is_some()).await;
     assert_eq!(
         paper.commands(),
@@ -86,9 +88,8 @@ async fn server_is_observed_from_first_response_to_saved_exit() {
             r#"minecraft:tellraw @a {"color":"yellow","text":"This server stops in a moment."}"#,
             "minecraft:save-all flush",
             "minecraft:kick @a The server stops now. Please join again in a few minutes.",
-            "minecraft:stop"
         ],
-        "players who were not warned are warned, and disconnected with a reason"
+        "players who were not warned are warned, and disconnected with a reason, and SIGTERM stops the server"
     );
     assert_eq!(paper.state.lock().unwrap().connections, 4, "one connection per task");
     assert_eq!(report.server, Server::Absent);
@@ -128,7 +129,7 @@ async fn countdown_shows_correct_times_once_per_disruption() {
     // The stop that follows does not warn a second time.
     pre_stop_hook::run(&config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 }).await;
     let kick = "minecraft:kick @a The server stops now. Please join again in a few minutes.";
-    assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick, "minecraft:stop"]);
+    assert_eq!(paper.commands()[4..], ["minecraft:save-all flush", kick]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -246,7 +247,6 @@ async fn player_joining_before_stop_is_warned_and_disconnected() {
             r#"minecraft:tellraw @a {"color":"yellow","text":"This server stops in a moment."}"#,
             "minecraft:save-all flush",
             "minecraft:kick @a The server stops now. Please join again in a few minutes.",
-            "minecraft:stop"
         ],
         "no sample is recent enough to prove that the server is empty"
     );
@@ -258,7 +258,7 @@ async fn unrequested_exit_is_recorded_as_not_saved() {
     let paper = Paper::start(pod.game, pod.rcon, 0).await;
     until("ready", || async { pod.probe("/ready").await == 200 }).await;
     assert_eq!(pod.report().await.players, PlayerCount::Nobody);
-    paper.crash();
+    paper.end();
     let report = pod.report_when("exited", |report| report.last_stop.is_some()).await;
     let last_stop = report.last_stop.unwrap();
     assert_eq!((last_stop.saved, last_stop.saved_at), (false, None));
@@ -280,7 +280,7 @@ async fn terminated_sidecar_waits_for_exit_of_its_server() {
     pod.terminate.take().unwrap().send(()).unwrap();
     pod.report_when("stopping", |report| matches!(report.server, Server::Stopping { .. })).await;
     assert_eq!(pod.probe("/ready").await, 503);
-    paper.crash();
+    paper.end();
     tokio::time::timeout(TEST_TIMEOUT, &mut pod.running).await.expect("the sidecar ends with its server").unwrap();
     let last_stop = read_last_stop(pod.data.path());
     assert!(!last_stop.saved && last_stop.why.contains("SIGTERM"), "{last_stop:?}");

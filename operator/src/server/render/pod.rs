@@ -36,10 +36,10 @@ const RESTORE_DIR: &str = "/restore";
 const LOCK_DIR: &str = "/etc/nightshift";
 /// Mount path of the `emptyDir` that carries the agent's binary and socket to the server's container.
 const SHARED_DIR: &str = "/nightshift";
-/// Maximum time for `save-all flush` on a large world, in seconds. After that the stop hook continues.
-const FLUSH_SECONDS: i64 = 60;
-/// Time left for SIGTERM after a hook that used all its time. The kubelet gives 2 s after the grace period (measured).
-const AFTER_HOOK_SECONDS: i64 = 45;
+/// How long the image's runner waits for the answer to its own `stop` by RCON. Its stop duration begins after that (source: itzg/mc-server-runner).
+const RUNNER_COMMAND_SECONDS: i64 = 120;
+/// Time for the agent to record the exit. A server that hangs must be killed by the runner: the kubelet would kill the agent too.
+const RECORD_SECONDS: i64 = 15;
 /// Interval of the start-up probe.
 const START_PROBE_SECONDS: i32 = 2;
 /// 24 hours. The kubelet counts failures regardless of progress, and a kill while the world is rewritten damages it. The operator's own
@@ -55,7 +55,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         security_context: Some(pod_security()),
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
-        termination_grace_period_seconds: Some(server.pod.stop_timeout.as_secs() + FLUSH_SECONDS + AFTER_HOOK_SECONDS),
+        termination_grace_period_seconds: Some(grace_period_seconds(server)),
         ..PodSpec::default()
     };
     let mut template = PodTemplateSpec {
@@ -98,7 +98,6 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
         image: Some(image_of(server, lock, config)),
         working_dir: Some("/data".to_owned()),
         stdin: Some(true),
-        tty: Some(true),
         ports: Some(vec![ContainerPort {
             name: Some("minecraft".to_owned()),
             container_port: GAME_PORT,
@@ -126,6 +125,11 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
         }),
         ..Container::default()
     }
+}
+
+/// The time of a stop in which every step takes its maximum: the hook, then the runner's command, then the stop.
+fn grace_period_seconds(server: &CheckedServer) -> i64 {
+    server.pod.stop_timeout.as_secs() + RUNNER_COMMAND_SECONDS + env::stop_duration_seconds(server) + RECORD_SECONDS
 }
 
 /// The stop hook. The timeout is added only if it differs from the default: otherwise the template of every server would change.

@@ -18,18 +18,13 @@ pub(super) fn warn(left: Duration) -> Duration {
     share(left, 4)
 }
 
-/// For `save-all flush`: all but the time that is needed to send `stop`.
+/// For `save-all flush`: all but the time that is reserved for the kick message.
 pub(super) fn save(left: Duration) -> Duration {
     left.saturating_sub(RESERVED_AFTER_SAVE).max(2 * MINIMUM)
 }
 
-/// For the kick message: half.
+/// For the kick message: the rest.
 pub(super) fn kick(left: Duration) -> Duration {
-    share(left, 2)
-}
-
-/// For `stop`: the rest.
-pub(super) fn stop(left: Duration) -> Duration {
     share(left, 1)
 }
 
@@ -46,10 +41,10 @@ mod tests {
     }
 
     /// Runs a stop in which each command takes the given seconds. Returns which commands were answered in time, and the time left.
-    fn run_stop(hook: u64, stalls: [u64; 4]) -> ([bool; 4], Duration) {
+    fn run_stop(hook: u64, stalls: [u64; 3]) -> ([bool; 3], Duration) {
         let mut left = seconds(hook);
-        let mut answered = [false; 4];
-        let commands = [warn as fn(Duration) -> Duration, save, kick, stop];
+        let mut answered = [false; 3];
+        let commands = [warn as fn(Duration) -> Duration, save, kick];
         for ((command, stall), answered) in commands.into_iter().zip(stalls).zip(&mut answered) {
             let timeout = command(left);
             *answered = seconds(stall) < timeout;
@@ -60,25 +55,25 @@ mod tests {
 
     #[test]
     fn command_timeout_exceeds_longest_survivable_tick() {
-        for at in 0..4 {
-            let mut stalls = [0; 4];
+        for at in 0..3 {
+            let mut stalls = [0; 3];
             stalls[at] = 59;
-            assert_eq!(run_stop(300, stalls).0, [true; 4], "{stalls:?}");
+            assert_eq!(run_stop(300, stalls).0, [true; 3], "{stalls:?}");
         }
-        assert_eq!(run_stop(300, [0, 280, 1, 1]).0, [true; 4], "a flush may take all time but the reserve");
+        assert_eq!(run_stop(300, [0, 280, 1]).0, [true; 3], "a flush may take all time but the reserve");
     }
 
     #[test]
     fn unresponsive_server_is_abandoned_at_hook_timeout() {
         for hook in [30, 60, 300, 1_800] {
-            let (answered, left) = run_stop(hook, [9_999; 4]);
-            assert_eq!((answered, left), ([false; 4], Duration::ZERO), "{hook}");
+            let (answered, left) = run_stop(hook, [9_999; 3]);
+            assert_eq!((answered, left), ([false; 3], Duration::ZERO), "{hook}");
         }
     }
 
     #[test]
     fn shortest_hook_still_sends_every_command() {
-        assert_eq!(run_stop(30, [5, 9, 5, 5]).0, [true; 4]);
-        assert!(stop(Duration::ZERO) >= MINIMUM && save(Duration::ZERO) >= MINIMUM);
+        assert_eq!(run_stop(30, [5, 9, 5]).0, [true; 3]);
+        assert!(kick(Duration::ZERO) >= MINIMUM && save(Duration::ZERO) >= MINIMUM);
     }
 }

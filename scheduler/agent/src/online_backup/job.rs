@@ -283,7 +283,7 @@ impl Job {
 
     /// Whether the process that is backed up will stop, is stopping, or has ended.
     fn is_server_stopping(&self) -> bool {
-        // A stop in progress holds this lock until `stop` was sent.
+        // The preparation of a stop holds this lock.
         let stop_lock = self.shared.stop_lock.try_lock();
         let state = self.shared.state();
         let since = clock::now() - STOPS_WITHIN;

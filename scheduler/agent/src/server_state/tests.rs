@@ -43,7 +43,7 @@ fn server_starts_answers_stops_and_exits() {
     assert_eq!(scenario.monitor.players(at(7)), PlayerCount::Nobody);
     assert_eq!(scenario.observe(12, answered(3), Some(true)), None);
     assert_eq!(scenario.monitor.players(at(12)), PlayerCount::Some { count: 3 });
-    scenario.monitor.stop_sent(at(13));
+    scenario.monitor.stop_requested(at(13));
     assert!(!scenario.monitor.is_ready(at(13)));
     assert_eq!(scenario.monitor.server(), Server::Stopping { since: at(13) });
     assert_eq!(scenario.observe(14, PingResult::Refused, Some(true)), None, "the worlds are still open");
@@ -134,7 +134,7 @@ fn hidden_players_are_unknown() {
 #[test]
 fn stop_before_any_observation_is_not_stopping() {
     let mut scenario = Story::new();
-    scenario.monitor.stop_sent(at(1));
+    scenario.monitor.stop_requested(at(1));
     scenario.observe(2, answered(0), Some(true));
     assert!(matches!(scenario.monitor.server(), Server::Up { .. }));
 }
@@ -143,7 +143,7 @@ fn stop_before_any_observation_is_not_stopping() {
 fn server_running_again_after_stop_is_up() {
     let mut scenario = Story::new();
     scenario.observe(0, answered(0), Some(true));
-    scenario.monitor.stop_sent(at(1));
+    scenario.monitor.stop_requested(at(1));
     scenario.observe(2, PingResult::Refused, Some(false));
     assert_eq!(scenario.observe(9, answered(0), Some(true)), Some(Transition::Up));
     assert!(matches!(scenario.monitor.server(), Server::Up { .. }));

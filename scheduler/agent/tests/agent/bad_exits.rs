@@ -82,7 +82,7 @@ async fn unresponsive_server_blocks_no_hook_and_exits_unsaved() {
     let took = begun.elapsed();
     assert!(took < Duration::from_secs(TIMEOUT) + SLACK, "{outcome:?} after {took:?}");
     // The hook has ended, and the agent has tried all its commands, each with its timeout.
-    pod.report_when("`stop` sent", |report| matches!(report.server, Server::Stopping { .. })).await;
+    pod.report_when("stopping", |report| matches!(report.server, Server::Stopping { .. })).await;
     // SIGTERM has no effect, and the kubelet kills it at the end of the grace period.
     hung.terminate();
     hung.kill().await;
@@ -108,7 +108,8 @@ async fn exit_saved_without_confirmation_is_reported_with_evidence() {
     let begun = clock::now();
     let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: TIMEOUT };
     assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
-    assert_eq!(refusing.wait().await, 0);
+    refusing.terminate();
+    assert_eq!(refusing.wait().await, 143);
     let last_stop = pod.report_when("exited", |report| report.last_stop.is_some()).await.last_stop.unwrap();
     assert!(last_stop.saved, "{last_stop:?}");
     let why = &last_stop.why;
@@ -140,7 +141,8 @@ async fn server_restarted_in_place_reports_files_differing_from_lock() {
     assert_eq!(report.drift, std::slice::from_ref(demo));
     assert_eq!(report.lock, Some(set.lock), "the manifest still names the intended lock");
     let last_stop = report.last_stop.unwrap();
-    assert!(!last_stop.saved && last_stop.why.starts_with(UNREQUESTED_STOP), "{last_stop:?}");
+    assert!(last_stop.why.starts_with(UNREQUESTED_STOP), "{last_stop:?}");
+    assert!(last_stop.saved && last_stop.why.ends_with(SAVED_BY_LOG), "`/stop` saves the world: {last_stop:?}");
     assert!(last_stop.saved_at.is_some_and(|at| at <= last_stop.at), "the log contains the save: {last_stop:?}");
 }
 

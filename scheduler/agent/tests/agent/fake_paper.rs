@@ -84,10 +84,16 @@ async fn fake_server_runs_is_updated_and_runs_again() {
         }
         let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
         assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
+        server.terminate();
         let stopped_once = |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent;
         let report = pod.report_when("exited", stopped_once).await;
         assert!(report.last_stop.unwrap().saved);
-        assert_eq!(server.wait().await, 0, "stopped by command, not by signal");
+        let lines = server.lines();
+        assert!(
+            !lines.iter().any(|line| line.contains("Dispatched Async")),
+            "the server got a second `stop`: {lines:?}"
+        );
+        assert_eq!(server.wait().await, 143, "SIGTERM stops the server");
         volume = pod.data;
     }
     assert_eq!(fs::read(volume.path().join("plugins/Shop.jar")).unwrap(), shop);

@@ -1,4 +1,4 @@
-//! Edge (writes). Provides a minimal fake server that answers pings and RCON, records its commands, and ends after `stop`.
+//! Edge (writes). Provides a minimal fake server that answers pings and RCON, and records its commands.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -48,16 +48,12 @@ impl Paper {
                 });
             }
         });
-        let abort = game.abort_handle();
         let shared = Arc::clone(&state);
         let rcon = tokio::spawn(async move {
             loop {
                 let (stream, _) = rcon.accept().await.unwrap();
                 shared.lock().unwrap().connections += 1;
-                if console(stream, &shared).await {
-                    abort.abort();
-                    return;
-                }
+                console(stream, &shared).await;
             }
         });
         Self { state, game, rcon }
@@ -67,7 +63,8 @@ impl Paper {
         self.state.lock().unwrap().commands.clone()
     }
 
-    pub(crate) fn crash(&self) {
+    /// Its process ends.
+    pub(crate) fn end(&self) {
         self.game.abort();
         self.rcon.abort();
     }
@@ -85,13 +82,13 @@ async fn status(mut stream: TcpStream, players: u32) {
     let _ = stream.write_all(&[&[length + 2, 0, length], json.as_bytes()].concat()).await;
 }
 
-/// Serves one connection. Returns true after `stop`.
-async fn console(mut stream: TcpStream, state: &Mutex<FakeServerState>) -> bool {
+/// Serves one connection.
+async fn console(mut stream: TcpStream, state: &Mutex<FakeServerState>) {
     let mut bytes = vec![0; 4096];
     loop {
         let count = stream.read(&mut bytes).await.unwrap_or(0);
         if count < 14 {
-            return false;
+            return;
         }
         let field = |at: usize| i32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
         let (id, kind) = (field(4), field(8));
@@ -115,16 +112,12 @@ async fn console(mut stream: TcpStream, state: &Mutex<FakeServerState>) -> bool 
             }
             _ => String::new(),
         };
-        let stop = body == "minecraft:stop";
         let is_unanswered = state.lock().unwrap().unanswered.contains(body.as_str());
         state.lock().unwrap().commands.push(body);
         if is_unanswered {
-            return false;
+            return;
         }
         stream.write_all(&packet(id, 0, &reply)).await.unwrap();
-        if stop {
-            return true;
-        }
     }
 }
 

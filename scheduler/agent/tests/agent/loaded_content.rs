@@ -40,6 +40,7 @@ async fn loaded(pod: &Pod) -> Loaded {
 async fn stopped(pod: &Pod, server: Handle) {
     let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
     assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
+    server.terminate();
     pod.report_when("down", |report: &AgentReport| report.last_stop.is_some() && report.server == Server::Absent).await;
     server.wait().await;
 }

@@ -299,7 +299,8 @@ async fn stop_during_online_backup_is_not_delayed() {
     assert!(other.0 == 409 && other.1.contains("another online backup"), "{other:?}");
     let config = config::StopConfig { shared: pod.shared.path().to_owned(), stop_timeout: 60 };
     assert_eq!(pre_stop_hook::run(&config).await, pre_stop_hook::HookResult::Done("ok".into()));
-    assert_eq!(server.wait().await, 0);
+    server.terminate();
+    assert_eq!(server.wait().await, 143);
     let has_exited = |report: &AgentReport| report.server == Server::Absent && report.last_stop.is_some();
     let report = pod.report_when("exited", has_exited).await;
     assert!(report.last_stop.unwrap().saved);

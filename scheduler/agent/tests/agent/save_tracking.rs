@@ -29,7 +29,7 @@ async fn running() -> (Pod, Paper) {
 /// The recorded end of a server that crashes after this instant.
 async fn crashed(pod: &Pod, paper: &Paper) -> LastStop {
     let before = clock::now();
-    paper.crash();
+    paper.end();
     let is_reported = |last: &LastStop| last.at >= before;
     let report = pod.report_when("exited", |report| report.last_stop.as_ref().is_some_and(is_reported)).await;
     report.last_stop.unwrap()

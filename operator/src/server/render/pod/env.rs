@@ -16,16 +16,19 @@ use validate::{CheckedServer, Texts};
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
 /// after this timeout (60 s by default).
 const STOP_MARGIN_SECONDS: i64 = 10;
-/// Minimum for the image's stop timeout. A server that stalls for a whole tick of its watchdog begins to save only after that. The grace
-/// period includes this time, even after a hook that has used all of its own.
+/// Minimum for the image's stop timeout. A server that stalls for a whole tick of its watchdog begins to save only after that.
 const MIN_STOP_SECONDS: i64 = 60;
 
 /// The image's variable with lines for server.properties.
 const SERVER_PROPERTIES: &str = "CUSTOM_SERVER_PROPERTIES";
 
+/// How long the image waits for Java to exit before it kills it, in seconds.
+pub(super) fn stop_duration_seconds(server: &CheckedServer) -> i64 {
+    (server.pod.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(MIN_STOP_SECONDS)
+}
+
 /// The environment of the server's container.
 pub(super) fn server_env(server: &CheckedServer, lock: &Lock, files: &FileSet, heap_mib: Option<u64>) -> Vec<EnvVar> {
-    let stop = (server.pod.stop_timeout.as_secs() - STOP_MARGIN_SECONDS).max(MIN_STOP_SECONDS);
     let mut variables = vec![
         plain_env("EULA", "TRUE"),
         plain_env("TYPE", "PAPER"),
@@ -35,7 +38,7 @@ pub(super) fn server_env(server: &CheckedServer, lock: &Lock, files: &FileSet, h
         plain_env(ENABLE_RCON, if server.pod.rcon.enabled { "true" } else { "false" }),
         plain_env("RCON_PORT", &server.pod.rcon.port.to_string()),
         rcon_password("RCON_PASSWORD", server),
-        plain_env("STOP_DURATION", &stop.to_string()),
+        plain_env("STOP_DURATION", &stop_duration_seconds(server).to_string()),
         // The image rewrites server.properties from its environment after Nightshift's init container wrote it. Required lines are
         // therefore set in both places.
         plain_env(SERVER_PROPERTIES, "rcon.ip=127.0.0.1\nbroadcast-rcon-to-ops=false"),

@@ -129,9 +129,8 @@ fn pod_template_keeps_image_contract() {
     assert_eq!(variable(game, "VERSION"), Some("1.21.10"));
     assert_eq!(variable(game, "STOP_DURATION"), Some("290"));
     assert!(variable(game, "CUSTOM_SERVER_PROPERTIES").unwrap().contains("rcon.ip=127.0.0.1"));
-    assert_eq!((game.stdin, game.tty), (Some(true), Some(true)));
+    assert_eq!((game.stdin, game.tty), (Some(true), None), "a terminal would fill the log with escape codes");
     let spec = template.spec.as_ref().unwrap();
-    assert!(spec.termination_grace_period_seconds.unwrap() > 300 + 45, "SIGTERM needs time after the hook");
     assert_eq!(spec.automount_service_account_token, Some(false));
 }
 
@@ -160,14 +159,14 @@ fn rcon_setting_reaches_image_and_agent() {
 }
 
 #[test]
-fn grace_periods_leave_a_minute_and_nest() {
+fn runner_kills_hanging_server_before_kubelet() {
     for (timeout, seconds) in [("60s", 60), ("65s", 65), ("70s", 70), ("2m", 120), ("5m", 300)] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let image: i64 = variable(game(&template), "STOP_DURATION").unwrap().parse().unwrap();
         assert!(image >= 60 && image >= seconds - 10, "{timeout}: {image} s");
-        // A hook that uses all its time, and the minimum that the image needs after it.
+        // A hook that finds no sidecar for 2 s and then uses all its time, and a runner whose own command is not answered for 120 s.
         let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
-        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
+        assert!(grace >= 2 + seconds + 120 + image + 10, "{timeout}: {grace} s");
     }
 }
 
@@ -190,15 +189,12 @@ fn stop_hook_and_probes_are_on_server_container() {
 
 #[test]
 fn stop_hook_waits_for_spec_timeout() {
-    for (timeout, variable, seconds) in [("5m", None, 300), ("20m", Some("1200"), 1_200), ("60s", Some("60"), 60)] {
+    for (timeout, variable) in [("5m", None), ("20m", Some("1200")), ("60s", Some("60"))] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
         let hook = game(&template).lifecycle.as_ref().unwrap().pre_stop.as_ref().unwrap().exec.as_ref().unwrap();
         let arguments: Vec<&str> = hook.command.iter().flatten().skip(2).map(String::as_str).collect();
         let expected: Vec<&str> = variable.iter().flat_map(|seconds| ["--stop-timeout", *seconds]).collect();
         assert_eq!(arguments, expected, "{timeout}");
-        // The sidecar may be unreachable for 2 s before, and a server that SIGTERM has to stop needs a minute.
-        let grace = template.spec.as_ref().unwrap().termination_grace_period_seconds.unwrap();
-        assert!(grace > seconds + 2 + 60, "{timeout}: {grace} s");
     }
 }
 
