@@ -16,7 +16,7 @@ use kube::runtime::reflector::ObjectRef;
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 use upstream::Fetcher;
 
 use crate::node_watch::watcher;
@@ -187,8 +187,18 @@ async fn wait_for_crds(client: &Client, config: &Config) {
             (Ok(_), Ok(_)) => return,
             (Err(problem), _) | (_, Err(problem)) => problem,
         };
-        info!(error = %error_chain::ErrorChain(&problem), "the CRDs are not served yet; install crds/manifests");
+        warn!(error = %error_chain::ErrorChain(&problem), "{}", list_problem(&problem));
         tokio::time::sleep(CRD_PAUSE).await;
+    }
+}
+
+/// Why the objects of both kinds cannot be listed, and what to do.
+fn list_problem(problem: &kube::Error) -> &'static str {
+    let kube::Error::Api(answer) = problem else { return "the API server does not answer" };
+    match answer.code {
+        404 => "the CRDs are not served yet; install crds/manifests",
+        401 | 403 => "the operator may not list PaperMCServers and Plugins; install the roles of the chart (rbac)",
+        _ => "the API server cannot list PaperMCServers and Plugins",
     }
 }
 
@@ -206,5 +216,23 @@ async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
 async fn serve(listener: TcpListener, router: axum::Router) {
     if let Err(problem) = axum::serve(listener, router).await {
         error!(error = %error_chain::ErrorChain(&problem), "a port is no longer served");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::{Status, response::StatusSummary};
+
+    use super::*;
+
+    #[test]
+    fn missing_crds_differ_from_missing_rights() {
+        let problem = |code| {
+            let status = Status { status: Some(StatusSummary::Failure), code, ..Status::default() };
+            list_problem(&kube::Error::Api(Box::new(status)))
+        };
+        assert!(problem(404).contains("install crds/manifests"));
+        assert!(problem(403).contains("may not list"));
+        assert!(!problem(500).contains("install"));
     }
 }

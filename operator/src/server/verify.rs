@@ -127,7 +127,9 @@ fn verify_running_server(
     expected: &VerificationTarget<'_>,
     now: Timestamp,
 ) -> Option<VerificationResult> {
-    let Server::Up { since, answered_at: _, minecraft, build, plugins } = &report.server else { return None };
+    let Server::Up { since, answered_at: _, hangs_since: _, minecraft, build, plugins } = &report.server else {
+        return None;
+    };
     if *minecraft != expected.files.minecraft {
         return Some(failed(format!("the server reports Minecraft {minecraft}, not {}", expected.files.minecraft)));
     }

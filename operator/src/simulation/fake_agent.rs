@@ -457,6 +457,9 @@ impl SimCluster {
         let log = Some(pod.started_at.to_string());
         let sample = Sample { at: clock, pinged, locked: Some(is_running), log, progress_at: Some(progress_at) };
         let change = pod.agent.monitor.observe(&sample);
+        if pod.has_rcon() {
+            pod.agent.monitor.observe_console(clock, pod.accepts_commands());
+        }
         if pod.phase == Phase::Stopping {
             pod.agent.monitor.stop_requested(clock);
         }
@@ -539,9 +542,10 @@ impl SimCluster {
             (name, PluginReport { version: None, enabled })
         };
         match pod.agent.monitor.server() {
-            Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => Server::Up {
+            Server::Up { since, answered_at, hangs_since, minecraft, build: _, plugins: _ } => Server::Up {
                 since,
                 answered_at,
+                hangs_since,
                 minecraft,
                 build: Some(pod.files.build),
                 plugins: Some(pod.files.plugins.iter().map(enabled).collect()),

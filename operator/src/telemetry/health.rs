@@ -13,7 +13,7 @@ use axum::routing::get;
 /// A condition for the operator to be ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReadyGate {
-    /// Both CRDs are served.
+    /// The objects of both CRDs can be listed.
     Crds,
     /// This process holds the Lease. A standby is live, but not ready.
     Leader,
@@ -24,7 +24,7 @@ pub(crate) enum ReadyGate {
 impl ReadyGate {
     fn message(self) -> &'static str {
         match self {
-            Self::Crds => "the CRDs are not served yet: kubectl apply -f crds/manifests",
+            Self::Crds => "the CRDs cannot be listed yet: the log of the operator says why",
             Self::Leader => "another replica leads",
             Self::Stores => "the first lists have not been read yet",
         }

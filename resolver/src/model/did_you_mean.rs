@@ -19,7 +19,7 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     near.into_iter().map(|(_, candidate)| candidate)
 }
 
-/// A name in lower case without spaces, `-` and `_`, as in [`ESSENTIALS`] and similar lists.
+/// A name in lower case without spaces, `-` and `_`, as names are compared.
 pub fn folded_letters(name: &str) -> impl Iterator<Item = char> {
     name.chars().filter(|c| !matches!(c, '-' | '_' | ' ')).flat_map(char::to_lowercase)
 }

@@ -281,6 +281,9 @@ pub enum Server {
         since: Timestamp,
         /// When it last answered. A long silence is a tick stall or a hang.
         answered_at: Timestamp,
+        /// Since when its console has not answered, although it still answers pings: its main thread hangs. `None` while the console answers, and
+        /// for a server without RCON.
+        hangs_since: Option<Timestamp>,
         /// The Minecraft version in the ping (`Paper 1.21.10` is cut to `1.21.10`).
         minecraft: String,
         /// Paper's build from the server's own log, once it is read.

@@ -74,7 +74,7 @@ pub struct PluginData {
     pub absent: Vec<DataPiece>,
     /// The pieces that were not saved, in order.
     pub not_kept: Vec<NotSaved>,
-    /// Items in the saved folders that cannot be copied, such as sockets. At most as many as in a [backup](agent::backup::MAX_NAMED_FILES).
+    /// Items in the saved folders that cannot be copied, such as sockets. At most as many as for a backup.
     pub left_out: Vec<String>,
     /// The settings of unchanged plugins, below the names of their folders. `None`: no settings were saved. They are never restored
     /// automatically.

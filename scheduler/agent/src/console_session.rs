@@ -22,6 +22,11 @@ impl ConsoleSession {
         Arc::new(Self { console: Mutex::new(console), leases: AtomicUsize::new(0) })
     }
 
+    /// Whether a command is in progress.
+    pub(super) fn is_busy(&self) -> bool {
+        self.console.try_lock().is_err()
+    }
+
     /// Begins a task.
     pub(super) fn lease(self: &Arc<Self>) -> ConsoleLease {
         self.leases.fetch_add(1, Ordering::SeqCst);

@@ -15,6 +15,7 @@ mod damage_scan;
 mod error_chain;
 pub mod fetch;
 mod graceful_stop;
+mod heartbeat;
 pub mod init;
 mod loaded_content;
 mod monitor;

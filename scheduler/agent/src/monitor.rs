@@ -16,7 +16,7 @@ use super::retry::Backoff;
 use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, Transition};
 use super::state::{RequestedStop, SidecarState};
-use super::{ErrorChain, backup_size, clock, loaded_content, online_backup, play_record};
+use super::{ErrorChain, backup_size, clock, heartbeat, loaded_content, online_backup, play_record};
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
@@ -175,9 +175,12 @@ fn handle_start(shared: &Arc<SidecarState>) {
     }
     let shared = Arc::clone(shared);
     tokio::spawn(async move {
-        tokio::join!(online_backup::on_server_start(&shared), read_start(&shared));
-        // Last, because no task waits for it, and the disk is busy with the start.
-        backup_size::measure_periodically(&shared).await;
+        let read = async {
+            tokio::join!(online_backup::on_server_start(&shared), read_start(&shared));
+            // Last, because no task waits for it, and the disk is busy with the start.
+            backup_size::measure_periodically(&shared).await;
+        };
+        tokio::join!(read, heartbeat::watch(&shared));
     });
 }
 

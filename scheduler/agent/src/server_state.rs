@@ -8,6 +8,10 @@ use agent_api::{PlayerCount, Server};
 /// A server that is silent for this long is not ready. A tick stall may lose three pings of 5 s each.
 const READY_FOR: SignedDuration = SignedDuration::from_secs(20);
 
+/// A server whose main thread hangs for this long is not ready. By default Paper's watchdog kills it after the same time (`timeout-time` in
+/// `spigot.yml`).
+const HANG_TOLERATED: SignedDuration = SignedDuration::from_secs(60);
+
 /// How long a player count is valid: a ping every 5 s plus its timeout of 3 s. When one is missed, a player may have joined unseen, and a full
 /// server would get the short countdown of an empty one.
 const COUNT_VALID_FOR: SignedDuration = SignedDuration::from_secs(9);
@@ -67,6 +71,8 @@ enum ProcessState {
         missed: bool,
         /// Whether the port was closed at the last sample.
         refused: bool,
+        /// When the first of the console commands was sent that were not answered.
+        hangs_since: Option<Timestamp>,
     },
 }
 
@@ -125,12 +131,12 @@ impl ServerMonitor {
         if answer.online.is_some() {
             self.counted_at = sample.at;
         }
-        let (since, change) = match &self.phase {
-            ProcessState::Up { since, log, missed, .. } => {
+        let (since, hangs_since, change) = match &self.phase {
+            ProcessState::Up { since, log, missed, hangs_since, .. } => {
                 let other = *missed && log.is_some() && sample.log.is_some() && *log != sample.log;
-                if other { (sample.at, Some(Transition::Replaced)) } else { (*since, None) }
+                if other { (sample.at, None, Some(Transition::Replaced)) } else { (*since, *hangs_since, None) }
             }
-            ProcessState::Absent | ProcessState::Starting { .. } => (sample.at, Some(Transition::Up)),
+            ProcessState::Absent | ProcessState::Starting { .. } => (sample.at, None, Some(Transition::Up)),
         };
         if change == Some(Transition::Replaced) {
             self.stopping = None;
@@ -147,6 +153,7 @@ impl ServerMonitor {
             log,
             missed: false,
             refused: false,
+            hangs_since,
         };
         change
     }
@@ -179,6 +186,13 @@ impl ServerMonitor {
         ended.then_some(Transition::Ended)
     }
 
+    /// Records whether the console has answered a command that was sent at `asked_at`.
+    pub fn observe_console(&mut self, asked_at: Timestamp, has_answered: bool) {
+        if let ProcessState::Up { hangs_since, .. } = &mut self.phase {
+            *hangs_since = if has_answered { None } else { hangs_since.or(Some(asked_at)) };
+        }
+    }
+
     /// Records that the hook has prepared the stop, or that SIGTERM was received.
     pub fn stop_requested(&mut self, at: Timestamp) {
         if self.phase != ProcessState::Absent && self.stopping.is_none() {
@@ -203,8 +217,9 @@ impl ServerMonitor {
 
     /// Whether players can be sent to it.
     pub fn is_ready(&self, now: Timestamp) -> bool {
-        let ProcessState::Up { answered_at, refused, .. } = &self.phase else { return false };
-        self.stopping.is_none() && !refused && now.duration_since(*answered_at) < READY_FOR
+        let ProcessState::Up { answered_at, refused, hangs_since, .. } = &self.phase else { return false };
+        let hangs = hangs_since.is_some_and(|since| now.duration_since(since) >= HANG_TOLERATED);
+        self.stopping.is_none() && !refused && !hangs && now.duration_since(*answered_at) < READY_FOR
     }
 
     /// The players online. An outdated answer counts as unknown.
@@ -234,9 +249,10 @@ impl ServerMonitor {
             (ProcessState::Absent, _) => Server::Absent,
             (_, Some(since)) => Server::Stopping { since },
             (ProcessState::Starting { progress_at }, None) => Server::Starting { progress_at: *progress_at },
-            (ProcessState::Up { since, answered_at, minecraft, .. }, None) => Server::Up {
+            (ProcessState::Up { since, answered_at, hangs_since, minecraft, .. }, None) => Server::Up {
                 since: *since,
                 answered_at: *answered_at,
+                hangs_since: *hangs_since,
                 minecraft: minecraft.clone(),
                 build: None,
                 plugins: None,

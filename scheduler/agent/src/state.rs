@@ -115,11 +115,15 @@ pub(super) struct RequestedStop {
     pub(super) players: Option<u32>,
 }
 
+/// A closed console of the server.
+fn new_console(settings: &config::SidecarConfig) -> Console {
+    Console::new(SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port)), settings.rcon_password.clone())
+}
+
 impl SidecarState {
     pub(super) fn new(settings: config::SidecarConfig, fetcher: Fetcher, now: Timestamp) -> Self {
         let volume = Volume::new(&settings.data);
-        let rcon = SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port));
-        let console = ConsoleSession::new(Console::new(rcon, settings.rcon_password.clone()));
+        let console = ConsoleSession::new(new_console(&settings));
         let state = MutableState {
             monitor: ServerMonitor::new(now),
             session_locks: Vec::new(),
@@ -158,6 +162,11 @@ impl SidecarState {
         }
     }
 
+    /// A console with a separate connection, which is closed.
+    pub(super) fn new_console(&self) -> Console {
+        new_console(&self.settings)
+    }
+
     /// The state, for a short time. It is never held across an await.
     pub(super) fn state(&self) -> MutexGuard<'_, MutableState> {
         // A thread that panicked while holding it left no partial update, because every field is set at once.
@@ -193,9 +202,9 @@ impl SidecarState {
         let VolumeReport { world, lock, unmanaged, replaced, backups, plugin_data, new_volume } = found;
         let state = self.state();
         let server = match state.monitor.server() {
-            Server::Up { since, answered_at, minecraft, build: _, plugins: _ } => {
+            Server::Up { since, answered_at, hangs_since, minecraft, build: _, plugins: _ } => {
                 let StartFacts { build, plugins, drift: _, rcon_exposed: _, loaded: _ } = state.start.clone();
-                Server::Up { since, answered_at, minecraft, build, plugins }
+                Server::Up { since, answered_at, hangs_since, minecraft, build, plugins }
             }
             other @ (Server::Absent | Server::Starting { .. } | Server::Stopping { .. }) => other,
         };

@@ -91,6 +91,7 @@ fn rollout_with_changed_pod_image_stays_unverified() {
     agent.server = Server::Up {
         since: now() - SignedDuration::from_mins(5),
         answered_at: now(),
+        hangs_since: None,
         minecraft: "1.21.11".to_owned(),
         build: Some(129),
         plugins: Some(BTreeMap::new()),

@@ -1,4 +1,4 @@
-//! Pure. Reports a running server that does not answer the ping of its agent, or whose agent does not answer the operator.
+//! Pure. Reports a running server that does not answer the pings or the commands of its agent, or whose agent does not answer the operator.
 
 use agent_api::Server;
 use jiff::{SignedDuration, Timestamp};
@@ -26,13 +26,15 @@ enum SilentPart {
     Agent,
     /// The server does not answer the ping of its agent.
     Server,
+    /// The server answers pings, but no command.
+    MainThread,
 }
 
 /// The time since the last answer, however short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Silence {
     part: SilentPart,
-    /// By the clock of the operator for the agent, and by the clock of the node for the server.
+    /// By the clock of the operator for the agent, and by the clock of the node otherwise.
     since: Timestamp,
     lasts: SignedDuration,
 }
@@ -44,6 +46,9 @@ impl Silence {
         let (part, since, at) = match observed.reply.report.as_deref() {
             None => (SilentPart::Agent, observed.reply.silent_since, now),
             Some(report) => match report.server {
+                Server::Up { answered_at, hangs_since: Some(since), .. } if since <= answered_at => {
+                    (SilentPart::MainThread, since, report.at)
+                }
                 Server::Up { answered_at, .. } => (SilentPart::Server, answered_at, report.at),
                 Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => return None,
             },
@@ -54,10 +59,11 @@ impl Silence {
 
 /// When a silence that is still tolerated would be reported.
 pub(crate) fn reported_at(plan: &Plan, observed: &Observed, now: Timestamp) -> Option<Timestamp> {
-    let lasts = Silence::from_observed(plan, observed, now)?.lasts;
+    let Silence { part, since: _, lasts } = Silence::from_observed(plan, observed, now)?;
     // The agent pings every few seconds, so a shorter time since the last answer is normal. The pod may be unready before that time is over.
     let is_unready = observed.pod.as_ref().and_then(server_status).is_some_and(|container| !container.ready);
-    let is_silent = is_unready || matches!(observed.players(), Players::Unknown { .. });
+    let is_silent =
+        part == SilentPart::MainThread || is_unready || matches!(observed.players(), Players::Unknown { .. });
     (is_silent && lasts < TOLERATED).then(|| now + (TOLERATED - lasts))
 }
 
@@ -72,6 +78,13 @@ pub(super) fn condition_parts(report: &PassReport<'_>) -> Option<(Option<bool>, 
                 container `agent`, and whether the node is Ready."
             );
             (None, AGENT_UNREACHABLE, message)
+        }
+        SilentPart::MainThread => {
+            let message = format!(
+                "The server answers pings, but it has not answered a command since {since}: its main thread hangs. See \
+                the log of container `papermc`."
+            );
+            (Some(false), NOT_RESPONDING, message)
         }
         SilentPart::Server => {
             let message = format!(

@@ -44,6 +44,7 @@ fn report(enabled: &[(&str, bool)]) -> AgentReport {
         server: Server::Up {
             since: at(100),
             answered_at: at(100),
+            hangs_since: None,
             minecraft: "1.21.10".to_owned(),
             build: Some(130),
             plugins: Some(plugins),

@@ -53,6 +53,25 @@ fn server_starts_answers_stops_and_exits() {
 }
 
 #[test]
+fn hanging_main_thread_makes_server_unready_after_a_minute() {
+    let mut scenario = Story::new();
+    scenario.observe(0, answered(5), Some(true));
+    for asked_at in [20, 80] {
+        scenario.monitor.observe_console(at(asked_at), false);
+    }
+    let hangs_since = |scenario: &Story| {
+        let Server::Up { hangs_since, .. } = scenario.monitor.server() else { panic!("it is not up") };
+        hangs_since
+    };
+    scenario.observe(75, answered(5), Some(true));
+    assert!(scenario.monitor.is_ready(at(79)), "a long tick stall is tolerated");
+    assert!(!scenario.monitor.is_ready(at(80)));
+    assert_eq!(hangs_since(&scenario), Some(at(20)), "the first command without an answer counts");
+    scenario.monitor.observe_console(at(85), true);
+    assert_eq!((hangs_since(&scenario), scenario.monitor.is_ready(at(80))), (None, true));
+}
+
+#[test]
 fn tick_stall_makes_server_unready_and_players_unknown() {
     let mut scenario = Story::new();
     scenario.observe(0, answered(5), Some(true));

@@ -98,6 +98,20 @@ async fn unresponsive_server_blocks_no_hook_and_exits_unsaved() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn hanging_main_thread_is_reported_while_pings_are_answered() {
+    let (pod, set) = prepared(true).await;
+    let hung = server(&pod, &set);
+    pod.report_when("plugins read", is_read).await;
+    let from = clock::now();
+    assert_eq!(hung.control("fault hang"), "ok");
+    let hangs = |report: &AgentReport| matches!(report.server, Server::Up { hangs_since: Some(_), .. });
+    let report = pod.report_when("the hang is reported", hangs).await;
+    let Server::Up { answered_at, hangs_since: Some(since), .. } = report.server else { unreachable!() };
+    assert!(from <= since && since < answered_at, "{since}, and the last ping was answered at {answered_at}");
+    hung.kill().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn exit_saved_without_confirmation_is_reported_with_evidence() {
     let (mut pod, set) = prepared_with_rcon().await;
     let refusing = server(&pod, &set);
