@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::task::JoinHandle;
+use tokio::task::{JoinHandle, JoinSet};
 
 pub(crate) const PASSWORD: &str = "right";
 
@@ -50,10 +50,12 @@ impl Paper {
         });
         let shared = Arc::clone(&state);
         let rcon = tokio::spawn(async move {
+            let mut clients = JoinSet::new();
             loop {
                 let (stream, _) = rcon.accept().await.unwrap();
                 shared.lock().unwrap().connections += 1;
-                console(stream, &shared).await;
+                let shared = Arc::clone(&shared);
+                clients.spawn(async move { console(stream, &shared).await });
             }
         });
         Self { state, game, rcon }
