@@ -13,8 +13,8 @@ use super::format::format_time;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, plugin_data, responsiveness, seed_volume,
-    short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, pending, plugin_data, responsiveness,
+    seed_volume, short_reason, status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -65,6 +65,7 @@ pub(super) fn server_events(
 ) -> Vec<EventText> {
     let mut events: Vec<EventText> = agent_rejection_event(report).into_iter().collect();
     events.extend(responsiveness::event(report));
+    events.extend(pending::event(report));
     events.extend(backup::events(server, report, before));
     events.extend(world_damage::event(server, report, before));
     events.extend(plugin_data::events(report, before));
