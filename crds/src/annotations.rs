@@ -11,6 +11,8 @@ pub const APPLY: &str = "nightshift.dev/apply";
 pub const ROLLBACK_TO: &str = "nightshift.dev/rollback-to";
 /// The value of [`ROLLBACK_TO`] that stands for the version set that ran before the running one.
 pub const PREVIOUS: &str = "previous";
+/// The user's request to restart the server once, without an update. The value is the current time in unix seconds. The operator never removes it.
+pub const RESTART_NOW: &str = "nightshift.dev/restart-now";
 /// The user's request to restore the worlds of a backup. The value is the name of the backup or `latest`, followed by `;overwrite`. The operator
 /// never removes it.
 pub const RESTORE_FROM: &str = "nightshift.dev/restore-from";

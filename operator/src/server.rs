@@ -47,6 +47,7 @@ pub(crate) mod plan;
 mod records;
 pub(crate) mod render;
 pub(crate) mod report;
+mod requested_restart;
 pub(crate) mod requested_restore;
 mod requeue;
 mod resolve;

@@ -32,6 +32,7 @@ mod forced_deletion;
 mod invariants;
 mod objects;
 mod operator_process;
+mod pending_pods;
 mod process_exits;
 mod run;
 mod scenario;

@@ -213,6 +213,9 @@ pub enum ImagesOnNode {
 /// The phase of the server in a pod. It is independent of players: a server whose ping is late is still [`PodPhase::Up`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PodPhase {
+    /// The cluster has not run the server yet: its pod has no node, no volume or no image. No process has ever run in this pod, so this says
+    /// nothing about its revision, and no deadline counts.
+    Pending,
     /// The pod has never been Ready.
     Starting {
         /// Moves on as long as the log or the world folder changes, because a start with progress is not stuck.

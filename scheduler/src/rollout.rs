@@ -132,6 +132,8 @@ fn begin_update(
         {
             return rest(Step::Wait(WaitingOn::NoImage));
         }
+        // The server is down already. Its next start fetches the files and pulls the images, as after scaling to zero.
+        Some(PodPhase::Pending) => false,
         Some(PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down) => {
             match check_update(goal, observation, (gate, opened_at), not_after, now) {
                 Ok(agent_unreachable) => agent_unreachable,
@@ -296,6 +298,9 @@ fn continue_rollout(
     let is_stable_revision = stable.is_some_and(|stable| stable.revision == candidate);
     let condemned = observation.facts.failed.contains(&candidate) && !is_stable_revision;
     match pod.phase {
+        // A verification that improves after the failure was recorded is too late: half a rollback may have been done.
+        PodPhase::Pending | PodPhase::Up | PodPhase::Down if condemned => roll_back(goal, observation, pod, gate, now),
+        PodPhase::Pending => replace_pending(goal, observation, pod, gate, now),
         PodPhase::Starting { deadline } if now < deadline => {
             let rollback = condemned.then(|| roll_back(goal, observation, pod, gate, now));
             // The kubelet has restarted it. The decision that an admin must make is the same before, during and after each start.
@@ -312,8 +317,6 @@ fn continue_rollout(
             next.unwrap_or(Step::Wait(WaitingOn::WorldRefused))
         }
         PodPhase::Starting { .. } | PodPhase::Refused => roll_back(goal, observation, pod, gate, now),
-        // A verification that improves after the failure was recorded is too late: half a rollback may have been done.
-        PodPhase::Up | PodPhase::Down if condemned => roll_back(goal, observation, pod, gate, now),
         PodPhase::Up | PodPhase::Down => match observation.verification {
             _ if is_stable_revision => close_partition(stateful_set, candidate),
             Verification::Pending { until } => Step::Wait(WaitingOn::Verification { until }),
@@ -357,6 +360,22 @@ fn roll_back(goal: &Goal, observation: &Observation, pod: PodView, gate: Gate, n
     replace_pod(goal, observation, pod, (stable.revision, observation.user_restore_requested), now)
 }
 
+/// The cluster does not run the pod of a rollout in progress. Its revision has neither failed nor passed, so it is neither recorded as failed nor
+/// rolled back, however long that lasts. Only another goal replaces it, when the gate allows that: the pod may wait for a corrected spec. Before any
+/// revision is stable, no gate applies. The pod has not opened the worlds, so its own format does not matter.
+fn replace_pending(goal: &Goal, observation: &Observation, pod: PodView, gate: Gate, now: Timestamp) -> Step {
+    let stable = observation.facts.settled;
+    let is_stable_goal = stable.is_some_and(|stable| stable.revision == goal.revision);
+    let may_run = is_stable_goal || !observation.facts.failed.contains(&goal.revision);
+    let opens_worlds = observation.world.whole && goal.world >= observation.world.floor;
+    let is_allowed = stable.is_none() || allowed_since(goal, observation, gate, now).is_some();
+    if goal.revision == pod.revision || !may_run || !opens_worlds || !is_allowed {
+        return Step::Wait(WaitingOn::Cluster);
+    }
+    let not_after = saturating_add(now, DECISION_VALID_FOR);
+    Step::RollForward { to: goal.revision, agent_unreachable: false, not_after }
+}
+
 /// Replaces the pod with `to`, after the same checks as any other stop. `requested_by_user` adds a user's restore request.
 fn replace_pod(
     goal: &Goal,
@@ -396,7 +415,7 @@ fn is_down(phase: PodPhase, now: Timestamp) -> bool {
     match phase {
         PodPhase::Down => true,
         PodPhase::Starting { deadline } => deadline <= now,
-        PodPhase::Up | PodPhase::Refused | PodPhase::Stopping { .. } => false,
+        PodPhase::Pending | PodPhase::Up | PodPhase::Refused | PodPhase::Stopping { .. } => false,
     }
 }
 
@@ -408,6 +427,7 @@ fn not_up(phase: PodPhase, now: Timestamp) -> WaitingOn {
     match phase {
         PodPhase::Stopping { overdue_at } if now < overdue_at => WaitingOn::PodStopping { until: overdue_at },
         PodPhase::Stopping { .. } => WaitingOn::NodeLost,
+        PodPhase::Pending => WaitingOn::Cluster,
         PodPhase::Starting { deadline } if now < deadline => WaitingOn::Start { until: deadline },
         PodPhase::Refused => WaitingOn::WorldRefused,
         PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down => WaitingOn::ServerDown,

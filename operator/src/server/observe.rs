@@ -14,7 +14,7 @@ use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ContainerStateTerminated, ContainerStatus, Pod, PodSpec, PodTemplateSpec, Secret,
+    ConfigMap, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodSpec, PodTemplateSpec, Secret,
 };
 use kube::api::Api;
 use kube::{Client, ResourceExt};
@@ -36,9 +36,11 @@ use crate::template_revision::{revision_of, template_of};
 use validate::CheckedServer;
 use validate::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
+pub(crate) mod pending;
 mod players;
 mod start_deadline;
 
+use pending::PendingPod;
 use players::players_of;
 use start_deadline::start_counts_from;
 
@@ -336,6 +338,8 @@ fn pod_phase(
         _ if server.is_some_and(|c| c.restart_count > 0 && c.state.as_ref().is_some_and(|s| s.waiting.is_some())) => {
             PodPhase::Down
         }
+        // A process that the agent observes is running, although the kubelet has not reported it yet.
+        Some(agent_api::Server::Absent) | None if PendingPod::from_pod(pod).is_some() => PodPhase::Pending,
         _ => {
             let started_at = start_counts_from(pod, backup_estimate);
             let moved_at = match process {
@@ -356,6 +360,11 @@ pub(crate) fn supports_backups(template: &PodTemplateSpec) -> bool {
 /// The status of the server's container.
 pub(crate) fn server_status(pod: &Pod) -> Option<&ContainerStatus> {
     pod.status.as_ref()?.container_statuses.iter().flatten().find(|container| container.name == SERVER_CONTAINER)
+}
+
+/// The condition of a pod that has this type.
+pub(crate) fn pod_condition<'a>(pod: &'a Pod, of_type: &str) -> Option<&'a PodCondition> {
+    pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == of_type)
 }
 
 /// The status of the init container.

@@ -34,6 +34,7 @@ use super::plan::{
 use super::render::{self, Bundle};
 use super::report::PlanningError;
 use super::report::context::PassReport;
+use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::requested_restore::write_request::record_progress;
 use super::resolve::{ResolveInput, apply_pinned_set};
@@ -347,6 +348,7 @@ async fn build_plan(
     let agent_is_too_old = request::is_too_old(ctx, observed);
     let tasks = OtherTasks {
         restarts: Restarts::new(checked, observed.pod.as_ref(), now),
+        restart_request: RestartRequest::new(server, checked, observed.pod.as_ref(), now),
         backups: OnlineBackups::new(server, checked, observed, before, agent_is_too_old, now),
         restores,
     };

@@ -33,6 +33,7 @@ use super::opportunistic::OpportunisticState;
 use super::partial::PartialSelection;
 use super::partial::urgent::UrgentUpdate;
 use super::pinned_set::PinnedSet;
+use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::scheduled_restart::Restarts;
 use super::unmanaged_jars::unmanaged_files;
@@ -249,6 +250,8 @@ impl ConstraintStates {
 #[derive(Default)]
 pub(crate) struct OtherTasks {
     pub(crate) restarts: Restarts,
+    /// The restart that a user requested.
+    pub(crate) restart_request: RestartRequest,
     /// Online backups.
     pub(crate) backups: OnlineBackups,
     /// The restore that a user requested.
@@ -281,7 +284,7 @@ impl Plan {
     ) -> Self {
         let PassInput { checked, observed, now, .. } = *pass;
         let drain = &constraints.drain;
-        let restart = tasks.restores.restart(tasks.restarts.due);
+        let restart = tasks.restores.restart(tasks.restart_request.due.or(tasks.restarts.due));
         let verification = verify_pod(observed, &target.record, start_timeout.settle, now);
         let observation = build_observation(
             observed,

@@ -40,6 +40,7 @@ mod image_pull;
 mod last_stop;
 mod manual_recovery;
 pub(crate) mod notifications;
+pub(crate) mod pending;
 mod plugin_data;
 mod refusal;
 pub(crate) mod responsiveness;

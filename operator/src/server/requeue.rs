@@ -9,7 +9,7 @@ use super::observe::Observed;
 use super::plan::Plan;
 use super::plan::staging::requeue_for_staging_retry;
 use super::report::notifications::requeue_for_notification;
-use super::report::responsiveness;
+use super::report::{pending, responsiveness};
 use super::wake_at::scheduled_changes;
 use crate::notify::Channel;
 use crate::requeue::Outcome;
@@ -28,8 +28,9 @@ pub(super) fn next_outcome(
     let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
     let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
     let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
-    let outcome = no_later_than_each(outcome, responsiveness::reported_at(plan, observed, at), at);
-    let outcome = no_later_than_each(outcome, observed.reads_start_at(at), at);
+    let reports =
+        responsiveness::reported_at(plan, observed, at).into_iter().chain(pending::reported_at(plan, observed, at));
+    let outcome = no_later_than_each(outcome, reports.chain(observed.reads_start_at(at)), at);
     plan.tasks.backups.requeue_while_running(outcome)
 }
 
@@ -54,7 +55,8 @@ fn outcome_after_step(step: Step, is_staging: bool) -> Outcome {
             WaitingOn::Window { .. } if is_staging => Outcome::Polling { until: None },
             WaitingOn::Window { opens } => Outcome::Waiting { until: opens },
             // Changes of pods and nodes wake the server.
-            WaitingOn::Eviction
+            WaitingOn::Cluster
+            | WaitingOn::Eviction
             | WaitingOn::Images
             | WaitingOn::NoImage
             | WaitingOn::ScaledToZero

@@ -55,7 +55,7 @@ impl Restarts {
 
 /// When the server's process started. A server that was restarted in the game is as fresh as a new pod. The instant is not before the
 /// creation of the pod, which the API server sets, because the clock of a node may be wrong. `None` if it does not run.
-fn process_started_at(pod: &Pod) -> Option<Timestamp> {
+pub(super) fn process_started_at(pod: &Pod) -> Option<Timestamp> {
     let made = pod.metadata.creation_timestamp.as_ref()?.0;
     let running = server_status(pod)?.state.as_ref()?.running.as_ref()?;
     Some(running.started_at.as_ref()?.0.max(made))

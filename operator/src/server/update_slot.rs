@@ -44,10 +44,10 @@ pub(super) fn next_step_with_slot(
                 Err(unavailable) => {
                     plan.constraints.slot_unavailable = Some(unavailable);
                     plan.constraints.delaying.push(&UpdateSlot);
-                    // The update would include the restart, so both wait for the slot together. A requested restore does not wait. Outside
+                    // The update would include the restart, so both wait for the slot together. A requested restart or restore does not wait. Outside
                     // of windows the restart is made alone, because the slot may become free only after the opportunity.
                     if plan.constraints.opportunistic.reason.is_none() {
-                        plan.goal.restart = plan.tasks.restores.restart(None);
+                        plan.goal.restart = plan.tasks.restores.restart(plan.tasks.restart_request.due);
                     }
                     plan.gate = Gate::NoNewStarts { opened_at, until, opens: None };
                     next_step(&plan.goal, &plan.observation, plan.gate, now)

@@ -19,6 +19,7 @@ use super::fake_kubelet::Phase;
 use super::objects::Key;
 use super::scenario::{Extra, SetBehaviour};
 use crate::clock::now;
+use crate::server::observe::pending::Lack;
 use crate::server::render::pull_pod::pull_name;
 
 /// The interval of the agent's checks of a server. It keeps the time since the last check short, so that a missed ping
@@ -47,6 +48,8 @@ pub(super) struct ScriptedChanges {
     pub(super) has_extra_world: bool,
     /// The registry has no image that is not already on the node.
     pub(super) is_image_missing: bool,
+    /// What the cluster cannot provide for a new pod.
+    pub(super) lack: Option<Lack>,
     /// When a player has stopped the server in the game.
     pub(super) stops_in_game: Vec<Timestamp>,
     /// When the agent has last checked the server.

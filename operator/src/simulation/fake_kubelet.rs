@@ -24,6 +24,7 @@ use super::fake_node::conditions;
 use super::objects::Key;
 use super::scenario::SetBehaviour;
 use crate::clock::now;
+use crate::server::observe::pending::Lack;
 use crate::server::render::lock_config_map::FILES_KEY;
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use validate::image_contract::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
@@ -36,7 +37,7 @@ const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 /// The phase of a pod.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Phase {
-    /// No node takes it.
+    /// The cluster does not run it: it has no node, no volume or no image.
     Pending,
     /// Its node is off.
     NodeLost,
@@ -63,8 +64,11 @@ pub(super) struct Pod {
     pub(super) phase: Phase,
     /// When its phase ends by itself.
     pub(super) due: Option<Timestamp>,
-    created_at: Timestamp,
-    prepared_at: Option<Timestamp>,
+    /// When the kubelet took it.
+    pub(super) taken_at: Timestamp,
+    /// When its init container was started first.
+    prepare_began_at: Timestamp,
+    pub(super) prepared_at: Option<Timestamp>,
     /// When the server's current or last process was started.
     pub(super) started_at: Timestamp,
     pub(super) up_since: Timestamp,
@@ -125,6 +129,11 @@ impl Pod {
             && self.has_rcon
             && !self.is_hanging()
             && self.refuses_until.is_none_or(|until| until <= now())
+    }
+
+    /// Its first container starts soon.
+    pub(super) fn prepare_from(&mut self, soon: Timestamp) {
+        (self.phase, self.due, self.prepare_began_at) = (Phase::Preparing, Some(soon), now());
     }
 
     /// Its node was off, and is on again: the pod is prepared again, and its process has ended with an error.
@@ -213,7 +222,7 @@ impl SimCluster {
         let behaviour =
             if self.invariants.fixed_at.is_some() { SetBehaviour::Good } else { self.scenario.behaviour_of(&files) };
         let soon = now() + self.seconds(1, 4);
-        let is_placed = pod["spec"].get("nodeName").is_some();
+        let is_placed = pod["spec"].get("nodeName").is_some() && self.scripted.lack != Some(Lack::Volumes);
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         self.pod = Some(Pod {
             uid: text(&pod["metadata"]["uid"]),
@@ -222,7 +231,8 @@ impl SimCluster {
             behaviour,
             phase: if is_placed { Phase::Preparing } else { Phase::Pending },
             due: is_placed.then_some(soon),
-            created_at: now(),
+            taken_at: now(),
+            prepare_began_at: now(),
             prepared_at: None,
             started_at: now(),
             up_since: now(),
@@ -326,7 +336,12 @@ impl SimCluster {
                 if self.is_scripted() {
                     self.load_staged();
                 }
-                self.boot();
+                if self.scripted.lack == Some(Lack::Image) {
+                    let pod = self.pod.as_mut().expect("the pod exists");
+                    (pod.phase, pod.due) = (Phase::Pending, None);
+                } else {
+                    self.boot();
+                }
             }
             Some(InitResult::Refused(message) | InitResult::Retry(message)) => {
                 let line = message.replace('\n', " / ");
@@ -466,8 +481,7 @@ impl SimCluster {
     pub(super) fn write_status(&mut self) {
         let Some(pod) = &self.pod else { return };
         if pod.phase == Phase::Pending {
-            let status = json!({"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]});
-            return self.objects.change(&self.pod_key(), now(), |pod| pod["status"] = status);
+            return self.write_pending_status();
         }
         let at = |at: Timestamp| (at + self.scenario.node_clock_offset).to_string();
         let pending = json!({"waiting": {"reason": "PodInitializing"}});
@@ -483,7 +497,7 @@ impl SimCluster {
                 let end = json!({"exitCode": 3, "finishedAt": at(now()), "message": message});
                 (json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": end}))
             }
-            (_, None) => (json!({"running": {"startedAt": at(pod.created_at)}}), json!({})),
+            (_, None) => (json!({"running": {"startedAt": at(pod.prepare_began_at)}}), json!({})),
         };
         let ended = pod.last_exit_at.map(|end| {
             let reason = if pod.exit_code == 0 { "Completed" } else { "Error" };
@@ -500,7 +514,7 @@ impl SimCluster {
         };
         let ready = is_up && !pod.is_hanging();
         let status = json!({
-            "phase": "Running", "podIP": self.scenario.address.to_string(), "startTime": at(pod.created_at),
+            "phase": "Running", "podIP": self.scenario.address.to_string(), "startTime": at(pod.taken_at),
             "conditions": conditions(ready),
             "initContainerStatuses": [container(PREPARE_CONTAINER, prepare.0, prepare.1, (false, true), pod.init_attempts)],
             "containerStatuses": [container(SERVER_CONTAINER, state, last, (is_up, ready), pod.starts.saturating_sub(1))],

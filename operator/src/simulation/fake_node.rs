@@ -11,6 +11,7 @@ use super::cluster::SimCluster;
 use super::fake_kubelet::Phase;
 use super::objects::{Key, is_being_deleted};
 use crate::clock::now;
+use crate::server::observe::pending::Lack;
 
 /// The interval between two tries of `kubectl drain`.
 const EVICTION_RETRY_INTERVAL: SignedDuration = SignedDuration::from_secs(5);
@@ -57,7 +58,7 @@ impl SimCluster {
             // A user has deleted the earlier pod, knowing that the machine is off.
             self.node = Node { number: self.node.number + 1, ..Node::default() };
         }
-        (!self.node.is_cordoned).then(|| self.node.name())
+        (!self.node.is_cordoned && self.scripted.lack != Some(Lack::Node)).then(|| self.node.name())
     }
 
     /// Simulates `kubectl drain`.
@@ -77,14 +78,15 @@ impl SimCluster {
     }
 
     /// Places a pending pod on this node, if the node takes pods.
-    fn place_pending(&mut self) {
-        if self.node.is_lost || self.node.is_cordoned {
+    pub(super) fn place_pending(&mut self) {
+        if self.node.is_lost || self.node.is_cordoned || self.scripted.lack == Some(Lack::Node) {
             return;
         }
         let name = self.node.name();
         let soon = now() + self.seconds(1, 4);
         if let Some(pod) = self.pod.as_mut().filter(|pod| pod.phase == Phase::Pending) {
-            (pod.phase, pod.due) = (Phase::Preparing, Some(soon));
+            pod.taken_at = now();
+            pod.prepare_from(soon);
             self.objects.change(&self.pod_key(), now(), |pod| pod["spec"]["nodeName"] = json!(name));
             self.write_status();
             self.mark_changed();

@@ -56,6 +56,7 @@ fn is_idle(step: &Step) -> bool {
             | WaitingOn::Controller
             | WaitingOn::PodMissing
             | WaitingOn::PodStopping { .. }
+            | WaitingOn::Cluster
             | WaitingOn::Start { .. }
             | WaitingOn::Verification { .. }
             | WaitingOn::Eviction

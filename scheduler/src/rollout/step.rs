@@ -106,8 +106,8 @@ pub enum Step {
         /// This decision must not be executed after this instant.
         not_after: Timestamp,
     },
-    /// The same with a goal other than the revision that failed, where an admin must decide about a rollback, or other than a stable one that
-    /// cannot open the worlds. Removes a restore request.
+    /// The same with a goal other than the pod's revision, which cannot become stable: it has failed and an admin must decide about a rollback, it
+    /// cannot open the worlds, or the cluster does not run it. Removes a restore request.
     RollForward {
         /// The goal.
         to: Revision,
@@ -218,6 +218,8 @@ pub enum WaitingOn {
         /// After this instant its node is considered lost.
         until: Timestamp,
     },
+    /// The cluster does not run the server: its pod has no node, no volume or no image. No time limit applies.
+    Cluster,
     /// The server is starting.
     Start {
         /// Moves on as long as the start makes progress.
@@ -277,6 +279,7 @@ impl WaitingOn {
             | Self::Controller
             | Self::PodMissing
             | Self::PodStopping { .. }
+            | Self::Cluster
             | Self::Start { .. }
             | Self::Images
             | Self::Verification { .. }
@@ -313,6 +316,7 @@ impl WaitingOn {
             | Self::SaveRefused { retry_at: until } => Some(until),
             Self::Controller
             | Self::PodMissing
+            | Self::Cluster
             | Self::Images
             | Self::Eviction
             | Self::ScaledToZero
@@ -338,6 +342,7 @@ impl WaitingOn {
             Self::Controller => "controller",
             Self::PodMissing => "podMissing",
             Self::PodStopping { .. } => "podStopping",
+            Self::Cluster => "cluster",
             Self::Start { .. } => "start",
             Self::Images => "images",
             Self::Verification { .. } => "proof",

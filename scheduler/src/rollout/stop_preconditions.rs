@@ -30,7 +30,8 @@ pub(super) fn check_stop(
     now: Timestamp,
 ) -> StopPreconditions {
     let Some(pod) = observation.pod else { return StopPreconditions::Met };
-    if goal.policy == PlayerPolicy::Ignore {
+    // No process has run in a pending pod, so nobody is online, and no agent has to be asked.
+    if goal.policy == PlayerPolicy::Ignore || pod.phase == PodPhase::Pending {
         return StopPreconditions::Met;
     }
     if let Players::Unknown { since } = observation.players {
@@ -47,7 +48,14 @@ pub(super) fn check_stop(
         // A pod that was never Ready may have players: a full server whose agent was silent was never reported as Ready.
         (PodPhase::Up, _) | (_, Players::Some(_) | Players::Hidden) => {}
         // The agent answers and no server process is running. So the server has no players and no unsaved world.
-        (PodPhase::Starting { .. } | PodPhase::Down | PodPhase::Refused | PodPhase::Stopping { .. }, _) => {
+        (
+            PodPhase::Pending
+            | PodPhase::Starting { .. }
+            | PodPhase::Down
+            | PodPhase::Refused
+            | PodPhase::Stopping { .. },
+            _,
+        ) => {
             return StopPreconditions::Met;
         }
     }

@@ -14,6 +14,7 @@ mod drains;
 mod hidden_players;
 mod images;
 mod opportunistic;
+mod pending;
 mod restarts;
 mod roll_forward;
 mod stale_announcement;

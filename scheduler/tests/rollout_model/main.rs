@@ -20,6 +20,7 @@
 //! - (13) A user who has chosen a backup is not asked again, and no server is stopped for a backup that is already restored.
 //! - (14) No player is warned of an update, and no server is stopped for one, whose images its node lacks, if the node can be asked.
 //! - (15) No update begins by itself on a crash-looping server.
+//! - (16) No revision is recorded as failed while the cluster does not run its pod.
 
 #![expect(clippy::print_stdout, reason = "cargo shows the explored states on failure or on request")]
 
@@ -88,6 +89,7 @@ fn model_holds_with_two_changes_or_one_fault() {
         ("the node is emptied: B flaky", 1, 1),
         ("an image has to be pulled: B flaky", 1, 1),
         ("crashes again and again: B flaky", 1, 1),
+        ("the cluster has no room: B flaky", 1, 1),
         ("crashes again and again, and a person asks for a copy: B good", 1, 0),
     ] {
         given.extend(assert_invariants(named(name), faults, changes).decisions.into_keys());
@@ -180,13 +182,14 @@ fn model_breaks_without_each_design_rule() {
 }
 
 /// Every word that `Step::name` and `WaitingOn::name` return.
-const DECISIONS: [&str; 40] = [
+const DECISIONS: [&str; 41] = [
     "announce",
     "asleep",
     "agent",
     "beginDrain",
     "belowFloor",
     "markStable",
+    "cluster",
     "commit",
     "controller",
     "countdown",

@@ -236,6 +236,7 @@ fn uid(is_current_pod: bool) -> PodUid {
 fn pod_view(s: &Scenario, p: P) -> PodView {
     let phase = match p.phase {
         L::Init | L::Starting | L::Migrating => PodPhase::Starting { deadline: at(if p.late { -1 } else { 10 }) },
+        L::Pending => PodPhase::Pending,
         L::Up => PodPhase::Up,
         L::Down => PodPhase::Down,
         L::Refused => PodPhase::Refused,

@@ -56,6 +56,7 @@ fn random_scenario(rng: &mut Rng) -> Scenario {
         requests_restore: rng.one_in(2),
         pulls: rng.one_in(2),
         loops: rng.one_in(3),
+        waits: false,
         without: None,
     }
 }
@@ -81,7 +82,8 @@ fn choose_move(rng: &mut Rng, moves: &[(Kind, &'static str, State)]) -> Option<u
 /// Runs one trace to its end.
 pub(crate) fn run_trace(seed: u64) -> Result<Walk, Broken> {
     let mut rng = Rng::new(seed);
-    let s = random_scenario(&mut rng);
+    // Not drawn, so that traces of other numbers stay the same.
+    let s = Scenario { waits: seed.is_multiple_of(3), ..random_scenario(&mut rng) };
     let mut moves = Moves::new(&s);
     let mut state = State::start(&s);
     let mut trace = vec![format!("{s:?}")];

@@ -19,6 +19,7 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         pulls: false,
         requests_restore: false,
         loops: false,
+        waits: false,
         faults: 0,
         changes: 0,
         agent_costs: false,
@@ -65,6 +66,8 @@ pub(crate) fn scenarios() -> Vec<Scenario> {
         },
         Scenario { pulls: true, ..b("an image has to be pulled: B flaky", Flaky, plain) },
         Scenario { loops: true, ..b("crashes again and again: B flaky", Flaky, plain) },
+        Scenario { waits: true, ..b("the cluster has no room: B flaky", Flaky, plain) },
+        Scenario { waits: true, ..b("the cluster has no room, one-way: B good", Good, irreversible) },
         Scenario {
             requests_restore: true,
             loops: true,

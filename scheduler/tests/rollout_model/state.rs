@@ -82,6 +82,8 @@ pub(crate) struct Scenario {
     pub(crate) requests_restore: bool,
     /// The process of the stable revision may end repeatedly.
     pub(crate) loops: bool,
+    /// The cluster may not run a new pod at first: no node, volume or image.
+    pub(crate) waits: bool,
     /// How many faults may occur, and how often the goal may change.
     pub(crate) faults: u8,
     pub(crate) changes: u8,
@@ -112,6 +114,7 @@ pub(crate) enum Rule {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum L {
+    Pending,
     Init,
     Starting,
     Migrating,

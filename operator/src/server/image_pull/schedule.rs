@@ -23,7 +23,7 @@ pub(crate) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
     let is_held = observation.facts.failed.contains(&goal.revision) || goal.world < observation.world_floor();
     let is_up = match pod.phase {
         PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down => true,
-        PodPhase::Refused | PodPhase::Stopping { .. } => false,
+        PodPhase::Pending | PodPhase::Refused | PodPhase::Stopping { .. } => false,
     };
     is_up && goal.revision != stable.revision && !is_held && !is_rolling_out
 }

@@ -4,16 +4,19 @@ use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
 use super::{init_status, last_termination, mounts_volume, server_status};
-use crate::server::model::image_pull::pod_status::pull_failure;
 use validate::image_contract::{BACKUP_VOLUME, RESTORE_VOLUME};
 
-/// Time for fetching the files and pulling an image, before the start deadline begins. Images are pulled beforehand on the node that the
-/// server was on, but the pod may be scheduled to another node.
+/// Time for fetching the files, and for containers that run between `prepare` and the server, before the start deadline begins. The wait for a node, a
+/// volume or an image is no part of it: see [`super::pending`].
 const PREPARE_TIMEOUT: SignedDuration = SignedDuration::from_mins(20);
 
 /// Additional time for a pod that can take a backup or restore one, once `prepare` is running. The agent is unreachable meanwhile, and an
 /// aborted backup wastes the downtime. 100 GB in two hours are 14 MB a second, written and read back.
 const BACKUP_TIMEOUT: SignedDuration = SignedDuration::from_hours(2);
+
+/// After this many restarts of `prepare`, its first run is unknown, and the time counts from when a kubelet took the pod. Otherwise an init container
+/// that ends again and again would never reach a deadline. It retries most errors without a restart.
+const MAX_PREPARE_RESTARTS: i32 = 5;
 
 /// Limit as a multiple of the estimate, where that is longer. A disk that does a third of its last throughput is rare, and a backup that
 /// hangs still has an end.
@@ -34,33 +37,36 @@ pub(super) fn start_counts_from(pod: &Pod, backup_estimate: Option<SignedDuratio
     if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
         return at.0;
     }
-    let could_start = could_start_at(pod, server, backup_estimate);
+    let could_start = could_start_at(pod, backup_estimate);
     let ended = server.and_then(last_termination).and_then(|ended| ended.finished_at.as_ref());
     ended.map_or(could_start, |ended| ended.0.max(could_start))
 }
 
 /// The latest instant at which a server without a running process could start, by the work that precedes it.
-fn could_start_at(pod: &Pod, server: Option<&ContainerStatus>, backup_estimate: Option<SignedDuration>) -> Timestamp {
+fn could_start_at(pod: &Pod, backup_estimate: Option<SignedDuration>) -> Timestamp {
     let status = pod.status.as_ref();
     let prepare = init_status(pod);
-    // `prepare` has finished, so only the server's image can be missing. An image that the node reports as not pullable gets no extra time.
     if let Some(ended_at) = prepare.and_then(succeeded_at) {
-        return if server.is_some_and(|server| pull_failure(server).is_some()) {
-            ended_at
-        } else {
-            ended_at + PREPARE_TIMEOUT
-        };
+        return ended_at + PREPARE_TIMEOUT;
     }
-    let made_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
-    let made_at = made_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+    let taken_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
+    let taken_at = taken_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
+    let prepared_from = prepare.and_then(began_at).map_or(taken_at, |began_at| began_at.max(taken_at));
     let mounts_backups = |spec: &PodSpec| mounts_volume(spec, BACKUP_VOLUME) || mounts_volume(spec, RESTORE_VOLUME);
-    match prepare {
-        Some(prepare) if pull_failure(prepare).is_some() => made_at,
-        Some(prepare) if has_begun(prepare) && pod.spec.as_ref().is_some_and(mounts_backups) => {
-            made_at + PREPARE_TIMEOUT + backup_timeout(backup_estimate)
-        }
-        Some(_) | None => made_at + PREPARE_TIMEOUT,
+    if prepare.is_some_and(has_begun) && pod.spec.as_ref().is_some_and(mounts_backups) {
+        return prepared_from + PREPARE_TIMEOUT + backup_timeout(backup_estimate);
     }
+    prepared_from + PREPARE_TIMEOUT
+}
+
+/// When `prepare` began to run. The kubelet may have waited for its volumes or its image before.
+fn began_at(prepare: &ContainerStatus) -> Option<Timestamp> {
+    let running = prepare.state.as_ref().and_then(|state| state.running.as_ref());
+    let began_at = match running {
+        Some(running) => running.started_at.as_ref(),
+        None => last_termination(prepare)?.started_at.as_ref(),
+    };
+    began_at.filter(|_| prepare.restart_count <= MAX_PREPARE_RESTARTS).map(|at| at.0)
 }
 
 fn succeeded_at(prepare: &ContainerStatus) -> Option<Timestamp> {
@@ -144,12 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn start_deadline_is_not_extended_for_unpullable_image() {
-        for reason in ["ErrImagePull", "ImagePullBackOff"] {
-            assert_eq!(minutes(true, &ended(0), &waiting(reason)), 7, "counts from the end of `prepare`");
-            assert_eq!(minutes(true, &waiting(reason), &waiting("PodInitializing")), 0, "`prepare` has no image");
-        }
-        assert_eq!(minutes(true, &ended(0), &waiting("ContainerCreating")), 27, "the image is being pulled");
+    fn start_deadline_counts_from_first_run_of_prepare() {
+        let began = json!({"startedAt": "2026-11-22T05:00:00Z"});
+        let ended = json!({"exitCode": 1, "startedAt": "2026-11-22T05:00:00Z", "finishedAt": "2026-11-22T05:01:00Z"});
+        let (runs, fails) = (json!({"running": began}), json!({"terminated": ended}));
+        let waits = waiting("PodInitializing");
+        assert_eq!(minutes(false, &runs, &waits), 120 + 20, "its volumes were mounted after two hours");
+        assert_eq!(minutes(true, &fails, &waits), 120 + 20 + 120);
+        let restarted = |count: i32| {
+            let prepare = json!({"name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": count, "state": runs});
+            began_at(&serde_json::from_value(prepare).unwrap()).is_some()
+        };
+        assert_eq!((restarted(5), restarted(6)), (true, false), "restarts do not delay the deadline for ever");
     }
 
     #[test]

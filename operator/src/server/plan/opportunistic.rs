@@ -8,7 +8,7 @@ use crate::server::opportunistic::OpportunisticState;
 use validate::CheckedServer;
 
 impl Plan {
-    /// Opens the gate at an opportunity. A constraint or a requested restore prevents that.
+    /// Opens the gate at an opportunity. A constraint, a requested restart or a requested restore prevents that.
     pub(crate) fn apply_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.constraints.opportunistic = OpportunisticState::new(server, &self.target.changes, self.gate);
         let Some(empty_for) = self.constraints.opportunistic.empty_for.filter(|_| !self.is_opportunity_prevented())
@@ -30,7 +30,9 @@ impl Plan {
     }
 
     fn is_opportunity_prevented(&self) -> bool {
-        !self.constraints.delaying.is_empty() || self.tasks.restores.due.is_some()
+        !self.constraints.delaying.is_empty()
+            || self.tasks.restores.due.is_some()
+            || self.tasks.restart_request.due.is_some()
     }
 
     /// When a server whose update waits for an opportunity has been empty for long enough.

@@ -14,7 +14,7 @@ use super::displaced_jars::JARS_DISPLACED;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
-use super::{displaced_jars, drain, drift, image_pull, update_blocked, world_damage};
+use super::{displaced_jars, drain, drift, image_pull, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
@@ -251,6 +251,7 @@ fn first_line(message: &str) -> String {
 
 fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'static str, String) {
     let down = |reason, message: &str| (Some(false), reason, cut(message, MAX_MESSAGE_LENGTH));
+    let down_for = |(reason, message): (&'static str, String)| down(reason, &message);
     let is_scaled_to_zero =
         report.plan.observation.stateful_set.is_some_and(|stateful_set| stateful_set.scaled_to_zero);
     match report.plan.observation.pod.map(|pod| pod.phase) {
@@ -259,6 +260,7 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
         }
         Some(PodPhase::Up) => responsiveness::condition_parts(report)
             .unwrap_or_else(|| (Some(true), "Running", "The server answers.".to_owned())),
+        Some(PodPhase::Pending) => down_for(pending::reason_and_message(report)),
         Some(PodPhase::Starting { .. }) => {
             down("Starting", &format!("The server is starting.{}", init_container::error_suffix(report)))
         }
@@ -266,10 +268,7 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
             down("StoppedInGame", "The server was stopped in the game (`/stop`) and is started again.")
         }
         Some(PodPhase::Down) => down("Down", "The server's process is not running."),
-        Some(PodPhase::Refused) => {
-            let (reason, message) = init_refusal(checked, report);
-            down(reason, &message)
-        }
+        Some(PodPhase::Refused) => down_for(init_refusal(checked, report)),
         Some(PodPhase::Stopping { .. }) => down("Stopping", "The pod is being stopped."),
         None if report.plan.is_stopped() => {
             down(STOPPED_BY_CRASHES, &format!("The server is stopped after a crash loop. See {CRASH_LOOP}."))
@@ -324,10 +323,10 @@ fn updating(
         Step::RequestRestore { .. } => "The next start restores the worlds.",
         Step::RequestPluginDataRestore { .. } => "The next start restores the data of the plugins.",
         Step::RollBack { .. } => "The pod template of the previous version set was written.",
-        Step::RollForward { .. } => "The pod template of the next version set replaces that of the failed one.",
+        Step::RollForward { .. } => "The pod template of the next version set replaces that of the pod.",
         Step::MarkStable { .. } => "The version set is verified.",
-        Step::Restart { .. } => "The pod is being replaced for a scheduled restart.",
-        Step::EndRestart => "The scheduled restart has ended.",
+        Step::Restart { .. } => "The pod is being replaced for a restart.",
+        Step::EndRestart => "The restart has ended.",
         Step::BeginDrain { .. } => "The server prepares to leave its node.",
         Step::EndDrain => "The node is no longer drained.",
         Step::CancelAnnouncement { .. } => "The countdown was cancelled.",
@@ -344,6 +343,7 @@ fn waiting_condition(
     let changing = |reason, message: &str| (true, reason, cut(message, MAX_MESSAGE_LENGTH));
     let at_rest = |reason, message: &str| (false, reason, cut(message, MAX_MESSAGE_LENGTH));
     let at_rest_for = |(reason, message): (&'static str, String)| at_rest(reason, &message);
+    let changing_for = |(reason, message): (&'static str, String)| changing(reason, &message);
     let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
         WaitingOn::Window { opens } => at_rest_for(waiting_for_window(opens, report)),
@@ -358,15 +358,13 @@ fn waiting_condition(
             at_rest("Draining", "No change is in progress. The server may be evicted from its node.")
         }
         WaitingOn::Players { until } => changing("WaitingForPlayers", &players_message(until, report)),
-        WaitingOn::Agent { until } => {
-            let (reason, message) = players_unknown(until, report);
-            changing(reason, &message)
-        }
+        WaitingOn::Agent { until } => changing_for(players_unknown(until, report)),
         WaitingOn::Controller => {
             changing("WaitingForController", "Waiting for the StatefulSet controller to replace the pod.")
         }
         WaitingOn::PodMissing => changing("PodMissing", "Waiting for the StatefulSet controller to create the pod."),
         WaitingOn::PodStopping { .. } => changing("PodStopping", "The pod is being stopped."),
+        WaitingOn::Cluster => changing_for(pending::reason_and_message(report)),
         WaitingOn::Start { until } => {
             let error = init_container::error_suffix(report);
             changing("Starting", &format!("The server has until {until} to start.{error}"))

@@ -13,8 +13,8 @@ use super::format::format_time;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, plugin_data, responsiveness, seed_volume,
-    short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, pending, plugin_data, responsiveness,
+    seed_volume, short_reason, status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -65,6 +65,7 @@ pub(super) fn server_events(
 ) -> Vec<EventText> {
     let mut events: Vec<EventText> = agent_rejection_event(report).into_iter().collect();
     events.extend(responsiveness::event(report));
+    events.extend(pending::event(report));
     events.extend(backup::events(server, report, before));
     events.extend(world_damage::event(server, report, before));
     events.extend(plugin_data::events(report, before));
@@ -115,11 +116,13 @@ fn schedule_events(
     let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
     let partial_refused = plan.selection.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
     let backup_refused = plan.tasks.backups.refused.clone().map(|text| warning("RequestRefused", text));
+    let restart_refused = plan.tasks.restart_request.refused.clone().map(|text| warning("RequestRefused", text));
     refused
         .or(partial_refused)
         .or(another)
         .or(backup_refused)
         .into_iter()
+        .chain(restart_refused)
         .chain(waits)
         .chain(rolled_back)
         .chain(suspended)
@@ -279,9 +282,11 @@ fn warned_message(report: &PassReport<'_>, notice: SignedDuration, is_cut_short:
 fn restart_message(server: &CheckedServer, report: &PassReport<'_>, due: Timestamp, agent_unreachable: bool) -> String {
     let agent_note = if agent_unreachable { ". The agent was unreachable" } else { "" };
     let restore = report.plan.tasks.restores.due.as_ref().filter(|restore| restore.restart.due == due);
+    let is_requested = report.plan.tasks.restart_request.due.is_some_and(|restart| restart.due == due);
+    let origin = if is_requested { "requested at" } else { "scheduled for" };
     let purpose = match restore {
         Some(restore) => restore_purpose(restore),
-        None => format!("scheduled for {}, without changes", format_time(due, &server.updates.zone, report.pass.now)),
+        None => format!("{origin} {}, without changes", format_time(due, &server.updates.zone, report.pass.now)),
     };
     format!("Restart: {purpose}{agent_note}.")
 }

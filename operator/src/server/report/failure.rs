@@ -44,7 +44,7 @@ fn reason_without_message(phase: Option<PodPhase>, pod: Option<&Pod>) -> String 
             format!("the server's process exited{kubelet_message}. See the log of container `papermc`")
         }
         Some(PodPhase::Up) => "it became healthy too late: the Event `UpdateFailed` has the first failure".to_owned(),
-        Some(PodPhase::Starting { .. } | PodPhase::Stopping { .. }) | None => {
+        Some(PodPhase::Pending | PodPhase::Starting { .. } | PodPhase::Stopping { .. }) | None => {
             format!("the server did not start by its deadline{kubelet_message}. See the log of container `papermc`")
         }
     }

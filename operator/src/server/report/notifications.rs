@@ -17,6 +17,7 @@ use super::context::PassReport;
 use super::downtime_estimate::downtime_suffix;
 use super::failure::failure_reason;
 use super::format::{format_short_duration, format_time};
+use super::pending;
 use super::refusal::init_message;
 use super::responsiveness::NOT_RESPONDING;
 use super::status::rollout_facts;
@@ -115,7 +116,8 @@ impl NotificationInput {
         let crash_loop = condition(CRASH_LOOP, "True").map(|condition| {
             (plan.crash_stopped_at().unwrap_or(condition.last_transition_time.0), condition.message.clone())
         });
-        let not_responding = condition("Ready", "False").filter(|ready| ready.reason == NOT_RESPONDING);
+        let is_down = |ready: &&Condition| ready.reason == NOT_RESPONDING || pending::is_overdue(report);
+        let not_responding = condition("Ready", "False").filter(is_down);
         let lasting = [
             // The last known blockers if they are unknown now.
             (NotificationEvent::Blocked, blocked.map(|condition| condition.last_transition_time.0).zip(blocked_by)),

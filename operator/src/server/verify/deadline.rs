@@ -9,7 +9,7 @@ use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodCondition};
 
 use super::{MAX_EXITS, VERIFICATION_TIMEOUT};
 use crate::server::in_game_stop::start_or_last_stop;
-use crate::server::observe::{init_status, last_termination, server_status};
+use crate::server::observe::{init_status, last_termination, pod_condition, server_status};
 use validate::image_contract::AGENT_CONTAINER;
 
 /// Maximum time from the start of the pod to the first answer. It is the sum of 20 minutes for files and images, two hours for a backup,
@@ -29,7 +29,7 @@ pub(crate) fn reachable_from(pod: &Pod) -> Option<Timestamp> {
 /// When all work before the server's container was done. Only its image can be missing then.
 fn prepared_at(pod: &Pod) -> Option<Timestamp> {
     let initialized =
-        condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(transitioned_at);
+        pod_condition(pod, "Initialized").filter(|condition| condition.status == "True").and_then(transitioned_at);
     // The status of a container that its node has removed shows no exit. A container that a node ran again has exited later.
     let ended = init_status(pod)
         .and_then(last_termination)
@@ -48,7 +48,7 @@ fn answered_at(pod: &Pod, prepared: Timestamp) -> Option<Timestamp> {
     }
     // The condition changes whenever a container becomes unready, and users may add containers to the pod.
     let is_calm = server.started == Some(true) && other_restarts(pod) < MAX_EXITS;
-    let ready = condition(pod, "ContainersReady").filter(|_| is_calm).and_then(transitioned_at);
+    let ready = pod_condition(pod, "ContainersReady").filter(|_| is_calm).and_then(transitioned_at);
     let shown = began_at(server).max(ready)?;
     (server.restart_count == 0 || prepared + VERIFICATION_TIMEOUT < shown).then_some(shown)
 }
@@ -76,10 +76,6 @@ fn other_restarts(pod: &Pod) -> u32 {
     let server = server_status(pod).map(|server| server.name.as_str());
     let others = status.container_statuses.iter().flatten().filter(|other| Some(other.name.as_str()) != server);
     agent.chain(others).map(|container| container.restart_count.unsigned_abs()).sum()
-}
-
-fn condition<'a>(pod: &'a Pod, name: &str) -> Option<&'a PodCondition> {
-    pod.status.as_ref()?.conditions.iter().flatten().find(|condition| condition.type_ == name)
 }
 
 fn transitioned_at(condition: &PodCondition) -> Option<Timestamp> {

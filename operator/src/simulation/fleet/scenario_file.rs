@@ -336,6 +336,7 @@ impl SimCluster {
             ScriptAction::OpenElsewhere(minecraft) => self.put_opened_worlds(minecraft),
             ScriptAction::OpenWorld => self.scripted.has_extra_world = true,
             ScriptAction::NoImage(is_missing) => self.scripted.is_image_missing = *is_missing,
+            ScriptAction::Lack(lack) => self.set_lack(*lack),
             ScriptAction::DeletePod => self.inject(InjectedCrash::PodDeleted),
             ScriptAction::ForceDeletePod => self.inject(InjectedCrash::PodForceDeleted),
             ScriptAction::DeleteStatefulSet => self.inject(InjectedCrash::StatefulSetDeleted),

@@ -112,7 +112,8 @@ impl Moves<'_> {
         self.check(w.failed & w.template.bit() == 0, "8 a failed goal is tried again");
         let format = self.s.format[w.template.index()];
         self.check(format >= w.floor, "6 a Minecraft below the floor is committed");
-        let would_pull = old.active_pod().is_some() && would_pull(old);
+        // A pod that the cluster does not run has no process to stop.
+        let would_pull = old.active_pod().is_some_and(|p| p.phase != L::Pending) && would_pull(old);
         self.check(!would_pull || self.is_delayed, "14 stopped for an image that its node lacks");
         self.check(w.update == w.template, "9 committed before the controller saw the template");
         if too_late {
@@ -143,13 +144,22 @@ impl Moves<'_> {
 
     /// To another goal, from a failed revision without a rollback, or from a stable one that is refused the worlds.
     fn roll_forward(&mut self, old: &State, w: &mut State, (to, agent_unreachable): (Rev, bool), gate_open: bool) {
-        self.check(gate_open, "2 rolled forward outside the gate");
+        self.check(gate_open || w.stable.is_none(), "2 rolled forward outside the gate");
         (w.template, w.open, w.expect, w.foreign) = (to, true, to, false);
         (w.restore_request, w.user_restore_for) = (None, None);
         if self.is_delayed && old.user_restore_for == old.stable && old.user_restore_for.is_some() {
             // The request is not a write to the StatefulSet, so only `not_after` fences these seconds. The backup still exists.
             w.by_operator = ByUs::Nothing;
             return self.record_event("5 exempt: a restore was requested after the decision to roll forward");
+        }
+        let has_failed = w.failed & to.bit() > 0 && Some(to) != w.stable;
+        self.check(!has_failed, "8 a failed goal is tried again");
+        self.check(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");
+        // A delayed process has observed the pod before it was deleted.
+        let was_pending = |p: P| p.phase == L::Pending || self.is_delayed && self.s.waits && !p.is_starting();
+        if old.pod.is_some_and(was_pending) {
+            w.by_operator = ByUs::Update;
+            return;
         }
         let failed = w.pod.map_or(0, |p| p.rev.bit());
         // That pod may have been deleted since a delayed process observed it.
@@ -159,9 +169,7 @@ impl Moves<'_> {
             self.record_event("rolled forward from a stable revision that cannot open the worlds");
         }
         self.check(w.failed & failed == failed || is_refused, "8 rolled forward without recording the failure");
-        self.check(w.failed & to.bit() == 0, "8 a failed goal is tried again");
         self.check(Some(to) != w.stable, "8 rolled forward to the stable revision");
-        self.check(self.s.format[to.index()] >= w.floor, "6 a Minecraft below the floor is committed");
         let moved = w.stable.is_some_and(|rev| self.s.format[rev.index()] < w.floor) || w.mixed;
         self.check(moved || self.is_delayed, "8 rolled forward although the stable revision can open the worlds");
         self.check(!would_pull(old) || self.is_delayed, "14 stopped for an image that its node lacks");
@@ -278,6 +286,8 @@ impl Moves<'_> {
             Action::MarkFailed(rev) => {
                 w.failed |= rev.bit();
                 self.check(Some(rev) != w.stable, "8 the stable revision is recorded as failed");
+                let is_pending = old.pod.is_some_and(|p| p.phase == L::Pending);
+                self.check(!is_pending || self.is_delayed, "16 a revision fails that the cluster has not run");
             }
             Action::RequestRestore { to, unless_played } => {
                 let failed = w.pod.map_or(to, |p| p.rev);

@@ -41,6 +41,10 @@ impl Moves<'_> {
         let mut to = State { pod, ..*w };
         to.bump_resource_version();
         self.add(Kind::Environment, "controller creates the pod", to);
+        if self.s.waits {
+            let pod = to.pod.map(|p| P { phase: L::Pending, ..p });
+            self.add(Kind::Environment, "controller creates a pod that the cluster does not run", State { pod, ..to });
+        }
     }
 
     fn reconcile_pod(&mut self, w: &State, p: P) {

@@ -20,6 +20,10 @@ impl Moves<'_> {
                     self.add(Kind::Help, "an admin releases the lost node", to);
                 }
             }
+            // The controller replaces it within moments.
+            L::Pending if w.open && p.rev != w.template => {}
+            // Until its process can change the worlds, more time passes than a decision is valid.
+            L::Pending => self.tick("the cluster runs the pod", becomes(L::Init)),
             L::Init => self.init(w, p),
             L::Starting if w.mixed => {}
             L::Starting if format > w.floor => {
@@ -56,7 +60,7 @@ impl Moves<'_> {
         let may_be_late = match p.phase {
             L::Init | L::Starting | L::Lost => true,
             L::Migrating => behaviour == SetBehaviour::NeverReady,
-            L::Up | L::Down | L::Refused | L::Stopping => false,
+            L::Pending | L::Up | L::Down | L::Refused | L::Stopping => false,
         };
         if !p.late && may_be_late {
             self.tick("takes too long", State { pod: Some(P { late: true, ..p }), ..*w });

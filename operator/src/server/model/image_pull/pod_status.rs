@@ -57,7 +57,7 @@ pub(crate) fn pull_failure(container: &ContainerStatus) -> Option<String> {
 }
 
 /// Whether the image is present. The state `terminated` alone proves nothing: a pod that failed before it created a container has it, too.
-fn is_pulled(container: &ContainerStatus) -> bool {
+pub(crate) fn is_pulled(container: &ContainerStatus) -> bool {
     let state = container.state.as_ref();
     let reason = state.and_then(|state| state.waiting.as_ref()?.reason.as_deref());
     !container.image_id.is_empty()

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value, json};
 
 use super::expect::Expect;
+use crate::server::observe::pending::Lack;
 use crate::simulation::scenario::{Ping, SetBehaviour};
 
 /// The start of every scenario: a Sunday, later than all files on the disk of any machine that plays it.
@@ -88,6 +89,8 @@ pub(super) enum ScriptAction {
     OpenWorld,
     /// New images cannot be pulled, or can again.
     NoImage(bool),
+    /// The cluster cannot run new pods, or can again.
+    Lack(Option<Lack>),
     DeletePod,
     ForceDeletePod,
     DeleteStatefulSet,
@@ -352,6 +355,10 @@ impl ScriptAction {
             "node's clock is right" => Self::NodeClock(SignedDuration::ZERO),
             "registry has no new image" => Self::NoImage(true),
             "registry has all images" => Self::NoImage(false),
+            "cluster has no node for new pods" => Self::Lack(Some(Lack::Node)),
+            "cluster mounts no volumes" => Self::Lack(Some(Lack::Volumes)),
+            "cluster pulls no image of the server" => Self::Lack(Some(Lack::Image)),
+            "cluster runs all pods" => Self::Lack(None),
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
             "a player runs /stop" => Self::StopInGame,
