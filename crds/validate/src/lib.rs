@@ -33,7 +33,10 @@ pub mod windows;
 use pod_template::check_pod_template;
 use restore_from::check_restore_from;
 pub use restore_from::{CheckedRestoreFrom, is_backup_reference};
-use texts::{ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, RESTORE_ANNOUNCEMENT, SHORT_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT};
+use texts::{
+    ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, RESTART_ANNOUNCEMENT, RESTORE_ANNOUNCEMENT, SHORT_ANNOUNCEMENT,
+    SHORT_DRAIN_ANNOUNCEMENT,
+};
 pub use texts::{Announcement, Texts};
 use windows::{check_backup_schedule, check_restart, check_windows};
 
@@ -121,6 +124,8 @@ pub struct CheckedPlayers {
     pub texts: Texts,
     /// `None` if it has no scheduled restarts.
     pub restart: Option<CheckedRestart>,
+    /// Announcement of a restart without an update, scheduled or requested.
+    pub restart_announcement: Announcement,
     /// Whether its pod may be evicted. `None` if the spec does not set it, then the players policy decides.
     pub eviction: Option<paper_mc_server::Eviction>,
     /// Announcement before an eviction.
@@ -179,8 +184,6 @@ pub struct CheckedRestart {
     pub policy: PlayerPolicy,
     /// Whether only an empty server is restarted.
     pub only_empty: bool,
-    /// Announcement of a restart.
-    pub announcement: Announcement,
 }
 
 /// RCON on the pod's loopback interface.
@@ -401,6 +404,11 @@ fn check_players(server: &PaperMCServer, zone: &str, violations: &mut Violations
         show: check_targets(&players.show, violations),
         texts: Texts::from_policy(players),
         restart,
+        restart_announcement: Announcement::new(
+            of_restart.or(players.text.as_ref()),
+            RESTART_ANNOUNCEMENT,
+            SHORT_ANNOUNCEMENT,
+        ),
         eviction: spec.eviction,
         drain_announcement: Announcement::new(
             players.drain_text.as_ref().or(players.text.as_ref()),

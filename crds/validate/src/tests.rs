@@ -232,7 +232,7 @@ fn announcement_needs_short_text_and_display_target() {
     );
     let two = checked(json!({"text": "Restart in {in}.\nNeustart in {in}.\n", "show": ["Title", "Chat"]}));
     assert_eq!(two.players.announcement.short, "Restart in {in}.");
-    assert_eq!(two.players.restart.unwrap().announcement, two.players.announcement);
+    assert_eq!(two.players.restart_announcement, two.players.announcement);
     assert_eq!(two.players.show, [agent_api::AnnouncementTarget::Chat, agent_api::AnnouncementTarget::Title].into());
     assert_eq!(paths(json!({"players": {"show": []}})), ["spec.players.show"]);
 }

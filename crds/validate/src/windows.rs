@@ -6,8 +6,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::maintenance::{BackupTimes, Blackout, Restarts, Window, WindowError, Windows};
 use scheduler::observation::PlayerPolicy;
 
-use super::texts::{RESTART_ANNOUNCEMENT, SHORT_ANNOUNCEMENT};
-use super::{Announcement, CheckedRestart, Violation, Violations, player_policy};
+use super::{CheckedRestart, Violation, Violations, player_policy};
 
 /// How late a restart may begin, on top of its countdown and of a wait for players. It is longer than another operator needs to take over,
 /// and short enough that players in the morning are not affected.
@@ -47,7 +46,7 @@ pub(super) fn check_restart(
     violations: &mut Violations,
 ) -> Option<CheckedRestart> {
     let spec = &server.spec;
-    let paper_mc_server::Restart { cron, time_zone, policy, only_if, text } = spec.restart.as_ref()?;
+    let paper_mc_server::Restart { cron, time_zone, policy, only_if, text: _ } = spec.restart.as_ref()?;
     let policy = player_policy(policy.unwrap_or(spec.players.policy), deadline);
     let wait = match policy {
         PlayerPolicy::WaitForEmpty { deadline } => deadline,
@@ -66,11 +65,6 @@ pub(super) fn check_restart(
         },
         policy,
         only_empty: empty,
-        announcement: Announcement::new(
-            text.as_ref().or(spec.players.text.as_ref()),
-            RESTART_ANNOUNCEMENT,
-            SHORT_ANNOUNCEMENT,
-        ),
     })
 }
 

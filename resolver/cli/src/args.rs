@@ -38,6 +38,7 @@ impl Command {
             Self::Ready(ready) => ready.format,
             Self::Adopt(_)
             | Self::Trust(_)
+            | Self::Restart(_)
             | Self::Lock(_)
             | Self::Catalog(_)
             | Self::Schema(_)
@@ -65,6 +66,8 @@ pub(super) enum Command {
     Plan(PlanArgs),
     /// Print the command that marks unmanaged JARs as tested on a Minecraft version
     Trust(TrustArgs),
+    /// Restart a server of the cluster once, without an update. Players are warned first
+    Restart(RestartArgs),
     /// List software that is not at its newest version, with the reason and since when
     Outdated(OutdatedArgs),
     /// Show which servers and plugins are ready for a Minecraft version. Exits with 0 if all are
@@ -217,9 +220,24 @@ pub(super) struct TrustArgs {
     #[arg(long, value_name = "VERSION")]
     pub(super) minecraft: String,
     /// The server as it is in the cluster, including its status: files, directories, or - for stdin
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1)]
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE|DIR|-",
+        num_args = 1,
+        conflicts_with_all = ["namespace", "kubeconfig", "context"]
+    )]
     pub(super) files: Vec<String>,
     /// Location of the server when no file is given
+    #[command(flatten)]
+    pub(super) place: super::cluster::ClusterScope,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RestartArgs {
+    /// The server: games/lobby, lobby or server/lobby
+    #[arg(value_name = "SERVER")]
+    pub(super) server: String,
     #[command(flatten)]
     pub(super) place: super::cluster::ClusterScope,
 }
@@ -316,7 +334,13 @@ pub(super) struct FromArgs {
 #[derive(Debug, Args)]
 pub(super) struct CatalogArgs {
     /// Manifests to read, as in kubectl: files, directories, or - for stdin
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1..)]
+    #[arg(
+        short,
+        long = "filename",
+        value_name = "FILE|DIR|-",
+        num_args = 1..,
+        conflicts_with_all = ["namespace", "kubeconfig", "context"]
+    )]
     pub(super) files: Vec<String>,
     /// Location of the objects when no file is given
     #[command(flatten)]

@@ -1,12 +1,16 @@
-//! Edge (reads). Reads servers and Plugins from a cluster, located as in kubectl: by kubeconfig, context, namespace and
-//! name.
+//! Edge (writes). Reads servers and Plugins from a cluster, located as in kubectl: by kubeconfig, context, namespace and
+//! name. It writes one annotation.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
+use crds::annotations::RESTART_NOW;
 use crds::{PaperMCServer, Plugin};
-use kube::Client;
+use jiff::Timestamp;
+use kube::api::{Api, Patch, PatchParams};
+use kube::{Client, ResourceExt};
+use serde_json::json;
 
 use crate::input::running;
 use crate::output::terminal::Progress;
@@ -44,13 +48,13 @@ pub(super) struct ClusterSelection {
 #[derive(Debug, Args)]
 pub(super) struct ClusterScope {
     /// The namespace of the servers. Defaults to that of the context
-    #[arg(short, long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
+    #[arg(short, long, value_name = "NAME", help_heading = "Cluster")]
     pub(super) namespace: Option<String>,
     /// Path to the kubeconfig file. Defaults to $KUBECONFIG, ~/.kube/config or the service account of the pod
-    #[arg(long, value_name = "FILE", help_heading = "Cluster", conflicts_with = "files")]
+    #[arg(long, value_name = "FILE", help_heading = "Cluster")]
     kubeconfig: Option<PathBuf>,
     /// The kubeconfig context to use. Defaults to the current context
-    #[arg(long, value_name = "NAME", help_heading = "Cluster", conflicts_with = "files")]
+    #[arg(long, value_name = "NAME", help_heading = "Cluster")]
     context: Option<String>,
 }
 
@@ -95,6 +99,26 @@ pub(super) async fn read_one(
     let servers = list_servers(&client, Some(&namespace), &url, notes).await?;
     let matched = resolve_names(&servers, std::slice::from_ref(&name), Some(&namespace))?.unwrap_or_default();
     Ok(servers.into_iter().find(|server| matched.contains(&server_name(server))).expect("the name is in the list"))
+}
+
+/// Requests one restart of this server, written as for [`read_one`]. Returns its full name.
+pub(super) async fn request_restart(
+    scope: &ClusterScope,
+    written: &str,
+    at: Timestamp,
+    notes: &mut Vec<String>,
+) -> Result<String, ClusterError> {
+    let server = read_one(scope, written, notes).await?;
+    let name = server_name(&server);
+    let Cluster { client, url, namespace: _ } = connect(scope).await?;
+    let api: Api<PaperMCServer> = Api::namespaced(client, &server.namespace().unwrap_or_default());
+    let annotations = json!({"metadata": {"annotations": {RESTART_NOW: at.as_second().to_string()}}});
+    let patch = PatchParams { field_manager: Some("kubectl-nightshift".to_owned()), ..PatchParams::default() };
+    match api.patch_metadata(&server.name_any(), &patch, &Patch::Merge(annotations)).await {
+        Ok(_) => Ok(name),
+        Err(kube::Error::Api(status)) => Err(ClusterError::NotPatched { name, message: status.message.clone() }),
+        Err(source) => Err(ClusterError::Unreachable { url, source: Box::new(source) }),
+    }
 }
 
 /// A connection to a cluster.

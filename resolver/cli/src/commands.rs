@@ -8,6 +8,7 @@ pub(crate) mod man;
 pub(crate) mod outdated;
 pub(crate) mod plan;
 pub(crate) mod ready;
+pub(crate) mod restart;
 pub(crate) mod schema;
 pub(crate) mod trust;
 pub(crate) mod verify;

@@ -29,7 +29,7 @@ mod session;
 mod what_if;
 
 use args::{Arguments, CatalogCommand, Command, SourceArgs};
-use commands::{adopt, diff, explain, lock, man, outdated, plan, ready, schema, trust, verify};
+use commands::{adopt, diff, explain, lock, man, outdated, plan, ready, restart, schema, trust, verify};
 use invocation::Invocation;
 use output::style::styled;
 use output::terminal;
@@ -131,6 +131,7 @@ fn run_command(command: &Command, invocation: Invocation, clock: Timestamp) -> O
         Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading.sources)),
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading.sources)),
         Command::Trust(trust) => trust::trust(trust),
+        Command::Restart(restart) => restart::restart(restart, clock),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(explain::fetch(fetch, now(&fetch.reading.sources))),
         Command::Schema(schema) => Ok(Output::success(schema::schema(schema.of))),

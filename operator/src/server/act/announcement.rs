@@ -13,13 +13,11 @@ impl StepExecutor<'_> {
     /// The announcement for this disruption, with where it is shown.
     pub(super) fn announcement(&self, disruption: Disruption, ends: Timestamp) -> Announce {
         let players = &self.server.players;
-        let announcement = match (disruption, &players.restart) {
-            (Disruption::Restart { due }, _) if self.restore_due_at(due).is_some() => &players.restore_announcement,
-            (Disruption::Restart { .. }, Some(restart)) => &restart.announcement,
-            (Disruption::Drain { .. }, _) => &players.drain_announcement,
-            (Disruption::Restart { .. } | Disruption::Update { .. } | Disruption::RollBack { .. }, _) => {
-                &players.announcement
-            }
+        let announcement = match disruption {
+            Disruption::Restart { due } if self.restore_due_at(due).is_some() => &players.restore_announcement,
+            Disruption::Restart { .. } => &players.restart_announcement,
+            Disruption::Drain { .. } => &players.drain_announcement,
+            Disruption::Update { .. } | Disruption::RollBack { .. } => &players.announcement,
         };
         let Announcement { text, short } = announcement.clone();
         let show = self.server.players.show.clone();

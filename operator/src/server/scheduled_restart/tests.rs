@@ -93,22 +93,17 @@ fn scheduled_restart_uses_own_policy_and_text_first() {
     let own_restart =
         json!({"cron": "0 5 * * *", "policy": "Announce", "text": "Gleich wieder da", "onlyIf": {"empty": true}});
     let of = |restart: &Value, players: &Value| {
-        checked(&json!({"restart": restart, "players": players})).players.restart.unwrap()
+        let players = checked(&json!({"restart": restart, "players": players})).players;
+        (players.restart.unwrap(), players.restart_announcement.text)
     };
     let plain = json!({"cron": "0 5 * * *"});
-    let restart = of(&plain, &players);
-    assert_eq!(
-        (restart.policy, restart.announcement.text.as_str()),
-        (scheduler::observation::PlayerPolicy::Ignore, "Neustart in {in}")
-    );
+    let (restart, text) = of(&plain, &players);
+    assert_eq!((restart.policy, text.as_str()), (scheduler::observation::PlayerPolicy::Ignore, "Neustart in {in}"));
     assert!(!restart.only_empty);
-    let restart = of(&own_restart, &players);
-    assert_eq!(
-        (restart.policy, restart.announcement.text.as_str()),
-        (scheduler::observation::PlayerPolicy::Announce, "Gleich wieder da")
-    );
+    let (restart, text) = of(&own_restart, &players);
+    assert_eq!((restart.policy, text.as_str()), (scheduler::observation::PlayerPolicy::Announce, "Gleich wieder da"));
     assert!(restart.only_empty);
-    let text = of(&plain, &json!({})).announcement.text;
+    let (_, text) = of(&plain, &json!({}));
     assert!(text.contains("{in}") && !text.contains("update"), "{text}");
 }
 

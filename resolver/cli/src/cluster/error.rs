@@ -80,6 +80,10 @@ pub(crate) enum ClusterError {
         #[source]
         source: Box<kube::Error>,
     },
+    #[error(
+        "could not annotate PaperMCServer `{name}`: {message}. You need `patch` on papermcservers of nightshift.dev in its namespace"
+    )]
+    NotPatched { name: String, message: String },
     #[error("there is no {searched} in {scope}{}", other_namespaces_hint(scope, searched))]
     NoServers { searched: String, scope: String },
     #[error("there is no PaperMCServer `{name}` in {scope}: {}", suggestion_or_list(suggestion.as_deref(), available))]

@@ -9,7 +9,7 @@ use axum::Router;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, patch};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
@@ -26,12 +26,15 @@ struct Objects {
     by_plural: Arc<BTreeMap<String, Vec<Value>>>,
     /// Requested namespaces, `*` for all.
     requested_namespaces: Arc<Mutex<Vec<String>>>,
+    /// The merge patches that it was sent, with their objects.
+    patches: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 /// A fake API server with the objects of these manifests.
 struct ApiServer {
     url: String,
     requested_namespaces: Arc<Mutex<Vec<String>>>,
+    patches: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl ApiServer {
@@ -45,24 +48,25 @@ impl ApiServer {
             object["metadata"]["resourceVersion"] = json!("7");
             by_plural.entry(plural.to_owned()).or_default().push(object);
         }
-        let objects = Objects { by_plural: Arc::new(by_plural), requested_namespaces: Arc::default() };
-        let requested_namespaces = objects.requested_namespaces.clone();
+        let objects = Objects { by_plural: Arc::new(by_plural), ..Objects::default() };
+        let (requested_namespaces, patches) = (objects.requested_namespaces.clone(), objects.patches.clone());
         let base = "/apis/nightshift.dev/v1alpha1";
         let router = Router::new()
             .route(&format!("{base}/{{plural}}"), get(list_all))
             .route(&format!("{base}/namespaces/{{namespace}}/{{plural}}"), get(list))
+            .route(&format!("{base}/namespaces/{{namespace}}/{{plural}}/{{name}}"), patch(annotate))
             // The API server's response for a missing CRD, which is not a Status object.
             .fallback(|| async { (StatusCode::NOT_FOUND, "404 page not found\n") })
             .with_state(objects);
         let listener = REPLAY.runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         REPLAY.runtime.spawn(async move { axum::serve(listener, router).await });
-        Self { url, requested_namespaces }
+        Self { url, requested_namespaces, patches }
     }
 
     /// A kubeconfig whose context `home` leads to this server, with `games` as its namespace. It has further contexts.
     fn kubeconfig(&self) -> String {
-        let Self { url, requested_namespaces: _ } = self;
+        let Self { url, requested_namespaces: _, patches: _ } = self;
         json!({
             "apiVersion": "v1", "kind": "Config", "current-context": "home",
             "clusters": [
@@ -159,6 +163,26 @@ fn respond(
         "metadata": {"resourceVersion": "9", "continue": next}, "items": items,
     }))
     .into_response()
+}
+
+async fn annotate(
+    State(objects): State<Objects>,
+    Path((namespace, plural, name)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    axum::Json(patch): axum::Json<Value>,
+) -> Response {
+    if headers.get(header::AUTHORIZATION).is_none_or(|value| value != "Bearer admin") {
+        let message = format!("{plural}.nightshift.dev \"{name}\" is forbidden: User \"reader\" cannot patch it");
+        let status = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
+            "message": message, "reason": "Forbidden", "code": 403,
+        });
+        return (StatusCode::FORBIDDEN, axum::Json(status)).into_response();
+    }
+    objects.patches.lock().unwrap().push((format!("{namespace}/{name}"), patch));
+    let metadata = json!({"name": name, "namespace": namespace});
+    axum::Json(json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata}))
+        .into_response()
 }
 
 struct ClusterWorkspace(Workspace);
@@ -263,6 +287,23 @@ fn cluster_servers_sharing_plugin_are_resolved_jointly() {
     let single = ApiServer::start(&with_eula(&lobby())).workspace().run(&["explain", "lobby"]);
     assert_ne!(output, single);
     assert_eq!(ApiServer::start(&shared_manifests("")).workspace().run(&["explain", "lobby"]), single);
+}
+
+#[test]
+fn restart_annotates_server_once() {
+    let api = ApiServer::start(&lobby_in_cluster());
+    let workspace = api.workspace();
+    assert_snapshot("restart", &workspace.run(&["restart", "lobby"]));
+    let patches = std::mem::take(&mut *api.patches.lock().unwrap());
+    let [(name, patch)] = patches.as_slice() else { panic!("{patches:?}") };
+    let requested_at: i64 =
+        patch["metadata"]["annotations"]["nightshift.dev/restart-now"].as_str().unwrap().parse().unwrap();
+    let now = jiff::Timestamp::now().as_second();
+    assert!(name == "games/lobby" && (now - 60..=now).contains(&requested_at), "{patches:?}");
+
+    let refused = [&["restart", "loby"][..], &["restart", "lobby", "--context", "reader"], &["restart"]];
+    assert_snapshot("restart-refused", &refused.map(|arguments| workspace.run(arguments)).join("\n"));
+    assert!(api.patches.lock().unwrap().is_empty());
 }
 
 #[test]
