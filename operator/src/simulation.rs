@@ -33,6 +33,7 @@ mod invariants;
 mod objects;
 mod operator_process;
 mod process_exits;
+mod request_counts;
 mod run;
 mod scenario;
 mod user_actions;
@@ -47,7 +48,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use run::scripted::{
-    end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
+    count_requests, end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
     run_released_during_countdown, run_replaced_operator, run_restore_during_backup, run_suspended_during_countdown,
     run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
 };
@@ -211,6 +212,19 @@ fn replaced_operator_makes_no_write() {
     let (passes, writes) = run_on_this_thread(run_replaced_operator(next_address()));
     assert!(passes > 10, "{passes}");
     assert_eq!(writes, 0, "{passes} passes, with a window and a newer release");
+}
+
+#[test]
+fn requests_for_one_server_stay_within_bounds() {
+    let counts = run_on_this_thread(count_requests(next_address()));
+    for (phase, counts) in ["until stable", "at rest", "after a restart", "while deleted"].into_iter().zip(&counts) {
+        println!("{phase}: {counts}");
+    }
+    let [until_stable, at_rest, after_restart, while_deleted] = counts;
+    assert!(until_stable.writes() <= 27 && until_stable.reads() <= 100, "{until_stable}");
+    assert!(at_rest.writes() == 0 && at_rest.reads() <= 36, "{at_rest}");
+    assert!(after_restart.writes() <= 4 && after_restart.reads() <= 15, "{after_restart}");
+    assert!(while_deleted.reads() + while_deleted.writes() <= 40, "{while_deleted}");
 }
 
 #[test]

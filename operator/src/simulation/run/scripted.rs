@@ -19,6 +19,7 @@ use crate::simulation::cluster::RequestDelay;
 use crate::simulation::fake_api_server::{NAMESPACE, client};
 use crate::simulation::faults::InjectedCrash;
 use crate::simulation::objects::Key;
+use crate::simulation::request_counts::RequestCounts;
 use crate::simulation::scenario::{Scenario, WINDOW_INTERVAL, WINDOW_LENGTH};
 use crate::simulation::user_actions::UserAction;
 
@@ -216,7 +217,33 @@ pub(in crate::simulation) async fn run_backup_before_countdown(
     (notice, backup_seconds, run.finish())
 }
 
+/// The requests to the API server for one server: until it is stable, in half an hour at rest, after a restart of the
+/// operator, and by ten passes while its namespace is deleted.
+pub(in crate::simulation) async fn count_requests(address: Ipv4Addr) -> [RequestCounts; 4] {
+    let plain = |scenario: Scenario| Scenario { backup_policy: None, eviction: None, max_players: 0, ..scenario };
+    let (mut run, begins, _clocks) = begin_with(2, address, plain).await;
+    let minute = |minute| begins + SignedDuration::from_mins(minute);
+    run.released_at = minute(24 * 60);
+    run.run_until(minute(15)).await;
+    let until_stable = run.take_requests();
+    run.run_until(minute(45)).await;
+    let at_rest = run.take_requests();
+    run.operators.clear();
+    run.start_operator();
+    run.run_until(minute(50)).await;
+    let after_restart = run.take_requests();
+    run.handle.cluster().objects.terminate_namespace();
+    for _ in 0..10 {
+        run.run_pass(0).await;
+    }
+    [until_stable, at_rest, after_restart, run.take_requests()]
+}
+
 impl Run {
+    fn take_requests(&self) -> RequestCounts {
+        std::mem::take(&mut self.handle.cluster().requests)
+    }
+
     /// A user requests an online backup at that time. Returns when it has begun.
     async fn backup_at(&mut self, requested_at: Timestamp) {
         self.run_until(requested_at).await;
