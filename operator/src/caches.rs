@@ -85,6 +85,8 @@ pub(crate) struct Rendered {
     pub(crate) revision: Revision,
     /// With the API server's defaults filled in.
     pub(crate) template: Arc<PodTemplateSpec>,
+    /// The digest of the template before that. `None` if this process did not render it.
+    pub(crate) source: Option<[u8; 32]>,
 }
 
 /// One entry of a `StatefulSet`'s history.
@@ -116,17 +118,19 @@ pub(crate) struct Caches {
     pub(crate) stable: SharedMap<Key, Arc<StableRecord>>,
     /// By the hash of the rendered template.
     pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
+    /// Templates with the API server's defaults, and with placeholders ([`crate::server::render::template_defaults`]), by
+    /// the digest of the template without defaults.
+    pub(crate) defaults: SharedMap<[u8; 32], Arc<serde_json::Value>>,
     /// By pod UID.
     pub(crate) agent_reports: SharedMap<String, LastAgentReport>,
-    /// The child that was applied last and the API server's result, by `Kind/name`. An apply that would change nothing
-    /// is not sent.
+    /// The children as they were applied or found, by `Kind/name`. An apply that would change nothing is not sent.
     pub(crate) applied: SharedMap<Key, AppliedObject>,
     /// The keys of the agents, by the names of their Secrets.
     pub(crate) keys: SharedMap<Key, KnownKey>,
     /// The status that was written last, with the UID of its server.
     pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
-    /// The stable revision after which unused `ConfigMap`s were deleted.
-    pub(crate) cleaned: SharedMap<Key, Revision>,
+    /// Servers with a new stable revision, whose unused `ConfigMap`s are not deleted yet.
+    pub(crate) uncleaned: SharedMap<Key, ()>,
     /// Pods, by UID, whose agent is too old for online backups.
     pub(crate) without_online_backup: SharedMap<String, ()>,
     /// When the newest good backup was taken, for each running server with a schedule.
@@ -141,6 +145,9 @@ pub(crate) struct Caches {
     pub(crate) pinned_catalogs: SharedMap<Key, PinnedCatalog>,
     /// Failures in a row, by server.
     pub(crate) attempts: SharedMap<Key, u32>,
+    /// Namespaces that are being deleted, with the creation time of their newest server. A later server is in a new
+    /// namespace of the same name.
+    pub(crate) terminating: SharedMap<String, Timestamp>,
 }
 
 /// One child as it was applied.
@@ -170,7 +177,7 @@ impl Caches {
         self.stable.retain(|key| !belongs_to_server(key));
         self.attempts.retain(|key| !belongs_to_server(key));
         self.status.retain(|key| !belongs_to_server(key));
-        self.cleaned.retain(|key| !belongs_to_server(key));
+        self.uncleaned.retain(|key| !belongs_to_server(key));
         self.last_backups.retain(|key| !belongs_to_server(key));
         self.server_nodes.retain(|key| !belongs_to_server(key));
         self.without_budget.retain(|key| !belongs_to_server(key));

@@ -34,6 +34,7 @@ mod objects;
 mod operator_process;
 mod pending_pods;
 mod process_exits;
+mod request_counts;
 mod run;
 mod scenario;
 mod user_actions;
@@ -48,9 +49,9 @@ use std::sync::{Mutex, PoisonError};
 use std::thread::available_parallelism;
 
 use run::scripted::{
-    end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
+    count_requests, end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
     run_released_during_countdown, run_replaced_operator, run_restore_during_backup, run_suspended_during_countdown,
-    run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
+    run_with_changes_while_stopped, run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
 };
 use run::{RunResult, run_seed};
 
@@ -212,6 +213,25 @@ fn replaced_operator_makes_no_write() {
     let (passes, writes) = run_on_this_thread(run_replaced_operator(next_address()));
     assert!(passes > 10, "{passes}");
     assert_eq!(writes, 0, "{passes} passes, with a window and a newer release");
+}
+
+#[test]
+fn requests_for_one_server_stay_within_bounds() {
+    let counts = run_on_this_thread(count_requests(next_address()));
+    for (phase, counts) in ["until stable", "at rest", "after a restart", "while deleted"].into_iter().zip(&counts) {
+        println!("{phase}: {counts}");
+    }
+    let [until_stable, at_rest, after_restart, while_deleted] = counts;
+    assert!(until_stable.writes() <= 18 && until_stable.reads() <= 91, "{until_stable}");
+    assert!(at_rest.writes() == 0 && at_rest.reads() <= 36, "{at_rest}");
+    assert!(after_restart.writes() == 0 && after_restart.reads() <= 17, "{after_restart}");
+    assert!(while_deleted.reads() + while_deleted.writes() <= 4, "{while_deleted}");
+}
+
+#[test]
+fn changes_while_no_operator_runs_are_repaired() {
+    let objects = run_on_this_thread(run_with_changes_while_stopped(next_address()));
+    assert!(objects.iter().all(|(_, is_repaired)| *is_repaired), "{objects:?}");
 }
 
 #[test]

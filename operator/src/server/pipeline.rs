@@ -118,15 +118,25 @@ pub(super) async fn reconcile_server(
     let done = act(ctx, &pass, &plan, step, &bundle, pending, start.decided).await?;
     request::request_backup(ctx, observed, &mut plan, step).await;
     let report = PassReport { pass, plan: &plan, step, done: &done };
+    if has_new_stable_revision(&pass, &plan) {
+        ctx.caches.uncleaned.put((checked.namespace.clone(), checked.name.clone()), ());
+    }
     report::report(ctx, &report).await.map_err(PassError::Report)?;
     // Objects are cleaned up only when no rollout is in progress. During an update the next step may refer to an object that nothing refers
     // to now.
     if step == Step::UpToDate {
         // The report has written the history.
         let history = &status_before(ctx, server).history;
-        apply::clean_up(ctx, &checked, observed, &bundle, plan.goal.revision, history).await?;
+        apply::clean_up(ctx, &checked, observed, &bundle, history).await?;
     }
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
+}
+
+/// Whether the status still shows another stable revision. A later process finds this one there, and has nothing to clean up. Nothing was
+/// replaced by the first one.
+fn has_new_stable_revision(pass: &PassInput<'_>, plan: &Plan) -> bool {
+    let reported = pass.before.rollout.as_ref().and_then(|rollout| rollout.settled.as_deref());
+    reported.is_some_and(|reported| reported != plan.goal.revision.to_string())
 }
 
 /// The selected version set, and the user requests that count.
@@ -268,10 +278,15 @@ async fn build_target(
         // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
         return Err(PassEnd::AGAIN);
     }
+    if ctx.is_terminating(pass.server) {
+        // Another pass has found out meanwhile.
+        return Err(PassEnd::Done(Outcome::Waiting { until: None }));
+    }
     apply::ensure_secret(ctx, checked, observed).await?;
     let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
-    apply::apply_children(ctx, checked, &bundle).await?;
-    let rendered = apply::render(ctx, checked, &bundle.template).await?;
+    apply::apply_children(ctx, checked, observed, &bundle).await?;
+    ctx.caches.locks.put((checked.namespace.clone(), bundle.lock.name_any()), Arc::clone(&record));
+    let rendered = apply::render(ctx, checked, observed, &bundle).await?;
     if apply::apply_replicas(ctx, checked, observed).await? {
         return Err(PassEnd::AGAIN);
     }
@@ -380,12 +395,12 @@ async fn act(
     decided: Stopwatch,
 ) -> Result<StepOutcome, PassEnd> {
     let PassInput { checked, observed, .. } = *pass;
-    apply::apply_children_before(step, ctx, checked, bundle).await?;
+    apply::apply_children_before(step, ctx, checked, bundle, decided.started_at()).await?;
     if decided.is_older_than(DECISION_VALID_FOR) {
         // A budget written from an old decision could let a node drain evict the pod.
         return Err(PassEnd::AGAIN);
     }
-    apply::apply_budget(ctx, checked, plan.constraints.drain.budget(step)).await?;
+    apply::apply_budget(ctx, checked, observed, plan.constraints.drain.budget(step)).await?;
     let executor = StepExecutor::new(ctx, checked, observed, plan, pending, decided);
     Ok(execute_step(&executor, step).await?)
 }

@@ -19,6 +19,7 @@ use super::forced_deletion::ForcedDeletion;
 use super::invariants::InvariantState;
 use super::objects::{Key, Objects};
 use super::process_exits::ExitInvariants;
+use super::request_counts::RequestCounts;
 use super::scenario::Scenario;
 use crate::clock::now;
 use crate::leader_election::LEASE;
@@ -119,6 +120,8 @@ pub(super) struct SimCluster {
     pub(super) waits_for_leader: bool,
     /// The number of writes by operators.
     pub(super) writes: u32,
+    /// The requests of operators.
+    pub(super) requests: RequestCounts,
     pub(super) sleeps: Option<RequestDelay>,
     /// How many requests may still get a fault.
     faults_left: usize,
@@ -153,6 +156,7 @@ impl SimCluster {
             has_changes: true,
             waits_for_leader: false,
             writes: 0,
+            requests: RequestCounts::default(),
             sleeps: None,
             faults_left,
             faults_injected: 0,

@@ -65,9 +65,11 @@ async fn serve_request(
     let (code, answer) = match outcome {
         Ok(answer) => (200, answer),
         Err(Rejection { code, reason, message }) => {
+            // Only a namespace that is being deleted is forbidden here.
+            let causes = if code == 403 { json!([{"reason": "NamespaceTerminating"}]) } else { json!([]) };
             let status = json!({
                 "kind": "Status", "apiVersion": "v1", "status": "Failure",
-                "code": code, "reason": reason, "message": message,
+                "code": code, "reason": reason, "message": message, "details": {"causes": causes},
             });
             (code, status)
         }
@@ -85,6 +87,7 @@ fn handle_of<'w>(handles: &'w [Arc<ClusterHandle>], name: &str) -> &'w Arc<Clust
 
 fn execute(handle: &ClusterHandle, parsed: &ParsedRequest) -> Result<Value, Rejection> {
     let mut cluster = handle.cluster();
+    cluster.requests.record(parsed.verb_name(), &parsed.key.plural);
     let before = parsed.object(&cluster.objects);
     let outcome = parsed.execute(&mut cluster.objects);
     if let (Ok(_), Some(write_kind)) = (&outcome, parsed.write_kind()) {
@@ -169,6 +172,19 @@ impl ParsedRequest {
     /// The object before the request.
     fn object(&self, objects: &Objects) -> Option<Value> {
         objects.get(&self.key).ok().cloned()
+    }
+
+    /// The verb in the API server's audit log, or `dry run`.
+    fn verb_name(&self) -> &'static str {
+        match &self.verb {
+            Verb::Get => "get",
+            Verb::List { .. } => "list",
+            Verb::Create(_) => "create",
+            Verb::Patch { is_dry_run: true, .. } => "dry run",
+            Verb::Patch { is_dry_run: false, is_status: true, .. } => "patch status",
+            Verb::Patch { is_dry_run: false, is_status: false, .. } => "patch",
+            Verb::Delete { .. } => "delete",
+        }
     }
 
     fn write_kind(&self) -> Option<ObjectChange> {

@@ -64,6 +64,8 @@ pub(super) struct Objects {
     applied: BTreeMap<(Key, bool, String), Value>,
     version: u64,
     uids: u64,
+    /// The namespace is being deleted, so that it accepts no new object.
+    is_terminating: bool,
 }
 
 impl Objects {
@@ -86,6 +88,7 @@ impl Objects {
 
     pub(super) fn create(&mut self, plural: &str, mut object: Value, now: Timestamp) -> Result<&Value, Rejection> {
         let key = Key::new(plural, object["metadata"]["name"].as_str().unwrap_or_default());
+        self.check_accepts_objects()?;
         if self.all.contains_key(&key) {
             return Err(Rejection::new(409, "AlreadyExists", format!("{plural} \"{}\" already exists", key.name)));
         }
@@ -149,6 +152,7 @@ impl Objects {
                 if object["metadata"].get("uid").is_some() {
                     return Err(Rejection::conflict(key, "uid mismatch: no existing object was found"));
                 }
+                self.check_accepts_objects()?;
                 new = Some(object.clone());
             }
             (Patch::Merge(merge), Some(new)) => json_patch::merge(new, merge),
@@ -182,6 +186,20 @@ impl Objects {
             self.change(key, now, |pod| pod["metadata"]["deletionTimestamp"] = json!(ends.to_string()));
         }
         Ok(object)
+    }
+
+    /// The namespace is being deleted. So far only the servers are left, and the leader's Lease, which is in another
+    /// namespace in a real cluster.
+    pub(super) fn terminate_namespace(&mut self) {
+        self.is_terminating = true;
+        self.all.retain(|key, _| ["papermcservers", "leases"].contains(&key.plural.as_str()));
+    }
+
+    fn check_accepts_objects(&self) -> Result<(), Rejection> {
+        if self.is_terminating {
+            return Err(Rejection::new(403, "Forbidden", "the namespace is being terminated"));
+        }
+        Ok(())
     }
 
     /// Removes an object.
