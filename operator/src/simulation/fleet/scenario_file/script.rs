@@ -110,6 +110,8 @@ pub(super) enum ScriptAction {
     CrashAfter(SignedDuration, SignedDuration),
     NoPing(SignedDuration),
     VolumeFull(bool),
+    /// The bytes that a backup may use. `None`: enough.
+    BackupRoom(Option<u64>),
     NodeClock(SignedDuration),
     Damage(String),
     /// A byte is added to a file on the volume.
@@ -345,6 +347,10 @@ impl ScriptAction {
         {
             return Ok(Self::CrashAfter(parse_duration(lifetime)?, parse_duration(duration)?));
         }
+        if let Some(megabytes) = text.strip_prefix("backups have room for ").and_then(|room| room.strip_suffix(" MB")) {
+            let megabytes: u64 = megabytes.parse().map_err(|_| format!("`{megabytes}` is no number"))?;
+            return Ok(Self::BackupRoom(Some(megabytes * 1_000_000)));
+        }
         if let Some(line) = text.strip_prefix("server logs: ") {
             return Ok(Self::Damage(line.to_owned()));
         }
@@ -352,6 +358,7 @@ impl ScriptAction {
             "node's clock is right" => Self::NodeClock(SignedDuration::ZERO),
             "registry has no new image" => Self::NoImage(true),
             "registry has all images" => Self::NoImage(false),
+            "backups have room" => Self::BackupRoom(None),
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
             "a player runs /stop" => Self::StopInGame,
