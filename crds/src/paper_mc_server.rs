@@ -190,7 +190,8 @@ pub struct PaperMCServerSpec {
     /// The volume of the world.
     #[serde(default)]
     pub storage: Storage,
-    /// Backups of the server. Without this field, no backups are taken.
+    /// Backups of the server. Without this field: `beforeUpdate: OneWay`, stored in `.nightshift/backups` on the volume of the server, and one
+    /// backup is kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub backup: Option<Backup>,
     /// The backup that a volume without a world is filled from before the server starts on it. Everything in the backup is restored. A volume with a
@@ -255,6 +256,15 @@ impl PaperMCServerSpec {
     /// Whether the whole version set is held: `hold` contains [`WHOLE_SET`].
     pub fn is_fully_held(&self) -> bool {
         self.hold.iter().any(|name| name == WHOLE_SET)
+    }
+
+    /// The updates before which a backup is taken.
+    pub fn backup_before_update(&self) -> BeforeUpdate {
+        match &self.backup {
+            Some(backup) if backup.enabled => backup.before_update,
+            Some(_) => BeforeUpdate::Never,
+            None => BeforeUpdate::OneWay,
+        }
     }
 
     /// Whether the spec uses a feature that needs RCON while RCON is disabled. The schema rule above checks the same.

@@ -16,6 +16,9 @@ pub struct Retention {
     pub max_count: u32,
     /// The maximum age. `None`: no backup is too old.
     pub max_age: Option<SignedDuration>,
+    /// Whether backups of older Minecraft versions than the newest one are kept besides, for 30 days. Not on the server's own volume, which is also
+    /// needed by its worlds.
+    pub keeps_older: bool,
 }
 
 /// The state of a backup.
@@ -54,9 +57,9 @@ pub struct RetentionCandidate {
 ///
 /// - The newest good backup of the worlds and the newest good backup of the other files, however old they are.
 /// - The newest good backup of the worlds from before an update. It is the rollback backup, and no number of other backups replaces it.
-/// - For 30 days, the newest such backup of an older Minecraft than that one. If a newer Minecraft failed and was rolled forward, only this
+/// - With `keeps_older`, for 30 days, the newest such backup of an older Minecraft than that one. If a newer Minecraft failed and was rolled forward, only this
 ///   backup can be opened by the version set before.
-/// - For 30 days, the newest good backup of the worlds of an older Minecraft than that of the newest one, however it was taken. The newest one of
+/// - With `keeps_older`, for 30 days, the newest good backup of the worlds of an older Minecraft than that of the newest one, however it was taken. The newest one of
 ///   a still older Minecraft is kept too. If a newer Minecraft failed without a backup from right before, backups continue while the admin
 ///   decides. Those new backups cannot be used for a rollback.
 /// - The newest good backup of the worlds that was not taken after the log had reported damage to them. Later ones may all be damaged, however
@@ -88,7 +91,9 @@ pub fn to_remove(candidates: &[RetentionCandidate], retention: Retention, now: T
     let is_older = |candidate: &RetentionCandidate| {
         candidate.data_version.is_some() && candidate.data_version < rollback.and_then(|rollback| rollback.data_version)
     };
-    let may_be_wanted = |candidate: &RetentionCandidate| now.duration_since(candidate.taken_at) < OLDER_KEPT_FOR;
+    let may_be_wanted = |candidate: &RetentionCandidate| {
+        retention.keeps_older && now.duration_since(candidate.taken_at) < OLDER_KEPT_FOR
+    };
     let is_older_rollback =
         |candidate: &RetentionCandidate| is_rollback(candidate) && is_older(candidate) && may_be_wanted(candidate);
     let newest_worlds = newest(&has_worlds);

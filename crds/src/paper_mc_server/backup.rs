@@ -15,7 +15,7 @@ use crate::schema;
         .message("no backups are taken while enabled is false: remove one of the two").field_path(".schedule").reason(Reason::FieldValueForbidden),
 )]
 pub struct Backup {
-    /// Whether backups are taken. Defaults to `true`. With `false`, existing backups are kept.
+    /// Whether backups are taken. Defaults to `true`. With `false`, none is taken before a newer Minecraft either, and existing backups are kept.
     #[serde(default = "yes")]
     pub enabled: bool,
     /// The updates before which an offline backup is taken, while the server is stopped. If the backup fails, the update does not happen. `OneWay`

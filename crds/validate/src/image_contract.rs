@@ -13,7 +13,7 @@ pub const AGENT_CONTAINER: &str = "agent";
 pub const MANAGED_VOLUMES: [&str; 6] =
     ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
 
-/// The backup volume in the pod of a server with backups.
+/// The backup volume in the pod of a server with `spec.backup`.
 pub const BACKUP_VOLUME: &str = "nightshift-backup";
 
 /// The volume of another claim from which a new volume is restored, in the pod of a first start.
@@ -24,6 +24,12 @@ pub const INIT_REQUESTS_VOLUME: &str = "nightshift-init-requests";
 
 /// The image's variable that enables RCON.
 pub const ENABLE_RCON: &str = "ENABLE_RCON";
+
+/// The variable of both agent containers with the directory of the backups. A template without it can take and restore none.
+pub const BACKUPS: &str = "NIGHTSHIFT_BACKUPS";
+
+/// The variable of the init container that names the updates before which it takes a backup.
+pub const BACKUP_BEFORE: &str = "NIGHTSHIFT_BACKUP_BEFORE";
 
 /// The variable with which the init container saves plugin data. A template without it cannot restore any.
 pub const KEEP_PLUGIN_DATA: &str = "NIGHTSHIFT_KEEP_PLUGIN_DATA";

@@ -223,16 +223,43 @@ pub struct CheckedBackup {
     pub schedule_problem: Option<Violation>,
     /// Contents of an online backup.
     pub online_contents: Contents,
-    /// The requested size of the claim, a quantity.
-    pub size: String,
-    /// The storage class. `None`: the cluster's default.
-    pub class: Option<String>,
-    /// The user's claim. `None` if Nightshift creates one.
-    pub existing_claim: Option<String>,
+    /// Where the backups are.
+    pub volume: BackupVolume,
     /// Maximum number of good backups.
     pub max_count: u32,
     /// Maximum age of a backup. `None`: no limit.
     pub max_age: Option<SignedDuration>,
+}
+
+impl CheckedBackup {
+    /// The backups of a server without `spec.backup`: one of the worlds from before a newer Minecraft, on the server's own volume.
+    fn without_spec() -> Self {
+        Self {
+            before_update: BeforeUpdate::OneWay,
+            schedule: None,
+            schedule_problem: None,
+            online_contents: Contents::Everything,
+            volume: BackupVolume::Data,
+            max_count: 1,
+            max_age: None,
+        }
+    }
+}
+
+/// The volume that backups are stored on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BackupVolume {
+    /// The server's own.
+    Data,
+    /// A claim that Nightshift creates.
+    Created {
+        /// The requested size, a quantity.
+        size: String,
+        /// The storage class. `None`: the cluster's default.
+        class: Option<String>,
+    },
+    /// The user's claim.
+    Existing(String),
 }
 
 /// The Service.
@@ -260,10 +287,9 @@ impl CheckedServer {
         backup_claim(&self.name)
     }
 
-    /// The claim with the backups. `None` if the server has none.
+    /// The claim with the backups. `None` if the server has none, or if they are on its own volume.
     pub fn backup_volume_claim(&self) -> Option<String> {
-        let backup = self.data.backup.as_ref()?;
-        Some(backup.existing_claim.clone().unwrap_or_else(|| self.backup_claim_name()))
+        volume_claim(self.data.backup.as_ref()?, &self.name)
     }
 
     /// Adapts the spec to a server that runs without RCON, whatever the spec says now. Players cannot be warned, and no save is ever
@@ -289,6 +315,15 @@ fn data_claim(server: &str) -> String {
 
 fn backup_claim(server: &str) -> String {
     format!("backup-{server}-0")
+}
+
+/// The claim of the server's backups, unless they are on its own volume.
+fn volume_claim(backup: &CheckedBackup, server: &str) -> Option<String> {
+    match &backup.volume {
+        BackupVolume::Data => None,
+        BackupVolume::Created { .. } => Some(backup_claim(server)),
+        BackupVolume::Existing(claim) => Some(claim.clone()),
+    }
 }
 
 /// The only field whose violations do not prevent an answer of the command `resolver`.
@@ -512,7 +547,7 @@ fn check_targets(show: &[AnnouncementTarget], violations: &mut Violations) -> BT
 }
 
 fn check_backup(server: &PaperMCServer, zone: &str, violations: &mut Violations) -> Option<CheckedBackup> {
-    let backup = server.spec.backup.as_ref()?;
+    let Some(backup) = &server.spec.backup else { return Some(CheckedBackup::without_spec()) };
     let schedule = backup.schedule.as_ref();
     if !backup.enabled {
         if schedule.is_some() {
@@ -534,16 +569,20 @@ fn check_backup(server: &PaperMCServer, zone: &str, violations: &mut Violations)
             ScheduledContents::Everything => Contents::Everything,
             ScheduledContents::Worlds => Contents::Worlds,
         },
-        size: backup.storage.size.clone(),
-        class: backup.storage.storage_class_name.clone(),
-        existing_claim: backup.storage.existing_claim.clone(),
+        volume: match &backup.storage.existing_claim {
+            Some(claim) => BackupVolume::Existing(claim.clone()),
+            None => BackupVolume::Created {
+                size: backup.storage.size.clone(),
+                class: backup.storage.storage_class_name.clone(),
+            },
+        },
         max_count: backup.retention.max_count,
         max_age: max_age.map(|text| violations.parse_duration("spec.backup.retention.maxAge", text)),
     })
 }
 
-/// A backup on the data volume would contain all earlier backups, if it contains everything. The loss of one volume would destroy the
-/// server and its backups.
+/// A claim of the user has a directory for each server, which is a folder of the server here: each backup of everything would contain all earlier
+/// ones. The loss of one volume would destroy the server and its backups.
 fn check_separate_volumes(server: &PaperMCServer, existing_claim: Option<&str>, violations: &mut Violations) {
     let name = server.name_any();
     let data = server.spec.storage.existing_claim.clone().unwrap_or_else(|| data_claim(&name));

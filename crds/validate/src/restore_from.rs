@@ -54,14 +54,13 @@ pub(super) fn check_restore_from(
     if !is_backup_name(source) {
         violations.add("spec.restoreFrom.server", format_args!("`{source}` is not a server name"));
     }
-    let default_claim = super::backup_claim(&name);
-    let backup_claim = backup.map(|backup| backup.existing_claim.as_ref().unwrap_or(&default_claim));
-    let claim = match (&restore_from.claim, backup_claim) {
+    let backup_claim = backup.and_then(|backup| super::volume_claim(backup, &name));
+    let claim = match (&restore_from.claim, &backup_claim) {
         (Some(claim), _) => claim.clone(),
         (None, Some(backup_claim)) if *source == name => backup_claim.clone(),
         (None, Some(_) | None) => super::backup_claim(source),
     };
-    let apart = backup_claim != Some(&claim);
+    let apart = backup_claim.as_ref() != Some(&claim);
     let request = SeedRequest { server: source.clone(), copy: restore_from.copy.clone(), claim, apart };
     Some(CheckedRestoreFrom { request, first_start: true })
 }

@@ -88,6 +88,29 @@ fn backup_schedule_is_parsed_and_errors_named() {
 }
 
 #[test]
+fn worlds_are_backed_up_on_own_volume_without_spec() {
+    let of = |spec: Value| check(&server(spec)).unwrap();
+    let default = of(json!({}));
+    let backup = default.data.backup.clone().unwrap();
+    assert_eq!(
+        (backup.before_update, backup.max_count, &backup.volume),
+        (BeforeUpdate::OneWay, 1, &BackupVolume::Data)
+    );
+    assert_eq!((default.backup_volume_claim(), default.accepts_restore_requests()), (None, true));
+    let written = of(json!({"backup": {}}));
+    assert_eq!(written.backup_volume_claim().as_deref(), Some("backup-lobby-0"), "a written `backup` means a volume");
+    assert_eq!(written.data.backup.unwrap().max_count, 10);
+    assert!(of(json!({"backup": {"enabled": false}})).data.backup.is_none());
+    for (spec, before_update) in [
+        (json!({}), BeforeUpdate::OneWay),
+        (json!({"backup": {"enabled": false}}), BeforeUpdate::Never),
+        (json!({"backup": {"beforeUpdate": "Always"}}), BeforeUpdate::Always),
+    ] {
+        assert_eq!(server(spec).spec.backup_before_update(), before_update);
+    }
+}
+
+#[test]
 fn invalid_backup_schedule_leaves_rest_of_spec_valid() {
     for (wrong, why) in [
         (json!({"cron": "0 5 * *", "contents": "Worlds"}), "`0 5 * *` has 4 fields, a schedule has five"),

@@ -8,19 +8,22 @@ use super::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
 use super::plan::{PassInput, Plan};
 use crate::k8s::events::EventText;
 use approval::Approval;
+use backup_room::BackupRoom;
 use crash_loop::CrashLoop;
 use leader_server::LeaderServer;
 use manual_recovery::ManualRecovery;
 use update_slot::UpdateSlot;
 
 pub(crate) mod approval;
+mod backup_room;
 pub(crate) mod crash_loop;
 pub(crate) mod leader_server;
 pub(crate) mod manual_recovery;
 pub(crate) mod update_slot;
 
 /// All constraints. They are evaluated in this order, and if an update waits for several, the first one is reported.
-const CONSTRAINTS: [&dyn Constraint; 5] = [&Approval, &CrashLoop, &LeaderServer, &ManualRecovery, &UpdateSlot];
+const CONSTRAINTS: [&dyn Constraint; 6] =
+    [&Approval, &CrashLoop, &LeaderServer, &ManualRecovery, &BackupRoom, &UpdateSlot];
 
 /// Evaluates all constraints, and shuts the gate of the plan if the update has to wait for one of them.
 pub(crate) fn evaluate(plan: &mut Plan, input: &ConstraintInput<'_>) {

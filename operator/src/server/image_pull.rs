@@ -20,7 +20,8 @@ mod schedule;
 use super::model::image_pull::pod_status::pull_status;
 use super::model::image_pull::request::PullRequest;
 use super::model::image_pull::state::{DELETION_TIMEOUT, Pull, PullAction, PullPod};
-use schedule::{is_announced, is_near, would_be_stopped};
+use schedule::is_near;
+pub(crate) use schedule::{is_announced, would_be_stopped};
 
 /// Makes the node pull the images of the planned set, and records the progress in `plan`.
 pub(super) async fn pull_images(

@@ -34,7 +34,7 @@ use crate::k8s::labels;
 use crate::leader_election::{LEASE, LeaseHolder};
 use crate::template_revision::{revision_of, template_of};
 use validate::CheckedServer;
-use validate::image_contract::{BACKUP_VOLUME, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use validate::image_contract::{BACKUPS, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 pub(crate) mod pending;
 mod players;
@@ -42,7 +42,7 @@ mod start_deadline;
 
 use pending::PendingPod;
 use players::players_of;
-use start_deadline::start_counts_from;
+use start_deadline::{BackupTime, start_counts_from};
 
 /// Exit code of the agent's init container when it refuses to open the world.
 const REFUSED_EXIT_CODE: i32 = 3;
@@ -226,7 +226,7 @@ impl Observed {
             // A pod whose history entry was pruned has an unknown revision. It is treated as a rollout in progress.
             revision: self.pod_revision.unwrap_or(Revision(0)),
             world: self.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world()),
-            phase: pod_phase(pod, self.reply.report.as_deref(), start_within, self.backup_estimate()),
+            phase: pod_phase(pod, self.reply.report.as_deref(), start_within, self.backup_time(pod)),
         })
     }
 
@@ -323,7 +323,7 @@ fn pod_phase(
     pod: &Pod,
     report: Option<&AgentReport>,
     start_within: SignedDuration,
-    backup_estimate: Option<SignedDuration>,
+    backup_time: BackupTime,
 ) -> PodPhase {
     if let Some(deleted_at) = &pod.metadata.deletion_timestamp {
         // The API server has already added the grace period to this instant.
@@ -346,7 +346,7 @@ fn pod_phase(
         // A process that the agent observes is running, although the kubelet has not reported it yet.
         Some(agent_api::Server::Absent) | None if PendingPod::from_pod(pod).is_some() => PodPhase::Pending,
         _ => {
-            let started_at = start_counts_from(pod, backup_estimate);
+            let started_at = start_counts_from(pod, backup_time);
             let moved_at = match process {
                 Some(agent_api::Server::Starting { progress_at }) => started_at.max(*progress_at),
                 Some(agent_api::Server::Absent | agent_api::Server::Up { .. } | agent_api::Server::Stopping { .. })
@@ -359,7 +359,7 @@ fn pod_phase(
 
 /// Whether pods of this template can take backups and restore them.
 pub(crate) fn supports_backups(template: &PodTemplateSpec) -> bool {
-    template.spec.as_ref().is_some_and(|spec| mounts_volume(spec, BACKUP_VOLUME))
+    template.spec.as_ref().is_some_and(|spec| has_variable(spec, PREPARE_CONTAINER, BACKUPS))
 }
 
 /// The status of the server's container.
@@ -385,9 +385,19 @@ pub(crate) fn was_started(pod: &Pod) -> bool {
 
 /// Whether pods of this template save plugin data and restore it.
 pub(crate) fn saves_plugin_data(template: &PodTemplateSpec) -> bool {
-    let containers = template.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let mut prepare = containers.filter(|container| container.name == PREPARE_CONTAINER);
-    prepare.any(|container| container.env.iter().flatten().any(|variable| variable.name == KEEP_PLUGIN_DATA))
+    template.spec.as_ref().is_some_and(|spec| has_variable(spec, PREPARE_CONTAINER, KEEP_PLUGIN_DATA))
+}
+
+/// Whether this init container or native sidecar has this variable.
+pub(crate) fn has_variable(spec: &PodSpec, container: &str, variable: &str) -> bool {
+    variable_of(spec, container, variable).is_some()
+}
+
+/// The value of the variable of this init container or native sidecar.
+pub(crate) fn variable_of<'a>(spec: &'a PodSpec, container: &str, variable: &str) -> Option<&'a str> {
+    let containers = spec.init_containers.iter().flatten().filter(|of| of.name == container);
+    let mut variables = containers.flat_map(|of| of.env.iter().flatten()).filter(|of| of.name == variable);
+    variables.next()?.value.as_deref()
 }
 
 fn mounts_volume(spec: &PodSpec, name: &str) -> bool {

@@ -14,12 +14,12 @@ use scheduler::observation::{Goal, Observation, PodPhase};
 use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
 use super::backups::current_backups;
-use super::observe::Observed;
+use super::observe::{Observed, has_variable};
 use crate::error_chain::cut;
 use crate::k8s::labels::BACKUP_NOW;
 use crate::requeue::Outcome;
 use validate::CheckedServer;
-use validate::image_contract::{AGENT_CONTAINER, BACKUP_VOLUME};
+use validate::image_contract::{AGENT_CONTAINER, BACKUPS};
 
 pub(crate) mod request;
 
@@ -70,7 +70,7 @@ impl OnlineBackups {
             Self { refused: counts.then(|| format!("`{BACKUP_NOW}` requests a backup{why}")), ..Self::default() }
         };
         let Some(backup) = &checked.data.backup else {
-            return refusing(", but this server takes no backups: write `spec.backup` first");
+            return refusing(", but this server takes no backups: `spec.backup.enabled` is `false`");
         };
         if !checked.pod.rcon.enabled {
             return refusing(" of the running server, which requires RCON: set `spec.rcon.enabled: true`");
@@ -91,7 +91,7 @@ impl OnlineBackups {
         let is_served = request.is_some_and(|request| request.was_given(&past));
         let counts = !is_served && request.is_some_and(|request| request.is_valid(now));
         let schedule = backup.schedule.as_ref();
-        let cannot_write = observed.pod.as_ref().is_some_and(|pod| !can_write_backups(pod));
+        let cannot_write = observed.pod.as_ref().is_some_and(|pod| !can_take_backups(pod));
         let is_from_before = is_too_old || observed.runs_without_rcon() || cannot_write;
         let needs_restart = is_from_before && (counts || schedule.is_some());
         let refused = match &written {
@@ -200,13 +200,9 @@ fn is_unplayed(report: &AgentReport, contents: Contents) -> bool {
     }) && report.players == PlayersSeen::Nobody
 }
 
-/// Whether the agent of this pod may write to the backup repository.
-fn can_write_backups(pod: &Pod) -> bool {
-    let containers = pod.spec.iter().flat_map(|spec| spec.init_containers.iter().flatten());
-    let mut mounts = containers
-        .filter(|container| container.name == AGENT_CONTAINER)
-        .flat_map(|container| container.volume_mounts.iter().flatten());
-    mounts.any(|mount| mount.name == BACKUP_VOLUME && mount.read_only != Some(true))
+/// Whether the agent of this pod knows where the backups are.
+fn can_take_backups(pod: &Pod) -> bool {
+    pod.spec.as_ref().is_some_and(|spec| has_variable(spec, AGENT_CONTAINER, BACKUPS))
 }
 
 #[cfg(test)]

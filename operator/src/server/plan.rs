@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use agent_api::Contents;
 use crds::paper_mc_server::{CrashStatus, UnmanagedFile};
 use crds::{PaperMCServer, PaperMCServerStatus, Plugin};
 use from_api::ServerState;
@@ -214,6 +215,8 @@ pub(crate) struct ConstraintStates {
     pub(crate) follow_wait: Option<FollowWait>,
     /// Recent crashes of the stable revision, and whether the server is stopped because of them.
     pub(crate) crashes: Option<CrashStatus>,
+    /// Set if the update waits for room for the backup before it.
+    pub(crate) missing_room: Option<MissingRoom>,
     /// Set if the update waits for a free update slot.
     pub(crate) slot_unavailable: Option<SlotUnavailable>,
     /// Images that the server's node has to pull before the server is stopped.
@@ -236,6 +239,7 @@ impl ConstraintStates {
             rejected_at: None,
             follow_wait: None,
             crashes: None,
+            missing_room: None,
             slot_unavailable: None,
             images: None,
             drain,
@@ -244,6 +248,21 @@ impl ConstraintStates {
             delaying: Vec::new(),
         }
     }
+}
+
+/// What is missing for the backup before an update.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MissingRoom {
+    /// Its volume has too little room.
+    TooLittle {
+        contents: Contents,
+        /// Bytes that the backup needs at most.
+        needed: u64,
+        /// Bytes that it may use.
+        room: u64,
+    },
+    /// The agent has not measured it yet. The update does not wait longer than this.
+    Unmeasured { until: Timestamp },
 }
 
 /// Changes of the server besides the update.

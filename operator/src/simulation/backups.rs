@@ -58,8 +58,9 @@ struct RequestedRestore {
 impl SimCluster {
     /// The repository of this server's backups. `None` if it takes none.
     pub(super) fn backup_repository(&self) -> Option<PathBuf> {
-        let below = self.objects.get(&self.pod_key()).ok().and_then(repository_path)?;
-        Some(self.disks.backups().join(below))
+        let (volume, below) = self.objects.get(&self.pod_key()).ok().and_then(repository_path)?;
+        let volume = if volume == "data" { self.disks.data() } else { self.disks.backups() };
+        Some(volume.join(below))
     }
 
     /// Good backups, oldest first.
@@ -84,6 +85,7 @@ impl SimCluster {
     pub(super) fn record_offline_backups(&mut self) {
         for Backup { id, completed_at, .. } in self.good_backups() {
             if self.backups.contents.get(&id).is_none_or(|(at, _)| *at != completed_at) {
+                self.trace_if_scripted(format!("init container: has taken backup {id}"));
                 self.backups.order.push(id.clone());
                 self.backups.contents.insert(id, (completed_at, self.backups.last_worlds.clone()));
             }
@@ -240,13 +242,14 @@ impl SimCluster {
     }
 }
 
-/// The repository of a pod's agent, relative to the backup volume.
-fn repository_path(pod: &Value) -> Option<String> {
+/// The directory in which the repository's volume is mounted, and the repository of a pod's agent on it.
+fn repository_path(pod: &Value) -> Option<(String, String)> {
     let containers = pod["spec"]["initContainers"].as_array()?;
     let variables = containers.iter().flat_map(|container| container["env"].as_array().into_iter().flatten());
     let mut backups = variables.filter(|variable| variable["name"] == "NIGHTSHIFT_BACKUPS");
     let path = backups.next()?["value"].as_str()?;
-    path.trim_start_matches('/').split_once('/').map(|(_, below)| below.to_owned())
+    let (volume, below) = path.trim_start_matches('/').split_once('/')?;
+    Some((volume.to_owned(), below.to_owned()))
 }
 
 fn read_tree(data: &Path) -> Tree {

@@ -36,6 +36,8 @@ pub(super) struct ScriptedChanges {
     /// The JARs that an admin has put into `plugins/`.
     pub(super) jars: BTreeSet<String>,
     pub(super) is_volume_full: bool,
+    /// The bytes that a backup may use. `None`: enough.
+    pub(super) backup_room: Option<u64>,
     /// Files that the agent could not download because the volume was full.
     refused_files: Option<FileSet>,
     pub(super) damage: Option<DamageReport>,

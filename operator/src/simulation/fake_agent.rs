@@ -43,6 +43,9 @@ const FLUSH_DURATION: SignedDuration = SignedDuration::from_secs(10);
 /// The reported size of the worlds, which are some kilobytes here: a backup of ten seconds at the estimated speed.
 const WORLDS_BYTES: u64 = 249_000_000;
 
+/// The reported room for a backup.
+const BACKUP_ROOM: u64 = 20_000_000_000;
+
 /// The memory of a pod's agent, and what it announced to players.
 #[derive(Debug)]
 pub(super) struct AgentState {
@@ -502,7 +505,14 @@ impl SimCluster {
             }
         });
         let staging = pod.agent.staging.as_ref();
-        let sizes = Sizes { at: pod.agent.clock(), worlds: WORLDS_BYTES, server_files: 1_000_000 };
+        let sizes = Sizes {
+            at: pod.agent.clock(),
+            worlds: WORLDS_BYTES,
+            server_files: 1_000_000,
+            world_entries: 100,
+            server_file_entries: 10,
+        };
+        let room = Some(self.scripted.backup_room.unwrap_or(BACKUP_ROOM));
         AgentReport {
             at: pod.agent.clock(),
             pod_uid: pod.uid.clone(),
@@ -528,7 +538,7 @@ impl SimCluster {
             last_stop: self.last_stop(),
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
-            backups: found.backups.map(|backups| BackupsReport { hot, sizes: Some(sizes), ..backups }),
+            backups: found.backups.map(|backups| BackupsReport { hot, sizes: Some(sizes), room, ..backups }),
             plugin_data: found.plugin_data,
             new_volume: found.new_volume,
         }

@@ -407,9 +407,9 @@ impl SimCluster {
         let reason = updating.and_then(|condition| condition["reason"].as_str()).unwrap_or("nothing").to_owned();
         // Only a newer Minecraft cannot be rolled back without a user.
         let is_an_end = match reason.as_str() {
-            "NoBackup" => (self.scenario.backup_policy.is_none() && !is_wanted) || disturbed,
+            "NoBackup" => (!self.scenario.backs_up_one_way_steps() && !is_wanted) || disturbed,
             "RollbackWouldLoseProgress" => self.scenario.max_players > 0 && !is_wanted || disturbed,
-            "WorldRefused" => self.scenario.backup_policy.is_none() || self.scenario.max_players > 0 || disturbed,
+            "WorldRefused" => !self.scenario.backs_up_one_way_steps() || self.scenario.max_players > 0 || disturbed,
             "StoppedByCrashes" => return self.check_stopped_by_crashes(),
             // A server that cannot be rolled back, and restarts again.
             "ServerDown" => self.pod.as_ref().is_some_and(|pod| pod.behaviour != SetBehaviour::Good && pod.starts > 3),

@@ -101,7 +101,7 @@ pub(super) struct Scenario {
     /// The behaviour of the update.
     pub(super) behaviour: SetBehaviour,
     pub(super) policy: &'static str,
-    /// `spec.backup.beforeUpdate`. `None`: no backups.
+    /// `spec.backup.beforeUpdate`. `None`: no `spec.backup`, so the worlds are backed up on the server's volume.
     pub(super) backup_policy: Option<&'static str>,
     pub(super) max_players: u32,
     pub(super) ping: Ping,
@@ -149,7 +149,7 @@ impl Scenario {
             one_way,
             behaviour: rng.choose(&behaviours),
             policy: rng.choose(&["Announce", "Announce", "WaitForEmpty", "Ignore"]),
-            backup_policy: rng.choose(&[None, Some("OneWay"), Some("Always")]),
+            backup_policy: rng.choose(&[None, Some("Never"), Some("OneWay"), Some("Always")]),
             max_players: rng.choose(&[0, 1, 3]),
             ping: rng.choose(&[
                 Ping::ReportsCount,
@@ -219,6 +219,11 @@ impl Scenario {
             extras: BTreeSet::new(),
             ..self
         }
+    }
+
+    /// Whether the worlds are backed up before a newer Minecraft opens them.
+    pub(super) fn backs_up_one_way_steps(&self) -> bool {
+        self.backup_policy != Some("Never")
     }
 
     pub(super) fn has_extra(&self, extra: Extra) -> bool {

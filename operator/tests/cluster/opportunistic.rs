@@ -108,8 +108,7 @@ async fn newer_minecraft_waits_for_window_on_empty_server() {
         env.upstream.set_now(NEWER_MINECRAFT).await;
         lobby.wait_until_planned(&["Paper 1.21.10", "-> 1.21.11"]).await;
         let plans = env.event_notes(LOBBY, "UpdatePlanned").await;
-        let has_both_remarks =
-            |plan: &String| plan.contains("(one-way)") && plan.contains("No backup of the worlds is taken before it");
+        let has_both_remarks = |plan: &String| plan.contains("(one-way)") && plan.contains("the backup of the worlds");
         assert!(plans.iter().any(has_both_remarks), "{plans:?}");
         lobby.send_command("leave Alice").await;
         wait_until("the condition names the window", SHORT_LIMIT, async || match lobby.condition("Updating").await {

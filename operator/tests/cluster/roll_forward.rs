@@ -86,7 +86,9 @@ async fn refused_worlds_are_opened_by_newer_minecraft_in_window() {
 #[tokio::test(flavor = "multi_thread")]
 async fn corrected_lock_rolls_forward_in_next_window() {
     in_test_env("forward", OLDER_MINECRAFT, async |env| {
-        env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
+        let mut object = server(LOBBY, NEVER_OPEN);
+        object["spec"]["backup"] = json!({"enabled": false});
+        env.apply(&[object, viabackwards()]).await;
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
         lobby.send_command("build 1000").await;

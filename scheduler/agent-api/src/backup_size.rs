@@ -15,6 +15,20 @@ pub struct Sizes {
     pub worlds: u64,
     /// Settings, plugins and their data, in bytes.
     pub server_files: u64,
+    /// The number of files and directories of the worlds.
+    #[serde(default)]
+    pub world_entries: u64,
+    /// The number of files and directories of the settings, plugins and their data.
+    #[serde(default)]
+    pub server_file_entries: u64,
+}
+
+/// The maximum overhead of an archive per entry, in bytes: header, padding, a long name.
+const MAX_ENTRY_OVERHEAD: u64 = 2560;
+
+/// How many bytes a backup of so many files and directories needs in its repository, at most. The sizes of the files are summed up in `bytes`.
+pub const fn space_for_backup(bytes: u64, entries: u64) -> u64 {
+    bytes.saturating_add(entries.saturating_mul(MAX_ENTRY_OVERHEAD))
 }
 
 impl Sizes {
@@ -25,5 +39,15 @@ impl Sizes {
             Contents::ServerFiles => self.server_files,
             Contents::Everything => self.worlds.saturating_add(self.server_files),
         }
+    }
+
+    /// How many bytes a backup with these contents needs in its repository, at most.
+    pub fn space_needed(&self, contents: Contents) -> u64 {
+        let entries = match contents {
+            Contents::Worlds => self.world_entries,
+            Contents::ServerFiles => self.server_file_entries,
+            Contents::Everything => self.world_entries.saturating_add(self.server_file_entries),
+        };
+        space_for_backup(self.total(contents), entries)
     }
 }

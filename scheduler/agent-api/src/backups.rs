@@ -78,6 +78,9 @@ pub struct BackupsReport {
     pub puts_back_everything: bool,
     /// The expected size of the next backup. `None`: not measured yet, or the agent does not measure it.
     pub sizes: Option<Sizes>,
+    /// The bytes that the next backup may use in the repository: those that are free, without the ones that must stay free, and those of backups
+    /// that are removed before it. `None`: unknown, or the agent does not report it.
+    pub room: Option<u64>,
     /// The bytes that are free on the server's own volume to unpack `last_of_worlds`, at this report. `None`: no such backup exists, the space is
     /// unknown, or the agent does not report it.
     pub free: Option<u64>,

@@ -27,6 +27,9 @@ pub const MAX_LISTED: usize = 100;
 /// The space that must stay free on the volume, in bytes. A server that cannot save its world is worse than one that is not updated.
 pub const RESERVED_BYTES: u64 = 64 * 1024 * 1024;
 
+/// The space on the server's own volume that files leave to its growing worlds if the server can run without them, in bytes.
+pub const FREE_FOR_WORLDS: u64 = 1024 * 1024 * 1024;
+
 /// How many bytes must be free on the server's volume to restore a backup of this size. It is unpacked beside the existing files, and none is
 /// deleted.
 pub const fn space_needed(backup_bytes: u64) -> u64 {

@@ -14,11 +14,12 @@ use tracing::warn;
 
 use super::state::SidecarState;
 use super::volume_report::VolumeReport;
-use super::{ErrorChain, announce, clock, loaded_content, online_backup, stage};
+use super::{ErrorChain, announce, backup_size, clock, loaded_content, online_backup, stage};
 use crate::rcon::{Online, responses};
 use agent_api::signature::{Headers, Received, SignatureError, verify};
 use agent_api::{
-    Announce, CancelAnnouncement, FileSet, OnlineBackupRequest, PlayerCount, ProtectBackup, RequestRefusal, Save, Saved,
+    Announce, BackupsReport, CancelAnnouncement, FileSet, OnlineBackupRequest, PlayerCount, ProtectBackup,
+    RequestRefusal, Save, Saved,
 };
 
 /// The timeout of `minecraft:list`. It is longer than a tick stall.
@@ -145,7 +146,9 @@ async fn report(shared: &Arc<SidecarState>) -> Response {
         // Read before the backups are listed. A backup that ends meanwhile is then still reported as running, not as finished and missing.
         let agent_part = task.online_backup_and_sizes();
         let found = VolumeReport::read(&task.volume, task.settings.backups.as_deref())?;
-        Ok(task.report(clock::now(), found, agent_part))
+        let room = backup_size::room(&task);
+        let backups = found.backups.map(|backups| BackupsReport { room, ..backups });
+        Ok(task.report(clock::now(), VolumeReport { backups, ..found }, agent_part))
     });
     match report.await.unwrap_or_else(|error| Err(error.to_string())) {
         Ok(report) => Json(report).into_response(),

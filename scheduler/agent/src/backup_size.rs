@@ -1,6 +1,6 @@
-//! Edge (reads). Measures how much data a backup would contain, after each start of the server and once a day.
+//! Edge (reads). Measures how much data a backup would contain, after each start of the server and once a day, and the room for it.
 //!
-//! The plan uses the size to estimate the downtime.
+//! The plan uses the size to estimate the downtime, and waits while there is too little room.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,9 +8,12 @@ use std::time::Duration;
 use jiff::SignedDuration;
 use tracing::{info, warn};
 
+use super::prune::RetentionInput;
 use super::state::SidecarState;
 use super::{ErrorChain, clock};
+use crate::backup::repository::BackupRepository;
 use crate::backup::size::measure;
+use crate::staging::fs_ops::{Disk, RealFs};
 
 /// Worlds grow noticeably within a day of exploration, not within an hour.
 const MEASURE_INTERVAL: Duration = Duration::from_hours(24);
@@ -36,4 +39,14 @@ pub(super) async fn measure_periodically(shared: &Arc<SidecarState>) {
         }
         tokio::time::sleep(MEASURE_INTERVAL).await;
     }
+}
+
+/// How many bytes the next backup may use in the repository. Backups that are removed before it count as free. `None` without backups, and if the
+/// free space cannot be read.
+pub(super) fn room(shared: &SidecarState) -> Option<u64> {
+    let repository = BackupRepository::new(shared.settings.backups.as_ref()?);
+    let retained_backup = shared.state().retained_backup.clone();
+    let retention = RetentionInput::from_sidecar_config(&shared.settings, retained_backup, &shared.volume);
+    let free = repository.free_bytes(shared.volume.root(), &Disk::new(RealFs)).ok()?;
+    Some(free.saturating_add(retention.removable_bytes(&repository)))
 }

@@ -59,6 +59,7 @@ pub(super) fn report(backups: &Path, volume: &Volume, lock: Option<&str>, worlds
         // These come from the agent, not from the repository.
         hot: None,
         sizes: None,
+        room: None,
         free,
         restored,
         restore_refused,

@@ -1,12 +1,12 @@
 //! Edge (writes). Decides which backups are kept when one is taken, before it needs space and again after its verification.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
 use super::{ErrorChain, clock, config, requested_restore};
-use crate::backup::repository::{self, BackupRepository, StoredBackup, rollback_backup};
+use crate::backup::repository::{self, BackupRepository, RepositoryVolume, StoredBackup, rollback_backup};
 use crate::staging::fs_ops::{Disk, FsHook};
 use crate::staging::{RecordError, Volume};
 use agent_api::ProtectBackup;
@@ -39,7 +39,10 @@ pub(super) struct RetentionInput {
 impl RetentionInput {
     /// From the settings of the init container.
     pub(super) fn from_init_config(config: &config::BackupConfig, volume: &Volume) -> Self {
-        let retention = Some(retention(config.backup_max_count, config.backup_max_age));
+        let retention = config
+            .backups
+            .as_ref()
+            .map(|backups| retention(config.backup_max_count, config.backup_max_age, volume_of(backups, volume)));
         Self {
             retention,
             restore_requests: config.restore_order.clone(),
@@ -54,7 +57,9 @@ impl RetentionInput {
         retained_backup: Option<ProtectBackup>,
         volume: &Volume,
     ) -> Self {
-        let retention = sidecar.backup_max_count.map(|max_count| retention(max_count, sidecar.backup_max_age));
+        let repository = sidecar.backup_max_count.zip(sidecar.backups.as_ref());
+        let retention = repository
+            .map(|(max_count, backups)| retention(max_count, sidecar.backup_max_age, volume_of(backups, volume)));
         Self { retention, restore_requests: None, retained_backup, volume: volume.clone() }
     }
 
@@ -77,6 +82,15 @@ impl RetentionInput {
             // An excess backup does no harm. If it leaves too little space for the next one, that is reported then.
             Err(error) => warn!("could not prune old backups: {}", ErrorChain(&error)),
         }
+    }
+
+    /// The size of the backups that are removed before the next one is taken, in bytes. 0 if it is unknown which ones are needed.
+    pub(super) fn removable_bytes(&self, repository: &BackupRepository) -> u64 {
+        let Some(retention) = self.retention else { return 0 };
+        let now = clock::now();
+        let Ok(needed) = self.needed(repository, now) else { return 0 };
+        let needed: Vec<&str> = needed.iter().map(String::as_str).collect();
+        repository.removable_bytes(retention, &needed, now).unwrap_or(0)
     }
 
     /// The backup that a restore request names, and the rollback backup of the current lock. Its update may not be finished. A backup dated in
@@ -106,8 +120,16 @@ impl RetentionInput {
 }
 
 /// A count, and an age in seconds.
-fn retention(max_count: u32, max_age: Option<u32>) -> Retention {
-    Retention { max_count, max_age: max_age.map(|seconds| SignedDuration::from_secs(i64::from(seconds))) }
+fn retention(max_count: u32, max_age: Option<u32>, volume: RepositoryVolume) -> Retention {
+    Retention {
+        max_count,
+        max_age: max_age.map(|seconds| SignedDuration::from_secs(i64::from(seconds))),
+        keeps_older: volume.keeps_older(),
+    }
+}
+
+fn volume_of(backups: &Path, volume: &Volume) -> RepositoryVolume {
+    BackupRepository::new(backups).volume(volume.root())
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ fn rollback_candidate(id: &str, hours: i64, standing: BackupState) -> RetentionC
     RetentionCandidate { before_update: true, standing, ..candidate(id, hours, Contents::Worlds, true) }
 }
 
-const TWO: Retention = Retention { max_count: 2, max_age: None };
+const TWO: Retention = Retention { max_count: 2, max_age: None, keeps_older: true };
 
 #[test]
 fn oldest_backups_are_pruned_when_too_many() {
@@ -47,7 +47,7 @@ fn last_good_world_backup_outlives_all_file_backups() {
 #[test]
 fn age_limit_prunes_all_but_last_good_backup() {
     let candidates = [candidate("old", 0, Contents::Worlds, true), candidate("older", -1, Contents::Worlds, true)];
-    let retention = Retention { max_count: 9, max_age: Some(SignedDuration::from_hours(1)) };
+    let retention = Retention { max_count: 9, max_age: Some(SignedDuration::from_hours(1)), keeps_older: true };
     assert_eq!(to_remove(&candidates, retention, at(100)), ["older"]);
 }
 
@@ -65,7 +65,7 @@ fn damaged_backup_is_pruned_before_any_good_one() {
 fn backup_needed_by_update_is_kept_beyond_retention() {
     let mut candidates = ["a", "b", "c"].map(|id| candidate(id, i64::from(id.as_bytes()[0]), Contents::Worlds, true));
     candidates[0].needed = true;
-    let one = Retention { max_count: 0, max_age: Some(SignedDuration::ZERO) };
+    let one = Retention { max_count: 0, max_age: Some(SignedDuration::ZERO), keeps_older: true };
     assert_eq!(to_remove(&candidates, one, at(500)), ["b"]);
 }
 
@@ -89,7 +89,10 @@ fn newest_backup_before_damage_is_kept_whatever_its_age() {
         ..candidate(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)
     }));
     let one_day = Some(SignedDuration::from_hours(24));
-    assert_eq!(to_remove(&candidates, Retention { max_count: 1, max_age: one_day }, at(123)), ["a", "w", "x", "y"]);
+    assert_eq!(
+        to_remove(&candidates, Retention { max_count: 1, max_age: one_day, keeps_older: true }, at(123)),
+        ["a", "w", "x", "y"]
+    );
     // A backup of settings alone displaces no backup with worlds, and a damaged backup displaces no good one.
     candidates.push(candidate("settings", 130, Contents::ServerFiles, true));
     candidates.push(candidate("spoilt", 131, Contents::Worlds, false));
@@ -107,7 +110,10 @@ fn unreadable_backup_displaces_no_readable_rollback_backup() {
     ];
     candidates.extend(["x", "y"].map(|id| candidate(id, i64::from(id.as_bytes()[0]), Contents::Everything, true)));
     assert_eq!(to_remove(&candidates, TWO, at(500)), ["unread"]);
-    assert_eq!(to_remove(&candidates, Retention { max_count: 4, max_age: None }, at(500)), Vec::<String>::new());
+    assert_eq!(
+        to_remove(&candidates, Retention { max_count: 4, max_age: None, keeps_older: true }, at(500)),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -150,6 +156,19 @@ fn failed_lock_backups_displace_no_recent_older_minecraft_backup() {
     assert_eq!(to_remove(&candidates, TWO, at(1 + 30 * 24)), ["oldest", "older", "a", "b", "x"], "a month later");
 }
 
+#[test]
+fn server_volume_keeps_one_backup_from_before_updates() {
+    let candidates: Vec<RetentionCandidate> = [(1, 4_325), (2, 4_556), (3, 4_671)]
+        .into_iter()
+        .map(|(hours, data_version)| RetentionCandidate {
+            data_version: Some(data_version),
+            ..rollback_candidate(&hours.to_string(), hours, BackupState::Good)
+        })
+        .collect();
+    let removed = |keeps_older| to_remove(&candidates, Retention { max_count: 1, max_age: None, keeps_older }, at(4));
+    assert_eq!((removed(true), removed(false)), (Vec::new(), vec!["1".to_owned(), "2".to_owned()]));
+}
+
 fn candidates() -> impl Strategy<Value = Vec<RetentionCandidate>> {
     let contents = prop_oneof![
         Just(None),
@@ -182,8 +201,9 @@ proptest! {
     #[test]
     fn retention_never_prunes_last_good_or_needed_backup(
         candidates in candidates(), max_count in 0_u32..6, max_age in prop::option::of(0_i64..250),
+        keeps_older in prop::bool::ANY,
     ) {
-        let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours) };
+        let retention = Retention { max_count, max_age: max_age.map(SignedDuration::from_hours), keeps_older };
         let removed: BTreeSet<String> = to_remove(&candidates, retention, at(200)).into_iter().collect();
         let left: Vec<RetentionCandidate> = candidates.iter().filter(|candidate| !removed.contains(&candidate.id)).cloned().collect();
         let of_kinds: [fn(&RetentionCandidate) -> bool; 4] = [

@@ -29,9 +29,10 @@ fn record(digit: &str, minecraft: &str, data_version: u32) -> Arc<LockRecord> {
 
 /// `a` of 1.21.10 is stable, with or without the backup volume. `b` of 1.21.11 runs, and its agent reports these backups.
 fn observed(has_volume: bool, backups: &Value) -> Observed {
-    let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
+    let env = if has_volume { json!([{"name": "NIGHTSHIFT_BACKUPS", "value": "/backups/lobby"}]) } else { json!([]) };
+    let prepare = json!({"name": "prepare", "env": env});
     let template: PodTemplateSpec =
-        serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
+        serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [prepare]}})).unwrap();
     let report: AgentReport = serde_json::from_value(json!({
         "at": "2026-11-22T04:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": {"minecraft": "1.21.11", "dataVersion": 4671}, "whole": true}, "backups": backups,

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::server::follows::{FollowBlocker, FollowWait};
+use crate::server::plan::MissingRoom;
 use crate::server::report::tests::Pass;
 use crate::update_slots::SlotUnavailable;
 
@@ -31,8 +32,16 @@ fn first_constraint_in_the_list_is_reported() {
     pass.plan.constraints.follow_wait = Some(FollowWait { server: "lobby".to_owned(), why, blocks_update: true });
     pass.plan.constraints.slot_unavailable =
         Some(SlotUnavailable { updating: 1, updating_on_node: None, queued_before: Vec::new() });
-    for reason in ["ApprovalNeeded", "CrashLoop", "WaitingForLeaderServer", "WaitingForBackups", "WaitingForUpdateSlot"]
-    {
+    pass.plan.constraints.missing_room =
+        Some(MissingRoom::TooLittle { contents: agent_api::Contents::Worlds, needed: 2, room: 1 });
+    for reason in [
+        "ApprovalNeeded",
+        "CrashLoop",
+        "WaitingForLeaderServer",
+        "WaitingForBackups",
+        "NoRoomForBackup",
+        "WaitingForUpdateSlot",
+    ] {
         assert_eq!(reported_reason(&pass), Some(reason));
         pass.plan.constraints.delaying.remove(0);
     }

@@ -1,10 +1,11 @@
 //! Pure. Determines the instant from which the start deadline counts. Time spent before the server's process could start does not count.
 
+use crds::paper_mc_server::BeforeUpdate;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
-use super::{init_status, last_termination, mounts_volume, server_status};
-use validate::image_contract::{BACKUP_VOLUME, RESTORE_VOLUME};
+use super::{Observed, has_variable, init_status, last_termination, mounts_volume, server_status, variable_of};
+use validate::image_contract::{BACKUP_BEFORE, BACKUPS, PREPARE_CONTAINER, RESTORE_VOLUME};
 
 /// Time for fetching the files, and for containers that run between `prepare` and the server, before the start deadline begins. The wait for a node, a
 /// volume or an image is no part of it: see [`super::pending`].
@@ -22,28 +23,55 @@ const MAX_PREPARE_RESTARTS: i32 = 5;
 /// hangs still has an end.
 const ESTIMATE_FACTOR: i32 = 3;
 
-/// Maximum time of a backup with this estimate.
-fn backup_timeout(estimate: Option<SignedDuration>) -> SignedDuration {
+/// Whether `prepare` may take or restore a backup.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum BackupTime {
+    /// It does neither.
+    None,
+    /// It may. The estimate is from before the server was stopped.
+    Possible { estimate: Option<SignedDuration> },
+}
+
+impl Observed {
+    /// The time for a backup or restore before this pod's server starts. No backup is due before an update of the same Minecraft, unless every
+    /// update has one, and such a set restores none.
+    pub(super) fn backup_time(&self, pod: &Pod) -> BackupTime {
+        let Some((stable, lock)) = self.facts.settled.zip(self.pod_lock.as_ref()) else {
+            return BackupTime::Possible { estimate: self.backup_estimate() };
+        };
+        let backs_up_all = pod.spec.as_ref().and_then(|spec| variable_of(spec, PREPARE_CONTAINER, BACKUP_BEFORE))
+            == Some(BeforeUpdate::Always.as_str());
+        if self.runs_stable_files() || lock.world() > stable.world || backs_up_all {
+            BackupTime::Possible { estimate: self.backup_estimate() }
+        } else {
+            BackupTime::None
+        }
+    }
+}
+
+/// Maximum time of a backup.
+fn backup_timeout(time: BackupTime) -> SignedDuration {
+    let BackupTime::Possible { estimate } = time else { return SignedDuration::ZERO };
     let longest = estimate.and_then(|estimate| estimate.checked_mul(ESTIMATE_FACTOR));
     longest.map_or(BACKUP_TIMEOUT, |longest| longest.max(BACKUP_TIMEOUT))
 }
 
 /// The instant from which the start of this pod's server counts. It is the start of its process. Without a running process it is the latest
 /// instant at which the process could start, or the instant at which it ended. The kubelet starts an ended process again, and before its
-/// end it may have converted its worlds for hours. `backup_estimate` is an estimate from before the server was stopped.
-pub(super) fn start_counts_from(pod: &Pod, backup_estimate: Option<SignedDuration>) -> Timestamp {
+/// end it may have converted its worlds for hours.
+pub(super) fn start_counts_from(pod: &Pod, backup_time: BackupTime) -> Timestamp {
     let server = server_status(pod);
     let running = server.and_then(|server| server.state.as_ref()?.running.as_ref());
     if let Some(at) = running.and_then(|running| running.started_at.as_ref()) {
         return at.0;
     }
-    let could_start = could_start_at(pod, backup_estimate);
+    let could_start = could_start_at(pod, backup_time);
     let ended = server.and_then(last_termination).and_then(|ended| ended.finished_at.as_ref());
     ended.map_or(could_start, |ended| ended.0.max(could_start))
 }
 
 /// The latest instant at which a server without a running process could start, by the work that precedes it.
-fn could_start_at(pod: &Pod, backup_estimate: Option<SignedDuration>) -> Timestamp {
+fn could_start_at(pod: &Pod, backup_time: BackupTime) -> Timestamp {
     let status = pod.status.as_ref();
     let prepare = init_status(pod);
     if let Some(ended_at) = prepare.and_then(succeeded_at) {
@@ -52,9 +80,10 @@ fn could_start_at(pod: &Pod, backup_estimate: Option<SignedDuration>) -> Timesta
     let taken_at = status.and_then(|status| status.start_time.as_ref()).or(pod.metadata.creation_timestamp.as_ref());
     let taken_at = taken_at.map_or(Timestamp::UNIX_EPOCH, |at| at.0);
     let prepared_from = prepare.and_then(began_at).map_or(taken_at, |began_at| began_at.max(taken_at));
-    let mounts_backups = |spec: &PodSpec| mounts_volume(spec, BACKUP_VOLUME) || mounts_volume(spec, RESTORE_VOLUME);
-    if prepare.is_some_and(has_begun) && pod.spec.as_ref().is_some_and(mounts_backups) {
-        return prepared_from + PREPARE_TIMEOUT + backup_timeout(backup_estimate);
+    let has_backups =
+        |spec: &PodSpec| has_variable(spec, PREPARE_CONTAINER, BACKUPS) || mounts_volume(spec, RESTORE_VOLUME);
+    if prepare.is_some_and(has_begun) && pod.spec.as_ref().is_some_and(has_backups) {
+        return prepared_from + PREPARE_TIMEOUT + backup_timeout(backup_time);
     }
     prepared_from + PREPARE_TIMEOUT
 }
@@ -94,17 +123,17 @@ mod tests {
 
     /// The same with an estimated time for the backup.
     fn minutes_of(estimate: Option<SignedDuration>, with_backups: bool, prepare: &Value, server: &Value) -> i64 {
-        let volumes = if with_backups { json!([{"name": BACKUP_VOLUME}]) } else { json!([]) };
+        let env = if with_backups { json!([{"name": BACKUPS, "value": "/backups/lobby"}]) } else { json!([]) };
         let status = |name: &str, state: &Value| json!({"name": name, "image": "", "imageID": "", "ready": false, "restartCount": 0, "state": state});
         let pod = json!({
-            "spec": {"containers": [], "volumes": volumes},
+            "spec": {"containers": [], "initContainers": [{"name": PREPARE_CONTAINER, "env": env}]},
             "status": {
                 "startTime": CREATED,
                 "initContainerStatuses": [status("prepare", prepare)],
                 "containerStatuses": [status("papermc", server)],
             },
         });
-        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), estimate);
+        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), BackupTime::Possible { estimate });
         from.duration_since(CREATED.parse().unwrap()).as_mins()
     }
 
@@ -167,7 +196,7 @@ mod tests {
     #[test]
     fn start_deadline_counts_from_pod_creation_without_status() {
         let pod = json!({"metadata": {"creationTimestamp": CREATED}, "spec": {"containers": []}});
-        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), None);
+        let from = start_counts_from(&serde_json::from_value(pod).unwrap(), BackupTime::None);
         assert_eq!(from.to_string(), "2026-11-22T03:20:00Z");
     }
 }

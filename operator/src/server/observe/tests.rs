@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
+use validate::image_contract::BACKUP_BEFORE;
 
 #[test]
 fn init_container_that_succeeded_on_retry_has_not_refused() {
@@ -55,7 +56,7 @@ const HALF_AN_HOUR: SignedDuration = SignedDuration::from_mins(30);
 #[test]
 fn start_with_progress_is_never_given_up() {
     let pod = pod(&running());
-    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, None);
+    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, BackupTime::None);
     for hours in 1..24 {
         let report = progressed(60 * hours);
         assert_eq!(phase(Some(&report)), PodPhase::Starting { deadline: minute(60 * hours + 30) });
@@ -65,7 +66,7 @@ fn start_with_progress_is_never_given_up() {
 #[test]
 fn start_without_progress_is_given_up_after_last_write() {
     let pod = pod(&running());
-    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, None);
+    let phase = |report: Option<&AgentReport>| pod_phase(&pod, report, HALF_AN_HOUR, BackupTime::None);
     let (progressing, silent) = (progressed(40), PodPhase::Starting { deadline: minute(32) });
     assert_eq!(
         phase(Some(&progressing)),
@@ -80,12 +81,12 @@ fn start_without_progress_is_given_up_after_last_write() {
 fn server_that_was_up_does_not_count_as_starting() {
     let mut up = running();
     up["started"] = json!(true);
-    assert_eq!(pod_phase(&pod(&up), Some(&progressed(5)), HALF_AN_HOUR, None), PodPhase::Up);
+    assert_eq!(pod_phase(&pod(&up), Some(&progressed(5)), HALF_AN_HOUR, BackupTime::None), PodPhase::Up);
     let crashed = json!({
         "name": "papermc", "image": "", "imageID": "", "ready": false, "restartCount": 3,
         "state": {"waiting": {"reason": "CrashLoopBackOff"}},
     });
-    assert_eq!(pod_phase(&pod(&crashed), None, HALF_AN_HOUR, None), PodPhase::Down);
+    assert_eq!(pod_phase(&pod(&crashed), None, HALF_AN_HOUR, BackupTime::None), PodPhase::Down);
 }
 
 #[test]
@@ -112,23 +113,45 @@ fn players_are_unknown_when_agent_gives_no_state() {
     assert_eq!(players_of(None, minute(9)), Players::Unknown { since: minute(9) });
 }
 
+/// Its init container runs, and takes backups before these updates.
+fn preparing_pod(before: &str) -> Pod {
+    let env = json!([{"name": BACKUPS, "value": "/backups/lobby"}, {"name": BACKUP_BEFORE, "value": before}]);
+    let pod = json!({
+        "metadata": {"name": "lobby-0", "uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"},
+        "spec": {"containers": [], "initContainers": [{"name": PREPARE_CONTAINER, "env": env}]},
+        "status": {"startTime": minute(0), "initContainerStatuses": [{
+            "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 0,
+            "state": {"running": {"startedAt": minute(0)}},
+        }]},
+    });
+    serde_json::from_value(pod).unwrap()
+}
+
+#[test]
+fn start_deadline_has_backup_time_only_if_backup_may_be_due() {
+    // 1.21.11 is in rollout, and 1.21.10 is stable.
+    let mut observed = crate::server::requested_restore::tests::after_failed_update::rolling_out(&json!({}));
+    observed.reply.report = None;
+    let mut minutes = |before: &str, stable_world: u32| {
+        observed.pod = Some(preparing_pod(before));
+        observed.facts.settled = Some(StableSet { revision: Revision(0xa), world: DataVersion(stable_world) });
+        let Some(PodPhase::Starting { deadline }) = observed.pod_view(HALF_AN_HOUR).map(|pod| pod.phase) else {
+            panic!("the pod is starting")
+        };
+        deadline.duration_since(minute(0)).as_mins()
+    };
+    assert_eq!(minutes("OneWay", 4_556), 20 + 120 + 30, "a newer Minecraft");
+    assert_eq!(minutes("OneWay", 4_671), 20 + 30, "plugins only");
+    assert_eq!(minutes("Always", 4_671), 20 + 120 + 30);
+}
+
 #[test]
 fn start_deadline_keeps_backup_estimate_across_operator_restart() {
     let mut observed = crate::server::online_backup::tests::observed(true, &json!(null));
     let revision = Revision(0xb);
     observed.reply.report = None;
     observed.pod_revision = Some(revision);
-    observed.pod = Some(
-        serde_json::from_value(json!({
-            "metadata": {"name": "lobby-0", "uid": "6f1c9f5e-0c3b-4c51-9a53-0b8f6c1f2d3e"},
-            "spec": {"containers": [], "volumes": [{"name": BACKUP_VOLUME}]},
-            "status": {"startTime": minute(0), "initContainerStatuses": [{
-                "name": "prepare", "image": "", "imageID": "", "ready": false, "restartCount": 0,
-                "state": {"running": {"startedAt": minute(0)}},
-            }]},
-        }))
-        .unwrap(),
-    );
+    observed.pod = Some(preparing_pod("OneWay"));
     let gives_up = |observed: &Observed| observed.pod_view(HALF_AN_HOUR).map(|pod| pod.phase);
     assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }));
     // As recorded on the StatefulSet: 300 GB at 25 MB a second.

@@ -33,12 +33,12 @@ fn scheduled() -> Value {
     json!({"schedule": {"cron": "0 */6 * * *", "contents": "Worlds"}})
 }
 
-/// A pod whose agent may write to the backup repository or not, and reports these backups.
+/// A pod whose agent can take backups or not, and reports these backups.
 pub(crate) fn observed(writes: bool, backups: &Value) -> Observed {
-    let pod = serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [
-        {"name": "prepare", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups"}]},
-        {"name": "agent", "volumeMounts": [{"name": "nightshift-backup", "mountPath": "/backups", "readOnly": !writes}]},
-    ]}}));
+    let env = if writes { json!([{"name": "NIGHTSHIFT_BACKUPS", "value": "/backups/lobby"}]) } else { json!([]) };
+    let pod = serde_json::from_value(
+        json!({"spec": {"containers": [], "initContainers": [{"name": "prepare"}, {"name": "agent", "env": env}]}}),
+    );
     let report: AgentReport = serde_json::from_value(json!({
         "at": "2026-11-22T12:00:00Z", "podUid": "u", "server": {"state": "absent"}, "players": {"who": "nobody"},
         "lock": null, "world": {"floor": null, "whole": true}, "backups": backups,
@@ -188,13 +188,15 @@ fn backup_request_refusal_gives_reason() {
     };
     let now = NOON.to_string();
     assert!(refused(&json!({}), "soon", true).contains("unix seconds"));
-    assert!(refused(&json!(null), &now, true).contains("write `spec.backup` first"));
+    assert!(refused(&json!({"enabled": false}), &now, true).contains("`spec.backup.enabled` is `false`"));
     assert!(refused(&json!({}), &now, false).contains("next restart"));
     let mut mute = requesting(&json!({}), &now);
     (mute.spec.rcon.enabled, mute.spec.players.policy) = (false, PolicyKind::Ignore);
     let mute = evaluate(&mute, &observed(true, &json!({})), &before(&json!({})), at(1));
     assert!(mute.due.is_none() && mute.refused.unwrap().contains("which requires RCON: set `spec.rcon.enabled: true`"));
-    assert_eq!((refused(&json!({}), &now, true), refused(&json!(null), "1", true)), (String::new(), String::new()));
+    let disabled = json!({"enabled": false});
+    assert_eq!((refused(&json!({}), &now, true), refused(&disabled, "1", true)), (String::new(), String::new()));
+    assert_eq!(refused(&json!(null), &now, true), "", "a server without `spec.backup` has backups on its own volume");
 }
 
 #[test]

@@ -28,7 +28,9 @@ mod env;
 
 /// Mount path of the restore requests.
 const INIT_REQUESTS_DIR: &str = "/etc/nightshift-init-requests";
-/// Mount path of the backups.
+/// Mount path of the server's volume.
+const DATA_DIR: &str = "/data";
+/// Mount path of the backup volume.
 const BACKUP_DIR: &str = "/backups";
 /// Mount path of the other claim.
 const RESTORE_DIR: &str = "/restore";
@@ -101,7 +103,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
     Container {
         name: SERVER_CONTAINER.to_owned(),
         image: Some(image_of(server, lock, config)),
-        working_dir: Some("/data".to_owned()),
+        working_dir: Some(DATA_DIR.to_owned()),
         stdin: Some(true),
         ports: Some(vec![ContainerPort {
             name: Some("minecraft".to_owned()),
@@ -109,7 +111,7 @@ fn build_server(server: &CheckedServer, lock: &Lock, config: &Config) -> Contain
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
-        volume_mounts: Some(vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, true)]),
+        volume_mounts: Some(vec![mount("data", DATA_DIR, false), mount("nightshift", SHARED_DIR, true)]),
         lifecycle: Some(Lifecycle {
             pre_stop: Some(LifecycleHandler {
                 exec: Some(ExecAction { command: Some(stop_command(server)) }),
@@ -186,8 +188,8 @@ fn build_agent(server: &CheckedServer, config: &Config) -> Container {
 
 fn base_agent_container(server: &CheckedServer, config: &Config, verb: &str) -> Container {
     let mut mounts =
-        vec![mount("data", "/data", false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
-    if server.data.backup.is_some() {
+        vec![mount("data", DATA_DIR, false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
+    if server.backup_volume_claim().is_some() {
         // Backups are taken before the server starts, and beside it while it runs.
         mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
     }

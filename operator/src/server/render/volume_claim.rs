@@ -8,7 +8,7 @@ use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 
 use super::child_meta;
-use validate::CheckedServer;
+use validate::{BackupVolume, CheckedServer};
 
 /// The data claim, unless the user has set one. It may grow. With `retain` it has no owner and survives the server.
 pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
@@ -23,13 +23,13 @@ pub(crate) fn build_claim(server: &CheckedServer) -> Option<PersistentVolumeClai
     Some(claim(metadata, &storage.size, storage.class.as_deref(), &storage.access_mode))
 }
 
-/// The backup claim, unless the user has set one or wants no backups. It has no owner, because backups are needed most after the server is
+/// The backup claim, unless the user has set one or has asked for no volume. It has no owner, because backups are needed most after the server is
 /// lost. It is not `ReadWriteOncePod`, so that a user can inspect it while the server runs.
 pub(crate) fn build_backup_claim(server: &CheckedServer) -> Option<PersistentVolumeClaim> {
-    let backup = server.data.backup.as_ref().filter(|backup| backup.existing_claim.is_none())?;
+    let BackupVolume::Created { size, class } = &server.data.backup.as_ref()?.volume else { return None };
     let mut metadata = child_meta(server, server.backup_claim_name());
     metadata.owner_references = None;
-    Some(claim(metadata, &backup.size, backup.class.as_deref(), "ReadWriteOnce"))
+    Some(claim(metadata, size, class.as_deref(), "ReadWriteOnce"))
 }
 
 fn claim(metadata: ObjectMeta, size: &str, class: Option<&str>, access_mode: &str) -> PersistentVolumeClaim {

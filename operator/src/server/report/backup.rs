@@ -109,7 +109,7 @@ pub(super) fn failure_remains(old: &Condition, report: &PassReport<'_>) -> bool 
 
 fn reported_condition(backups: Option<&BackupsReport>, online: &OnlineBackups) -> (Option<bool>, &'static str, String) {
     let Some(backups) = backups else {
-        return (None, "NotMounted", "The backup volume is mounted at the next restart of the server.".to_owned());
+        return (None, "NotMounted", "Backups begin with the next restart of the server.".to_owned());
     };
     if let Some(problem) = &backups.problem {
         return (Some(false), "Unreadable", cut(problem, 1_024));

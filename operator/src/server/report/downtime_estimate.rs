@@ -77,17 +77,14 @@ impl DowntimeEstimate {
     /// The estimate for the planned update. `before` is the last status.
     pub(super) fn new(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Self {
         let down = before.history.iter().find_map(|past| past.down_seconds);
-        let one_way = is_one_way(report.plan);
-        let when = server.data.backup.as_ref().map(|backup| backup.before_update);
-        let change = upcoming_change(report.plan, report.pass.observed);
-        let contents = backup_contents(when, one_way, change);
+        let contents = due_backup(server, report.plan, report.pass.observed);
         Self {
             down: down.map(|seconds| SignedDuration::from_secs(seconds.into())),
             backup: contents.map(|contents| PreUpdateBackup {
                 contents,
                 size: current_backups(report.pass.observed).and_then(|backups| transfer_size(backups, contents)),
             }),
-            is_irreversible: is_irreversible(when, one_way, change),
+            is_irreversible: is_irreversible(is_one_way(report.plan), contents),
         }
     }
 
@@ -101,11 +98,7 @@ impl DowntimeEstimate {
         }
         let Some(PreUpdateBackup { contents, size }) = backup else { return down };
         let down = down.unwrap_or_else(|| "the restart".to_owned());
-        let of = match contents {
-            Contents::Worlds => "the worlds",
-            Contents::ServerFiles => "settings and plugins",
-            Contents::Everything => "worlds, settings and plugins",
-        };
+        let of = contents_text(contents);
         let backup = match size {
             Some(TransferSize { bytes, duration, is_guess }) => {
                 let (duration, bytes) = (format_short_duration(duration), format_bytes(bytes));
@@ -120,10 +113,24 @@ impl DowntimeEstimate {
 
 /// Estimated time of the backup before the planned update, from the agent's last report. `None` if none is due, or the size is unknown.
 pub(crate) fn backup_estimate(server: &CheckedServer, plan: &Plan, observed: &Observed) -> Option<SignedDuration> {
-    let when = server.data.backup.as_ref().map(|backup| backup.before_update);
-    let contents = backup_contents(when, is_one_way(plan), upcoming_change(plan, observed))?;
+    let contents = due_backup(server, plan, observed)?;
     let backups = observed.last_report()?.backups.as_ref()?;
     transfer_size(backups, contents).map(|size| size.duration)
+}
+
+/// The backup that is due before the planned update.
+pub(crate) fn due_backup(server: &CheckedServer, plan: &Plan, observed: &Observed) -> Option<Contents> {
+    let when = server.data.backup.as_ref().map(|backup| backup.before_update);
+    backup_contents(when, is_one_way(plan), upcoming_change(plan, observed))
+}
+
+/// The contents of a backup, for messages.
+pub(crate) fn contents_text(contents: Contents) -> &'static str {
+    match contents {
+        Contents::Worlds => "the worlds",
+        Contents::ServerFiles => "settings and plugins",
+        Contents::Everything => "worlds, settings and plugins",
+    }
 }
 
 /// Estimated time of a restore. The backup is assumed to be as large as the current data, and writing takes no longer than reading and
@@ -163,9 +170,9 @@ fn backup_contents(before: Option<BeforeUpdate>, one_way: bool, change: Upcoming
     }
 }
 
-/// Whether the worlds cannot be downgraded and are not backed up.
-fn is_irreversible(before: Option<BeforeUpdate>, one_way: bool, change: UpcomingChange) -> bool {
-    one_way && !backup_contents(before, one_way, change).is_some_and(Contents::has_worlds)
+/// Whether the worlds cannot be downgraded and the backup, if any, lacks them.
+fn is_irreversible(one_way: bool, contents: Option<Contents>) -> bool {
+    one_way && !contents.is_some_and(Contents::has_worlds)
 }
 
 /// Size and time of a backup. `None` if the size was never measured and no such backup exists.
@@ -257,7 +264,8 @@ mod tests {
 
     #[test]
     fn downtime_estimate_warns_of_one_way_without_backup() {
-        let is_final = |before, one_way| is_irreversible(before, one_way, UpcomingChange::Other);
+        let is_final =
+            |before, one_way| is_irreversible(one_way, backup_contents(before, one_way, UpcomingChange::Other));
         let without = [None, Some(BeforeUpdate::Never)];
         assert!(without.into_iter().all(|before| is_final(before, true) && !is_final(before, false)));
         assert!(![BeforeUpdate::OneWay, BeforeUpdate::Always].into_iter().any(|before| is_final(Some(before), true)));

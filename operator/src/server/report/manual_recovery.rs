@@ -5,6 +5,7 @@ use scheduler::rollout::{can_roll_forward, needs_admin};
 
 use super::backup;
 use super::context::{MAX_MESSAGE_LENGTH, PassReport};
+use super::format::format_shortage;
 use super::waiting::waiting_for_window;
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
@@ -62,17 +63,14 @@ pub(super) fn rollback_would_lose_message(checked: &CheckedServer, report: &Pass
     cut(&text, MAX_MESSAGE_LENGTH)
 }
 
-/// The missing space and how to get it. One number is rounded up and the other one down, so that they never appear equal.
+/// The missing space and how to get it.
 fn space_message(missing_space: &InsufficientSpace<'_>) -> String {
-    const TENTH: u64 = 100_000_000;
     let InsufficientSpace { backup, needed, free } = missing_space;
-    let gigabytes = |tenths: u64| format!("{}.{} GB", tenths / 10, tenths % 10);
+    let (needed, free) = format_shortage(*needed, *free);
     format!(
-        "The server's volume has no space to restore the backup `{}` from right before it: {} are needed, {} are \
-        free. Delete files that are not needed, or enlarge `spec.storage.size`",
-        backup.id,
-        gigabytes(needed.div_ceil(TENTH)),
-        gigabytes(free / TENTH)
+        "The server's volume has no space to restore the backup `{}` from right before it: {needed} are needed, {free} \
+        are free. Delete files that are not needed, or enlarge `spec.storage.size`",
+        backup.id
     )
 }
 

@@ -318,6 +318,7 @@ fn damage_condition_names_backup_before_damage() {
     });
     let mut pass = Pass::new();
     pass.extend_agent_report(&json!({"damage": stopped}));
+    pass.checked = check(&server(json!({"backup": {"enabled": false}}))).unwrap();
     let without = pass.event_texts("WorldDamaged").pop().unwrap();
     assert!(without.contains("This server takes no backups"), "{without}");
     pass.extend_agent_report(&json!({"backups": {"lastBeforeDamage": backup}}));

@@ -60,7 +60,7 @@ fn message(server: &CheckedServer, report: &PassReport<'_>) -> Option<String> {
                 {replace_hint}"
             )
         }
-        None if server.data.backup.is_none() => "This server takes no backups (`spec.backup`)".to_owned(),
+        None if server.data.backup.is_none() => "This server takes no backups (`spec.backup.enabled`)".to_owned(),
         None if unreadable(report).is_some() => {
             "The existing backups are unknown at the moment, see `BackupReady`".to_owned()
         }

@@ -36,7 +36,7 @@ pub(super) fn choose_backup(
     let refused = |why: String| NoBackupReason::Refused(format!("`{RESTORE_FROM}`: {why}"));
     let RestoreQuery { backup, overwrite, everything } = parse_query(requested).map_err(refused)?;
     if server.data.backup.is_none() {
-        return Err(refused("this server takes no backups: write `spec.backup` first".to_owned()));
+        return Err(refused("this server takes no backups: `spec.backup.enabled` is `false`".to_owned()));
     }
     let Some(stable) = &observed.stable_lock else { return Err(NoBackupReason::NotReady) };
     if observed.stable.as_ref().is_some_and(|record| !supports_backups(&record.template)) {

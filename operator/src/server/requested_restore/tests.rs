@@ -197,8 +197,9 @@ fn requested_restore_is_refused_with_reason() {
     assert!(why.contains("no such volume"), "{why}");
     let why = refused("latest;overwrite", &json!({"listed": []}));
     assert!(why.ends_with("the newest backups with worlds are: none"), "{why}");
-    let record = recorded_after_two_passes(&requesting_with("latest;overwrite", json!({})), &backups_json());
-    assert!(record.message.unwrap().contains("write `spec.backup` first"));
+    let disabled = json!({"backup": {"enabled": false}});
+    let record = recorded_after_two_passes(&requesting_with("latest;overwrite", disabled), &backups_json());
+    assert!(record.message.unwrap().contains("`spec.backup.enabled` is `false`"));
 }
 
 #[test]
@@ -336,7 +337,13 @@ fn requested_restore_protects_named_backup_from_first_observation() {
     let over = evaluate(&requesting(&by_name), &observed(&backups_json()), Some(selected(&by_name)), at(30));
     assert_eq!((over.record.unwrap().result, over.protected), (Some(RestoreResult::Refused), None));
     assert_eq!(
-        evaluate(&requesting_with(&by_name, json!({})), &observed(&backups_json()), None, at(0)).protected,
+        evaluate(
+            &requesting_with(&by_name, json!({"backup": {"enabled": false}})),
+            &observed(&backups_json()),
+            None,
+            at(0)
+        )
+        .protected,
         None,
         "the server takes no backups"
     );

@@ -356,6 +356,7 @@ impl SimCluster {
                 self.scripted.no_ping_until = Some(now() + *duration);
             }
             ScriptAction::VolumeFull(is_full) => self.scripted.is_volume_full = *is_full,
+            ScriptAction::BackupRoom(room) => self.scripted.backup_room = *room,
             ScriptAction::NodeClock(clock_offset) => self.set_node_clock(*clock_offset),
             ScriptAction::Damage(line) => self.record_damage(line),
             ScriptAction::ChangeFile(path) => self.change_file(path),

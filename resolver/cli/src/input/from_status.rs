@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use crds::annotations;
-use crds::paper_mc_server::{Approval, Backup, BeforeUpdate, Blackout, MaintenanceWindow, NamedWindow};
+use crds::paper_mc_server::{Approval, BeforeUpdate, Blackout, MaintenanceWindow, NamedWindow};
 use crds::{PaperMCServer, Plugin};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -145,8 +145,7 @@ pub(crate) fn from_objects<'a>(server: &PaperMCServer, plugins: impl IntoIterato
     });
     let planned = status.and_then(|status| status.available_update.as_ref());
     let down = planned.and_then(|planned| Some((planned.cost.clone()?, planned.one_way)));
-    let takes_backup = |backup: &Backup| backup.enabled && backup.before_update != BeforeUpdate::Never;
-    let no_backup = !spec.backup.as_ref().is_some_and(takes_backup);
+    let no_backup = spec.backup_before_update() == BeforeUpdate::Never;
     let image_problem = planned.and_then(|planned| planned.image_problem.clone());
     let follows = spec.follows.as_ref().map(|follows| {
         let conditions = status.map_or(&[][..], |status| status.conditions.as_slice());
@@ -244,15 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn backup_before_update_is_off_unless_spec_enables_it() {
+    fn backup_before_update_is_on_unless_spec_disables_it() {
         let no_backup = |backup: Option<Value>| {
             let mut server = server(&json!({"maintenanceWindow": {"enabled": false, "cron": "@daily"}}), 3);
             server.spec.backup = backup.map(|backup| serde_json::from_value(backup).unwrap());
             schedule_of(&server).no_backup
         };
-        assert!(no_backup(None) && no_backup(Some(json!({"beforeUpdate": "Never"}))));
-        assert!(no_backup(Some(json!({"enabled": false}))));
-        assert!(!no_backup(Some(json!({}))) && !no_backup(Some(json!({"beforeUpdate": "Always"}))));
+        assert!(no_backup(Some(json!({"beforeUpdate": "Never"}))) && no_backup(Some(json!({"enabled": false}))));
+        assert!(!no_backup(None) && !no_backup(Some(json!({}))) && !no_backup(Some(json!({"beforeUpdate": "Always"}))));
     }
 
     #[test]
@@ -381,7 +379,7 @@ mod tests {
     #[test]
     fn disabled_window_means_no_automatic_update() {
         let off = schedule_of(&server(&json!({"maintenanceWindow": {"enabled": false}}), 3));
-        assert_eq!(off, Schedule { zone: "Europe/Berlin".to_owned(), no_backup: true, ..Schedule::default() });
+        assert_eq!(off, Schedule { zone: "Europe/Berlin".to_owned(), ..Schedule::default() });
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub(crate) struct RenderedChange {
     /// The world cannot be opened by the old version afterwards.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) one_way: bool,
-    /// No backup of the worlds is taken before it: `spec.backup` is missing or disables backups.
+    /// No backup of the worlds is taken before it: `spec.backup` disables it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) no_backup: bool,
 }

@@ -12,18 +12,12 @@ use tracing::info;
 
 use super::archive::{self, Damaged, DiscardTarget, WriteError};
 use super::contents::{self, BackupSource, escape_path};
-use super::repository::{self, BackupRepository, PARTIAL, RECORD};
+use super::repository::{self, BackupRepository, PARTIAL, RECORD, RepositoryVolume};
 use super::{Backup, FORMAT, LiveReads, new_id};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::world::{Role, WorldFolder, Worlds};
+use agent_api::backup_size::space_for_backup;
 use agent_api::{Contents, Trigger};
-
-/// The space that must stay free in the repository, in bytes. The list of files and the record need a little, and a full file system harms
-/// others.
-const RESERVED_BYTES: u64 = 64 * 1024 * 1024;
-
-/// The maximum overhead of an archive per entry, in bytes: header, padding, a long name.
-const MAX_ENTRY_OVERHEAD: u64 = 2560;
 
 /// No new backup was taken. Existing backups are unchanged.
 #[derive(Debug, thiserror::Error)]
@@ -33,12 +27,14 @@ pub enum Error {
     Empty,
     /// It would not fit.
     #[error(
-        "the backup may need {needed} bytes, but the backup volume has {free} free (backups there now: {existing_backups}). \
-        Increase `spec.backup.storage.size`, if the storage class allows volume expansion, or lower \
-        `spec.backup.retention.maxCount`, which applies from the server's next start. Some backups are never pruned: \
-        docs/guides/backup.md{unloaded_worlds}"
+        "the backup may need {needed} bytes, but {} has {free} free (backups there now: {existing_backups}). \
+        {}: docs/guides/backup.md{unloaded_worlds}",
+        .volume.name(),
+        .volume.ways_out()
     )]
     Full {
+        /// The volume of the repository.
+        volume: RepositoryVolume,
         /// The free bytes, less the reserve.
         free: u64,
         /// The maximum number of bytes needed.
@@ -202,20 +198,22 @@ impl UnverifiedBackup {
 
 fn check_space<S: FsHook>(spec: &BackupSpec<'_>, repository: &BackupRepository, disk: &Disk<S>) -> Result<(), Error> {
     let source = spec.source();
-    let (mut items, mut needed) = (0_u64, 0_u64);
+    let (mut items, mut bytes) = (0_u64, 0_u64);
     source.for_each::<Error>(|item| {
         items += 1;
-        needed = needed.saturating_add(item.content.size()).saturating_add(MAX_ENTRY_OVERHEAD);
+        bytes = bytes.saturating_add(item.content.size());
         Ok(())
     })?;
     if items == 0 {
         return Err(Error::Empty);
     }
-    let free = disk.free_bytes(repository.root()).map_err(Error::Space)?.saturating_sub(RESERVED_BYTES);
+    let needed = space_for_backup(bytes, items);
+    let free = repository.free_bytes(spec.data, disk).map_err(Error::Space)?;
     if free >= needed {
         return Ok(());
     }
     Err(Error::Full {
+        volume: repository.volume(spec.data),
         free,
         needed,
         existing_backups: repository.list()?.len(),

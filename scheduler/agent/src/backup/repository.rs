@@ -14,6 +14,7 @@ use super::archive::{self, ARCHIVE, Damaged, DiscardTarget};
 use super::{Backup, FORMAT};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use agent_api::Trigger;
+use agent_api::restore::{FREE_FOR_WORLDS, RESERVED_BYTES};
 use scheduler::backup_retention::{BackupState, Retention, RetentionCandidate, to_remove};
 
 /// The file name of the record.
@@ -85,6 +86,57 @@ pub fn rollback_backup<'a>(lock: &str, candidates: impl DoubleEndedIterator<Item
     candidates.rev().find(|backup| backup.is_rollback_backup() && backup.before.as_deref() == Some(lock))
 }
 
+/// The volume that a repository is on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RepositoryVolume {
+    /// The server's own, without `spec.backup`.
+    Server,
+    /// A volume for backups.
+    Backups,
+}
+
+impl RepositoryVolume {
+    /// The bytes that must stay free on it: on the server's own volume for its worlds, which a newer Minecraft rewrites, and on any other for
+    /// the list of files and the record, and because a full file system harms others.
+    pub const fn reserved_bytes(self) -> u64 {
+        match self {
+            Self::Server => FREE_FOR_WORLDS,
+            Self::Backups => RESERVED_BYTES,
+        }
+    }
+
+    /// For messages.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Server => "the server's volume",
+            Self::Backups => "the backup volume",
+        }
+    }
+
+    /// What an admin can do if it has too little space.
+    pub(super) const fn ways_out(self) -> &'static str {
+        match self {
+            Self::Server => {
+                "Make room, increase `spec.storage.size`, if the storage class allows volume expansion, name another \
+                volume in `spec.backup.storage`, or go without a backup with `spec.backup.beforeUpdate: Never`"
+            }
+            Self::Backups => {
+                "Increase `spec.backup.storage.size`, if the storage class allows volume expansion, or lower \
+                `spec.backup.retention.maxCount`, which applies from the server's next start. Some backups are never \
+                pruned"
+            }
+        }
+    }
+
+    /// Whether backups of older Minecraft versions are kept besides the others.
+    pub const fn keeps_older(self) -> bool {
+        match self {
+            Self::Server => false,
+            Self::Backups => true,
+        }
+    }
+}
+
 /// The backups of one server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackupRepository {
@@ -100,6 +152,18 @@ impl BackupRepository {
     /// Its directory.
     pub fn root(&self) -> &Path {
         &self.root
+    }
+
+    /// The volume of the repository of a server with this directory.
+    pub fn volume(&self, data: &Path) -> RepositoryVolume {
+        if self.root.starts_with(data) { RepositoryVolume::Server } else { RepositoryVolume::Backups }
+    }
+
+    /// The bytes that the next backup of the server with this directory may use, while all backups stay.
+    pub fn free_bytes<S: FsHook>(&self, data: &Path, disk: &Disk<S>) -> io::Result<u64> {
+        // The first backup creates the directory.
+        let existing = self.root.ancestors().find(|path| fs_ops::exists(path)).unwrap_or(&self.root);
+        Ok(disk.free_bytes(existing)?.saturating_sub(self.volume(data).reserved_bytes()))
     }
 
     /// The directory of a backup.
@@ -148,6 +212,22 @@ impl BackupRepository {
         now: Timestamp,
         disk: &mut Disk<S>,
     ) -> Result<Vec<String>, Error> {
+        let removed = self.removable(retention, needed, now)?;
+        for id in &removed {
+            self.remove(id, disk)?;
+        }
+        Ok(removed)
+    }
+
+    /// The size of the backups that [`BackupRepository::prune`] would remove, in bytes.
+    pub fn removable_bytes(&self, retention: Retention, needed: &[&str], now: Timestamp) -> Result<u64, Error> {
+        let removed = self.removable(retention, needed, now)?;
+        let files = removed.iter().flat_map(|id| fs_ops::entries(&self.directory(id)).unwrap_or_default());
+        Ok(files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum())
+    }
+
+    /// The names of the backups that `retention` does not keep.
+    fn removable(&self, retention: Retention, needed: &[&str], now: Timestamp) -> Result<Vec<String>, Error> {
         let candidate = |stored: StoredBackup| RetentionCandidate {
             taken_at: stored.record().map_or_else(|| self.added_at(&stored.id), |backup| backup.started_at),
             contents: stored.record().map(|backup| backup.contents),
@@ -163,11 +243,7 @@ impl BackupRepository {
             id: stored.id,
         };
         let candidates: Vec<RetentionCandidate> = self.list()?.into_iter().map(candidate).collect();
-        let removed = to_remove(&candidates, retention, now);
-        for id in &removed {
-            self.remove(id, disk)?;
-        }
-        Ok(removed)
+        Ok(to_remove(&candidates, retention, now))
     }
 
     fn remove<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) -> Result<(), Error> {

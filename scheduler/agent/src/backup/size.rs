@@ -31,16 +31,19 @@ pub fn measure(data: &Path, within: SignedDuration, now: impl Fn() -> Timestamp)
     let at = now();
     let worlds = Worlds::read(data).map_err(SizeUnknown::Worlds)?;
     let size = |contents| {
-        let mut bytes: u64 = 0;
+        let (mut bytes, mut entries) = (0_u64, 0_u64);
         // The server may be running, and files that disappear meanwhile do not count.
         let source = BackupSource { data, worlds: &worlds, contents, reading: LiveReads::Online };
         source.for_each(|item| {
             bytes = bytes.saturating_add(item.content.size());
+            entries += 1;
             if now().duration_since(at) > within { Err(SizeUnknown::TooLong(within)) } else { Ok(()) }
         })?;
-        Ok::<u64, SizeUnknown>(bytes)
+        Ok::<_, SizeUnknown>((bytes, entries))
     };
-    Ok(Sizes { at, worlds: size(Contents::Worlds)?, server_files: size(Contents::ServerFiles)? })
+    let (worlds, world_entries) = size(Contents::Worlds)?;
+    let (server_files, server_file_entries) = size(Contents::ServerFiles)?;
+    Ok(Sizes { at, worlds, server_files, world_entries, server_file_entries })
 }
 
 #[cfg(test)]
@@ -74,6 +77,9 @@ mod tests {
         let server = a_server();
         let sizes = measure(server.path(), SignedDuration::from_secs(60), || Timestamp::UNIX_EPOCH).unwrap();
         assert_eq!((sizes.worlds, sizes.server_files), (8_342, 1_020));
+        // `world`, `world/region` and two files, `world_nether` and one. `plugins`, `plugins/A` and two files.
+        assert_eq!((sizes.world_entries, sizes.server_file_entries), (6, 4));
+        assert_eq!(sizes.space_needed(Contents::Everything), 9_362 + 10 * 2_560);
         assert_eq!(sizes.total(Contents::Everything), 9_362);
         assert_eq!([Contents::Worlds, Contents::ServerFiles].map(|contents| sizes.total(contents)), [8_342, 1_020]);
     }

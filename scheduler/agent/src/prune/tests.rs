@@ -48,7 +48,7 @@ impl Server {
         let restore_requests = Some(at("orders/restore.json"));
         fs::create_dir(at("orders")).unwrap();
         let retention = RetentionInput {
-            retention: Some(retention(1, None)),
+            retention: Some(retention(1, None, RepositoryVolume::Backups)),
             restore_requests,
             retained_backup: None,
             volume: volume.clone(),
@@ -93,12 +93,26 @@ fn prune_removes_only_excess_before_next_backup_exists() {
     let mut server = Server::new();
     server.retention.retention = None;
     assert_eq!(server.remaining(), server.backups, "no limit is configured");
-    server.retention.retention = Some(retention(2, None));
+    server.retention.retention = Some(retention(2, None, RepositoryVolume::Backups));
     for _ in ["when it is tried", "when it is tried again"] {
         assert_eq!(server.remaining(), server.backups[1..], "a backup does not count before it exists");
     }
-    server.retention.retention = Some(retention(1, None));
+    server.retention.retention = Some(retention(1, None, RepositoryVolume::Backups));
     assert_eq!(server.remaining(), server.backups[2..]);
+}
+
+#[test]
+fn room_counts_backups_that_are_removed_before_the_next() {
+    let mut server = Server::new();
+    let size = |id: &String| {
+        let files = fs::read_dir(server.repository.directory(id)).unwrap();
+        files.map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>()
+    };
+    let oldest: u64 = server.backups[..2].iter().map(size).sum();
+    assert_eq!(server.retention.removable_bytes(&server.repository), oldest);
+    server.retention.retention = Some(retention(3, None, RepositoryVolume::Backups));
+    assert_eq!(server.retention.removable_bytes(&server.repository), 0, "all three stay");
+    assert_eq!(server.repository.list().unwrap().len(), 3, "none was removed");
 }
 
 #[test]

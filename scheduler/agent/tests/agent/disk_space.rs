@@ -83,7 +83,10 @@ async fn backup_size_is_measured_after_server_start() {
     pod.write_log();
     let _paper = Paper::start(pod.game, pod.rcon, 0).await;
     let report = pod.report_when("sizes", |report| report.backups.as_ref().unwrap().sizes.is_some()).await;
-    let sizes = report.backups.unwrap().sizes.unwrap();
+    let backups = report.backups.unwrap();
+    let sizes = backups.sizes.unwrap();
+    assert!(sizes.world_entries >= 3 && sizes.space_needed(Contents::Worlds) > sizes.worlds, "{sizes:?}");
+    assert!(backups.room.is_some_and(|room| room > sizes.space_needed(Contents::Everything)), "{:?}", backups.room);
     assert_eq!(sizes.worlds, u64::try_from(level.len()).unwrap() + 6);
     assert!(sizes.server_files >= 12 && sizes.server_files < 2_000, "{sizes:?}");
 }

@@ -211,8 +211,15 @@ async fn always_policy_backs_up_everything_and_reports_it() {
     assert_eq!(contents, [Contents::Everything; 2]);
 
     let pod = Pod::with_volume(tempfile::tempdir().unwrap(), "").await;
-    let none = agent_api::BackupsReport { listed: Some(vec![]), puts_back_everything: true, ..Default::default() };
-    assert_eq!(pod.report().await.backups, Some(none), "no backup exists yet");
+    let backups = pod.report().await.backups.unwrap();
+    assert!(backups.room.is_some(), "the directory of the backups does not exist yet");
+    let none = agent_api::BackupsReport {
+        listed: Some(vec![]),
+        puts_back_everything: true,
+        room: backups.room,
+        ..Default::default()
+    };
+    assert_eq!(backups, none, "no backup exists yet");
     fs::rename(server.backups_dir.path().join("lobby"), pod.shared.path().join("copies")).unwrap();
     let backups = pod.report().await.backups.unwrap();
     assert_eq!((backups.good, backups.damaged, backups.free.is_some()), (2, 0, true));

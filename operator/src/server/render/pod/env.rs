@@ -2,16 +2,16 @@
 //!
 //! Names and meanings of the image's variables: documentation and start scripts of itzg/docker-minecraft-server.
 
-use agent_api::FileSet;
+use agent_api::{FileSet, NIGHTSHIFT_DIR};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 use resolver::model::lock::Lock;
 
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR, backups_path};
+use super::{DATA_DIR, INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR, backups_path};
 use crate::Config;
-use validate::image_contract::{ENABLE_RCON, KEEP_PLUGIN_DATA};
-use validate::{CheckedServer, Texts};
+use validate::image_contract::{BACKUP_BEFORE, BACKUPS, ENABLE_RCON, KEEP_PLUGIN_DATA};
+use validate::{BackupVolume, CheckedServer, Texts};
 
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
 /// after this timeout (60 s by default).
@@ -75,7 +75,7 @@ pub(super) fn merge_env(managed: Vec<EnvVar>, users: Vec<EnvVar>) -> Vec<EnvVar>
 
 /// The updates before which the init container takes backups. A server without backups keeps its existing template.
 pub(super) fn backup_env(server: &CheckedServer) -> Option<EnvVar> {
-    server.data.backup.as_ref().map(|backup| plain_env("NIGHTSHIFT_BACKUP_BEFORE", backup.before_update.as_str()))
+    server.data.backup.as_ref().map(|backup| plain_env(BACKUP_BEFORE, backup.before_update.as_str()))
 }
 
 /// The plugin data that the init container saves, and the path of the restore request. A server without saved data and backups keeps its
@@ -95,7 +95,7 @@ pub(super) fn rollback_env(server: &CheckedServer) -> Vec<EnvVar> {
 /// The environment of both agent containers.
 pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
     let mut variables = vec![
-        plain_env("NIGHTSHIFT_DATA", "/data"),
+        plain_env("NIGHTSHIFT_DATA", DATA_DIR),
         plain_env("NIGHTSHIFT_SHARED", SHARED_DIR),
         plain_env("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_config_map::FILES_KEY)),
         plain_env("NIGHTSHIFT_STORE_URL", &config.store_url),
@@ -112,7 +112,7 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
         variables.push(plain_env("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
     if let Some(backup) = &server.data.backup {
-        variables.push(plain_env("NIGHTSHIFT_BACKUPS", &backups_path(&server.name)));
+        variables.push(plain_env(BACKUPS, &repository(server, &backup.volume)));
         // The init container and the sidecar both take backups, and each prunes after its own.
         variables.push(plain_env("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
         variables.extend(backup.max_age.map(|age| plain_env("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
@@ -125,6 +125,14 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
     variables
         .extend(texts.into_iter().filter_map(|(name, text)| Some(plain_env(name, &text.as_ref()?.replace('$', "$$")))));
     variables
+}
+
+/// The directory of the backups. Each server has its own, because several servers may share a claim.
+fn repository(server: &CheckedServer, volume: &BackupVolume) -> String {
+    match volume {
+        BackupVolume::Data => format!("{DATA_DIR}/{NIGHTSHIFT_DIR}/backups"),
+        BackupVolume::Created { .. } | BackupVolume::Existing(_) => backups_path(&server.name),
+    }
 }
 
 fn rcon_password(name: &str, server: &CheckedServer) -> EnvVar {

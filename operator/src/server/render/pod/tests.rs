@@ -257,10 +257,25 @@ fn agent_runs_as_server_user() {
 }
 
 #[test]
+fn server_without_backup_spec_keeps_one_backup_on_its_volume() {
+    let template = template(json!({"storage": {"existingClaim": "old-world"}}));
+    let spec = template.spec.as_ref().unwrap();
+    assert!(!spec.volumes.iter().flatten().any(|volume| volume.name == BACKUP_VOLUME));
+    let prepare = spec.init_containers.iter().flatten().find(|container| container.name == PREPARE_CONTAINER).unwrap();
+    assert!(!prepare.volume_mounts.iter().flatten().any(|mount| mount.name == BACKUP_VOLUME));
+    let values =
+        ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"];
+    assert_eq!(
+        values.map(|name| variable(prepare, name)),
+        [Some("/data/.nightshift/backups"), Some("OneWay"), Some("1"), None]
+    );
+    assert!(crate::server::observe::supports_backups(&template), "a failed update is rolled back with its worlds");
+}
+
+#[test]
 fn backup_settings_appear_in_template_only_when_enabled() {
-    let without = template(json!({}));
     let disabled = template(json!({"backup": {"enabled": false}}));
-    assert_eq!(without, disabled, "disabled backups restart no server");
+    assert!(!crate::server::observe::supports_backups(&disabled));
     let with = template(json!({"backup": {"beforeUpdate": "Always", "retention": {"maxCount": 3, "maxAge": "1d"}}}));
     let spec = with.spec.as_ref().unwrap();
     let claim = |volume: &Volume| volume.persistent_volume_claim.as_ref().map(|claim| claim.claim_name.clone());
@@ -312,7 +327,7 @@ fn plugin_data_support_is_rendered_unless_disabled() {
     assert_eq!(request_mount(&template(json!({}))), (true, [Some("536870912".to_owned()), file.clone()]));
     let large = json!({"keepPluginData": {"maxSize": "2Gi"}});
     assert_eq!(request_mount(&template(large)), (true, [Some("2147483648".to_owned()), file.clone()]));
-    let none = json!({"keepPluginData": {"maxSize": "0"}});
+    let none = json!({"keepPluginData": {"maxSize": "0"}, "backup": {"enabled": false}});
     assert_eq!(request_mount(&template(none.clone())), (false, [None, None]));
     let backups_only = json!({"keepPluginData": {"maxSize": "0"}, "backup": {}});
     assert_eq!(request_mount(&template(backups_only)), (true, [None, file]));

@@ -39,7 +39,7 @@ fn backup_status_keeps_last_backup_while_agent_is_silent() {
     assert_eq!((last.contents, status.backup_count, status.damaged_count), (BackupContents::Worlds, 3, 1));
     let before = PaperMCServerStatus { backup: Some(status), ..PaperMCServerStatus::default() };
     assert_eq!(build_status(&with_backups(), None, &before, None), before.backup);
-    let without = check(&server(json!({}))).unwrap();
+    let without = check(&server(json!({"backup": {"enabled": false}}))).unwrap();
     assert_eq!(build_status(&without, Some(&report), &before, None), None);
 }
 

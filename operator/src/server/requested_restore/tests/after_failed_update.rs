@@ -21,8 +21,9 @@ const ROLLED_BACK: StatefulSetView = StatefulSetView { template: STABLE, update:
 
 /// The record of the stable revision, whose pods have the backup volume or not.
 fn stable_record(has_volume: bool) -> Arc<StableRecord> {
-    let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
-    let template = serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
+    let env = if has_volume { json!([{"name": "NIGHTSHIFT_BACKUPS", "value": "/backups/lobby"}]) } else { json!([]) };
+    let prepare = json!({"name": "prepare", "env": env});
+    let template = serde_json::from_value(json!({"spec": {"containers": [], "initContainers": [prepare]}})).unwrap();
     Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None, source: None })
 }
 

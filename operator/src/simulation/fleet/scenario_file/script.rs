@@ -113,6 +113,8 @@ pub(super) enum ScriptAction {
     CrashAfter(SignedDuration, SignedDuration),
     NoPing(SignedDuration),
     VolumeFull(bool),
+    /// The bytes that a backup may use. `None`: enough.
+    BackupRoom(Option<u64>),
     NodeClock(SignedDuration),
     Damage(String),
     /// A byte is added to a file on the volume.
@@ -348,6 +350,10 @@ impl ScriptAction {
         {
             return Ok(Self::CrashAfter(parse_duration(lifetime)?, parse_duration(duration)?));
         }
+        if let Some(megabytes) = text.strip_prefix("backups have room for ").and_then(|room| room.strip_suffix(" MB")) {
+            let megabytes: u64 = megabytes.parse().map_err(|_| format!("`{megabytes}` is no number"))?;
+            return Ok(Self::BackupRoom(Some(megabytes * 1_000_000)));
+        }
         if let Some(line) = text.strip_prefix("server logs: ") {
             return Ok(Self::Damage(line.to_owned()));
         }
@@ -359,6 +365,7 @@ impl ScriptAction {
             "cluster mounts no volumes" => Self::Lack(Some(Lack::Volumes)),
             "cluster pulls no image of the server" => Self::Lack(Some(Lack::Image)),
             "cluster runs all pods" => Self::Lack(None),
+            "backups have room" => Self::BackupRoom(None),
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
             "a player runs /stop" => Self::StopInGame,

@@ -11,14 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::super::fs_ops::{Disk, RealFs};
 use super::super::{all_files, read_record};
 use super::{ContentStore, Error, RESERVED_BYTES};
+use agent_api::restore::FREE_FOR_WORLDS;
 use agent_api::{File, FileHash, FileSet};
 use artifacts::Hash;
 
 /// The current version set and five earlier ones. A failed version set counts too, because it ran.
 const MAX_SETS: usize = 6;
-
-/// Version sets that may never be needed are kept only while this much is free, because the worlds grow.
-const FREE_FOR_WORLDS: u64 = 1024 * 1024 * 1024;
 
 /// `ran.json`: the digests of the locks that ran here, the newest first.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

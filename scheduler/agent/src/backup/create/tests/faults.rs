@@ -102,7 +102,7 @@ fn interrupted_prune_leaves_whole_backups_and_is_resumed_later() {
     for left in 0.. {
         let server = Server::new(&NEW_LAYOUT);
         let taken = [0, 60, 120].map(|at| server.create_with(Contents::Worlds, at, &mut Disk::new(RealFs)).unwrap().id);
-        let retention = Retention { max_count: 1, max_age: None };
+        let retention = Retention { max_count: 1, max_age: None, keeps_older: true };
         let power = Power { left, unsynced: Rc::default(), syncing: None };
         let ended = server.repository.prune(retention, &[], Timestamp::MAX, &mut Disk::new(power)).is_ok();
         let good = server.good();
@@ -301,7 +301,7 @@ fn repository_with_unrelated_files_is_readable_and_keeps_them() {
     fs::create_dir(server.repository.root().join("20260101T000000Z-none")).unwrap();
     let states: Vec<bool> = server.repository.list().unwrap().iter().map(|stored| stored.state.is_ok()).collect();
     assert_eq!(states, [false, true], "a directory without a record does not count");
-    let retention = Retention { max_count: 2, max_age: None };
+    let retention = Retention { max_count: 2, max_age: None, keeps_older: true };
     let pruned = server.repository.prune(retention, &[], Timestamp::MAX, &mut Disk::new(RealFs)).unwrap();
     assert!(pruned.is_empty());
     assert_eq!(server.good(), [backup.id]);

@@ -132,7 +132,7 @@ fn world_removed_before_reading_fails_its_backup() {
 fn online_backups_never_displace_pre_update_backup() {
     let server = Server::new(&NEW_LAYOUT);
     let offline = server.create(Contents::Worlds);
-    let retention = Retention { max_count: 3, max_age: Some(jiff::SignedDuration::from_secs(90)) };
+    let retention = Retention { max_count: 3, max_age: Some(jiff::SignedDuration::from_secs(90)), keeps_older: true };
     let mut online = Vec::new();
     for number in 1..=20 {
         // Some backups are taken in the same second.

@@ -161,7 +161,7 @@ fn readable_older_rollback_backup_outranks_unreadable_newer_one() {
     fs::remove_file(&list).unwrap();
     fs::create_dir(&list).unwrap();
     server.repository.verify(&unread, &mut Disk::new(RealFs)).unwrap().unwrap_err();
-    let retention = Retention { max_count: 1, max_age: None };
+    let retention = Retention { max_count: 1, max_age: None, keeps_older: true };
     let pruned = server.repository.prune(retention, &[&online.id], at(30), &mut Disk::new(RealFs)).unwrap();
     assert_eq!(pruned, [unread.id]);
     let left: Vec<String> = server.repository.list().unwrap().into_iter().map(|stored| stored.id).collect();
