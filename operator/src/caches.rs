@@ -85,6 +85,8 @@ pub(crate) struct Rendered {
     pub(crate) revision: Revision,
     /// With the API server's defaults filled in.
     pub(crate) template: Arc<PodTemplateSpec>,
+    /// The digest of the template before that. `None` if this process did not render it.
+    pub(crate) source: Option<[u8; 32]>,
 }
 
 /// One entry of a `StatefulSet`'s history.
@@ -118,15 +120,14 @@ pub(crate) struct Caches {
     pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
     /// By pod UID.
     pub(crate) agent_reports: SharedMap<String, LastAgentReport>,
-    /// The child that was applied last and the API server's result, by `Kind/name`. An apply that would change nothing
-    /// is not sent.
+    /// The children as they were applied or found, by `Kind/name`. An apply that would change nothing is not sent.
     pub(crate) applied: SharedMap<Key, AppliedObject>,
     /// The keys of the agents, by the names of their Secrets.
     pub(crate) keys: SharedMap<Key, KnownKey>,
     /// The status that was written last, with the UID of its server.
     pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
-    /// The stable revision after which unused `ConfigMap`s were deleted.
-    pub(crate) cleaned: SharedMap<Key, Revision>,
+    /// Servers with a new stable revision, whose unused `ConfigMap`s are not deleted yet.
+    pub(crate) uncleaned: SharedMap<Key, ()>,
     /// Pods, by UID, whose agent is too old for online backups.
     pub(crate) without_online_backup: SharedMap<String, ()>,
     /// When the newest good backup was taken, for each running server with a schedule.
@@ -170,7 +171,7 @@ impl Caches {
         self.stable.retain(|key| !belongs_to_server(key));
         self.attempts.retain(|key| !belongs_to_server(key));
         self.status.retain(|key| !belongs_to_server(key));
-        self.cleaned.retain(|key| !belongs_to_server(key));
+        self.uncleaned.retain(|key| !belongs_to_server(key));
         self.last_backups.retain(|key| !belongs_to_server(key));
         self.server_nodes.retain(|key| !belongs_to_server(key));
         self.without_budget.retain(|key| !belongs_to_server(key));

@@ -50,7 +50,7 @@ use std::thread::available_parallelism;
 use run::scripted::{
     count_requests, end_restore_request, run_backup_before_countdown, run_held, run_interrupted_migration,
     run_released_during_countdown, run_replaced_operator, run_restore_during_backup, run_suspended_during_countdown,
-    run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
+    run_with_changes_while_stopped, run_with_delay_before, run_with_forced_deletions, run_with_hanging_agent,
 };
 use run::{RunResult, run_seed};
 
@@ -225,6 +225,12 @@ fn requests_for_one_server_stay_within_bounds() {
     assert!(at_rest.writes() == 0 && at_rest.reads() <= 36, "{at_rest}");
     assert!(after_restart.writes() <= 4 && after_restart.reads() <= 15, "{after_restart}");
     assert!(while_deleted.reads() + while_deleted.writes() <= 40, "{while_deleted}");
+}
+
+#[test]
+fn changes_while_no_operator_runs_are_repaired() {
+    let objects = run_on_this_thread(run_with_changes_while_stopped(next_address()));
+    assert!(objects.iter().all(|(_, is_repaired)| *is_repaired), "{objects:?}");
 }
 
 #[test]

@@ -10,6 +10,9 @@ pub(crate) const NAME: &str = "app.kubernetes.io/name";
 pub(crate) const SERVER: &str = "nightshift.dev/server";
 /// The whole digest of a lock. Names and label values contain only 16 digits of it.
 pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
+/// Digest of a child as the operator applied it last: 16 hex digits. With it, the next process can tell that it has
+/// nothing to apply.
+pub(crate) const APPLIED: &str = "nightshift.dev/applied";
 /// State that must survive a restart of the operator, as JSON: `RecordedFacts`. It is on the StatefulSet, so that
 /// one resourceVersion guards the facts and the decision together.
 pub(crate) const FACTS: &str = "nightshift.dev/facts";

@@ -319,7 +319,7 @@ impl StepExecutor<'_> {
             },
             ..ConfigMap::default()
         };
-        records::write_stable(&self.ctx.client, map, &record).await?;
+        records::write_stable(self.ctx, map, record).await?;
         let world = self.observed.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
         let marked = match self.observed.facts.settled {
             None => MarkedStable::First,
@@ -347,7 +347,13 @@ impl StepExecutor<'_> {
         let before = stable_lock.as_deref().map(|record| &record.files);
         let baseline = stable.as_ref().map(|record| record.baseline.clone()).unwrap_or_default();
         let baseline = baseline.next(reply.report.as_deref(), runs, before);
-        StableRecord { template, baseline, unverified: self.plan.verification.unverified_reason().map(str::to_owned) }
+        let rendered = &self.plan.target.rendered;
+        StableRecord {
+            source: rendered.source.filter(|_| *rendered.template == template),
+            template,
+            baseline,
+            unverified: self.plan.verification.unverified_reason().map(str::to_owned),
+        }
     }
 
     /// The template of a revision, from whichever object holds it.

@@ -4,18 +4,20 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
+use agent_api::signature;
 use crds::paper_mc_server::HistoryEntry;
+use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
-use scheduler::observation::{Partition, RecordedFacts, Revision};
+use scheduler::observation::{Partition, RecordedFacts};
 use scheduler::rollout::Step;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::drain::DisruptionBudget;
 use super::image_pull;
@@ -27,7 +29,7 @@ use super::render::lock_config_map::lock_map_name;
 use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
 use super::render::stateful_set::build_stateful_set;
-use crate::caches::{AppliedObject, Key, Rendered, is_fresh};
+use crate::caches::{AppliedObject, Key, KnownKey, Rendered, is_fresh};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
@@ -65,15 +67,20 @@ impl ApplyError {
 }
 
 /// Returns a template with the API server's defaults. It makes a dry run of a `StatefulSet` that does not exist, so that no field of
-/// another manager becomes part of the goal.
+/// another manager becomes part of the goal. The template of the stable revision needs none: its record has it with the defaults.
 pub(crate) async fn render(
     ctx: &Context,
     server: &CheckedServer,
+    observed: &Observed,
     template: &PodTemplateSpec,
 ) -> Result<Rendered, ApplyError> {
     let hash = digest(&serde_json::to_value(template).expect("a Kubernetes type serialises"));
     if let Some(cached) = ctx.caches.rendered.get(&hash) {
         return Ok(cached);
+    }
+    if let Some(rendered) = stable_rendering(observed, hash) {
+        ctx.caches.rendered.put(hash, rendered.clone());
+        return Ok(rendered);
     }
     let mut stateful_set = build_stateful_set(server, template.clone(), Partition::Closed, &RecordedFacts::default());
     stateful_set.metadata.name = Some(format!("{}-render", server.name));
@@ -83,9 +90,19 @@ pub(crate) async fn render(
         .await
         .map_err(|source| ApplyError::Template { source })?;
     let template = made.spec.map(|spec| spec.template).unwrap_or_default();
-    let rendered = Rendered { revision: revision_of(&template), template: template.into() };
+    let rendered = Rendered { revision: revision_of(&template), template: template.into(), source: Some(hash) };
     ctx.caches.rendered.put(hash, rendered.clone());
     Ok(rendered)
+}
+
+/// The recorded template of the stable revision, if it was rendered from the template with this digest. An API server with other defaults
+/// returns the `StatefulSet` with another revision, and then the record does not count.
+fn stable_rendering(observed: &Observed, hash: [u8; 32]) -> Option<Rendered> {
+    let stable = observed.stable.as_ref().filter(|stable| stable.source == Some(hash))?;
+    let revision = revision_of(&stable.template);
+    let is_current =
+        observed.has_stable_template() && observed.facts.settled.is_some_and(|settled| settled.revision == revision);
+    is_current.then(|| Rendered { revision, template: stable.template.clone().into(), source: Some(hash) })
 }
 
 /// Creates the Secret if it does not exist. It is never changed afterwards.
@@ -97,11 +114,18 @@ pub(crate) async fn ensure_secret(
     if observed.reply.key.is_some() {
         return Ok(());
     }
-    let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &GeneratedPassword(random_hex::<32>()));
+    let agent_key = GeneratedPassword(random_hex::<32>());
+    let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &agent_key);
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &server.namespace);
     ctx.metrics.api_writes.inc();
     match api.create(&PostParams::default(), &secret).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            if let Ok(key) = signature::Key::from_hex(&agent_key.0) {
+                let cache_key = (server.namespace.clone(), secret.name_any());
+                ctx.caches.keys.put(cache_key, KnownKey { key, read_at: now() });
+            }
+            Ok(())
+        }
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         Err(source) => Err(failed("create", &secret, source)),
     }
@@ -110,9 +134,22 @@ pub(crate) async fn ensure_secret(
 /// Required age of the observation of a child.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ObservedAge {
+    /// The server has no `StatefulSet` yet, so its children are applied without a read.
+    New,
     /// Recent enough according to [`is_fresh`].
     Recent,
-    Now,
+    /// Not before this instant.
+    Since(Timestamp),
+}
+
+impl ObservedAge {
+    /// Whether a child that was last observed then need not be read at `at`.
+    fn allows(self, verified_at: Timestamp, at: Timestamp) -> bool {
+        match self {
+            Self::New | Self::Recent => is_fresh(verified_at, at),
+            Self::Since(since) => (since..=at).contains(&verified_at),
+        }
+    }
 }
 
 /// Whether the step creates a pod, or may create one. A pod never starts without the objects that its template names.
@@ -143,18 +180,26 @@ fn may_create_pod(step: Step) -> bool {
 }
 
 /// Applies everything but the template, which only the rollout writes. A child that was observed recently is not read again.
-pub(crate) async fn apply_children(ctx: &Context, server: &CheckedServer, bundle: &Bundle) -> Result<(), ApplyError> {
-    apply_each(ctx, server, bundle, ObservedAge::Recent).await
+pub(crate) async fn apply_children(
+    ctx: &Context,
+    server: &CheckedServer,
+    observed: &Observed,
+    bundle: &Bundle,
+) -> Result<(), ApplyError> {
+    let age = if observed.stateful_set.is_none() { ObservedAge::New } else { ObservedAge::Recent };
+    apply_each(ctx, server, bundle, age).await
 }
 
-/// Applies the children again, right before a step that creates a pod: then all of them must exist.
+/// Applies the children again, right before a step that creates a pod: then all of them must exist. A child that this pass, which began at
+/// `since`, has applied or read is not read again.
 pub(crate) async fn apply_children_before(
     step: Step,
     ctx: &Context,
     server: &CheckedServer,
     bundle: &Bundle,
+    since: Timestamp,
 ) -> Result<(), ApplyError> {
-    if may_create_pod(step) { apply_each(ctx, server, bundle, ObservedAge::Now).await } else { Ok(()) }
+    if may_create_pod(step) { apply_each(ctx, server, bundle, ObservedAge::Since(since)).await } else { Ok(()) }
 }
 
 async fn apply_each(
@@ -212,8 +257,8 @@ pub(crate) async fn apply_budget(
         DisruptionBudget::Open => true,
     };
     ctx.caches.without_budget.remove(&(server.namespace.clone(), server.name.clone()));
-    apply(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), ObservedAge::Now)
-        .await
+    let age = ObservedAge::Since(now());
+    apply(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), age).await
 }
 
 /// Deletes the budget. Each process looks for it once. A budget of this name that Nightshift does not manage is left alone.
@@ -238,7 +283,8 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
     Ok(())
 }
 
-/// Applies the object server-side, unless the last apply was identical and the object has not changed since.
+/// Applies the object server-side, unless the last apply was identical and no field of it has changed since. The object carries the digest
+/// of its last apply, so that this also holds for an apply by an earlier process.
 async fn apply<K>(
     ctx: &Context,
     writer: FieldManager,
@@ -250,11 +296,11 @@ where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
     let key = key_of(namespace, desired);
-    let digest = digest(&serde_json::to_value(desired).expect("a Kubernetes type serialises"));
+    let digest = digest(&to_json(desired));
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
     if let Some(last) = ctx.caches.applied.get(&key).filter(|last| last.digest == digest) {
-        if age == ObservedAge::Recent && is_fresh(last.verified_at, at) {
+        if age.allows(last.verified_at, at) {
             return Ok(());
         }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
@@ -263,10 +309,39 @@ where
             return Ok(());
         }
     }
-    ctx.metrics.api_writes.inc();
-    let made = writer.apply(&api, desired).await.map_err(|source| failed("apply", desired, source))?;
-    ctx.caches.applied.put(key, AppliedObject { digest, resource_version: made.resource_version(), verified_at: at });
+    let mut marked = desired.clone();
+    marked.annotations_mut().insert(labels::APPLIED.to_owned(), hex::encode(&digest[..8]));
+    let live = if age == ObservedAge::New {
+        None
+    } else {
+        api.get_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?
+    };
+    let live = if let Some(live) = live.filter(|live| contains(&to_json(live), &to_json(&marked))) {
+        live
+    } else {
+        ctx.metrics.api_writes.inc();
+        writer.apply(&api, &marked).await.map_err(|source| failed("apply", desired, source))?
+    };
+    ctx.caches.applied.put(key, AppliedObject { digest, resource_version: live.resource_version(), verified_at: at });
     Ok(())
+}
+
+fn to_json(object: &impl Serialize) -> Value {
+    serde_json::to_value(object).expect("a Kubernetes type serialises")
+}
+
+/// Whether `live` has every field of `applied` with the same value. Its other fields are defaults, or belong to others. A value that the API
+/// server stores in another form counts as different, and is applied once by each process.
+fn contains(live: &Value, applied: &Value) -> bool {
+    match (live, applied) {
+        (Value::Object(live), Value::Object(applied)) => applied
+            .iter()
+            .all(|(name, field)| live.get(name).map_or(field.is_null(), |live_field| contains(live_field, field))),
+        (Value::Array(live), Value::Array(applied)) => {
+            live.len() == applied.len() && live.iter().zip(applied).all(|(live, applied)| contains(live, applied))
+        }
+        (live, applied) => live == applied,
+    }
 }
 
 /// Applies `spec.replicas`, which a user may set to 0 and a crash loop sets to 0 (`super::crash_loop::stopped`). All other fields of the
@@ -293,19 +368,18 @@ pub(crate) async fn apply_replicas(
     }
 }
 
-/// Deletes the managed `ConfigMap`s that are no longer referenced. References are templates, a pod's history entry, the stable revision,
-/// the goal, and the sets to which a user can roll back. A pod whose lock is missing never starts. It runs once for each revision that
-/// becomes stable, and also deletes a pull pod that a dead operator left.
+/// Deletes the managed `ConfigMap`s that are no longer referenced, if a revision has become stable since. References are templates, a pod's
+/// history entry, the stable revision, the goal, and the sets to which a user can roll back. A pod whose lock is missing never starts. It
+/// also deletes a pull pod that a dead operator left.
 pub(crate) async fn clean_up(
     ctx: &Context,
     server: &CheckedServer,
     observed: &Observed,
     goal: &Bundle,
-    stable: Revision,
     history: &[HistoryEntry],
 ) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
-    if ctx.caches.cleaned.get(&key) == Some(stable) {
+    if ctx.caches.uncleaned.get(&key).is_none() {
         return Ok(());
     }
     let mut named: Vec<String> = vec![goal.lock.name_any()];
@@ -336,7 +410,7 @@ pub(crate) async fn clean_up(
         })?;
     }
     image_pull::delete_pull_pod(ctx, server).await?;
-    ctx.caches.cleaned.put(key, stable);
+    ctx.caches.uncleaned.remove(&key);
     Ok(())
 }
 
@@ -381,4 +455,27 @@ fn mounted_lock(pod: &Pod) -> Option<String> {
 
 fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K, source: kube::Error) -> ApplyError {
     ApplyError::Write { verb, kind: K::kind(&()).into_owned(), name: object.name_any(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn applied_child_counts_as_unchanged_despite_defaults() {
+        let applied = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"ports": [{"port": 1}], "class": null}});
+        let with = |change: &dyn Fn(&mut Value)| {
+            let mut live = json!({
+                "metadata": {"labels": {"a": "b", "team": "x"}, "resourceVersion": "7"},
+                "spec": {"ports": [{"port": 1, "nodePort": 30_000}], "clusterIP": "10.0.0.1"}, "status": {},
+            });
+            change(&mut live);
+            contains(&live, &applied)
+        };
+        assert!(with(&|_| {}), "defaults and fields of others do not count");
+        assert!(!with(&|live| live["metadata"]["labels"]["a"] = json!("c")));
+        assert!(!with(&|live| drop(live["metadata"].as_object_mut().unwrap().remove("labels"))));
+        assert!(!with(&|live| live["spec"]["ports"][0]["port"] = json!(2)));
+        assert!(!with(&|live| live["spec"]["ports"].as_array_mut().unwrap().push(json!({"port": 3}))));
+    }
 }

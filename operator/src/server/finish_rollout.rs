@@ -138,7 +138,8 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
     let observed = pass.observed;
     let template = &observed.stateful_set.as_ref()?.spec.as_ref()?.template;
     let record = observed.pod_lock.clone().or_else(|| observed.stable_lock.clone())?;
-    let rendered = Rendered { revision: observed.stateful_set_view?.template, template: template.clone().into() };
+    let rendered =
+        Rendered { revision: observed.stateful_set_view?.template, template: template.clone().into(), source: None };
     let unanswerable = Unanswerable {
         server: record.lock.server.clone(),
         fetch: vec![],

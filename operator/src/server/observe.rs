@@ -139,7 +139,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         _ => AgentReply::unreachable(now),
     };
     let report = reply.report.as_deref();
-    if report.is_none() {
+    if reply.refusal.is_some() {
         // The agent may have a new key by now.
         ctx.caches.keys.remove(&(namespace.clone(), secret_name(&name)));
     }
@@ -418,6 +418,11 @@ async fn read_stateful_set_view(
     let spec = stateful_set.spec.as_ref();
     let status = stateful_set.status.as_ref();
     let template = spec.map_or(Revision(0), |spec| revision_of(&spec.template));
+    let is_observed = status.and_then(|s| s.observed_generation) == stateful_set.metadata.generation;
+    if let (true, Some(spec), Some(name)) = (is_observed, spec, status.and_then(|s| s.update_revision.as_deref())) {
+        // The controller has seen this template, and keeps it in this entry. So the entry need not be read.
+        remember_history(ctx, namespace, name, template, &spec.template);
+    }
     let mut behind = [template; 2];
     let names = [status.and_then(|s| s.current_revision.as_deref()), status.and_then(|s| s.update_revision.as_deref())];
     for (revision, name) in behind.iter_mut().zip(names) {
@@ -430,7 +435,7 @@ async fn read_stateful_set_view(
         template,
         current: behind[0],
         update: behind[1],
-        observed: status.and_then(|s| s.observed_generation) == stateful_set.metadata.generation,
+        observed: is_observed,
         partition: partition_from_number(strategy.and_then(|rolling| rolling.partition)),
         scaled_to_zero: spec.and_then(|s| s.replicas) == Some(0),
     })
@@ -465,12 +470,19 @@ async fn read_history(
         return Ok(None);
     };
     let Some(template) = template_of(&entry) else { return Ok(None) };
-    let entry = TemplateHistoryEntry {
-        revision: revision_of(&template),
-        lock_map: records::lock_map_of(&template).map(str::to_owned),
-    };
-    ctx.caches.history.put(key, entry.clone());
-    Ok(Some(entry))
+    Ok(Some(remember_history(ctx, namespace, name, revision_of(&template), &template)))
+}
+
+fn remember_history(
+    ctx: &Context,
+    namespace: &str,
+    name: &str,
+    revision: Revision,
+    template: &PodTemplateSpec,
+) -> TemplateHistoryEntry {
+    let entry = TemplateHistoryEntry { revision, lock_map: records::lock_map_of(template).map(str::to_owned) };
+    ctx.caches.history.put((namespace.to_owned(), name.to_owned()), entry.clone());
+    entry
 }
 
 async fn read_init_requests(client: &Client, namespace: &str, server: &str) -> Result<InitRequests, ObserveError> {

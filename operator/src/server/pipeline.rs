@@ -117,15 +117,24 @@ pub(super) async fn reconcile_server(
     let done = act(ctx, &pass, &plan, step, &bundle, pending, start.decided).await?;
     request::request_backup(ctx, observed, &mut plan, step).await;
     let report = PassReport { pass, plan: &plan, step, done: &done };
+    if has_new_stable_revision(&pass, &plan) {
+        ctx.caches.uncleaned.put((checked.namespace.clone(), checked.name.clone()), ());
+    }
     report::report(ctx, &report).await.map_err(PassError::Report)?;
     // Objects are cleaned up only when no rollout is in progress. During an update the next step may refer to an object that nothing refers
     // to now.
     if step == Step::UpToDate {
         // The report has written the history.
         let history = &status_before(ctx, server).history;
-        apply::clean_up(ctx, &checked, observed, &bundle, plan.goal.revision, history).await?;
+        apply::clean_up(ctx, &checked, observed, &bundle, history).await?;
     }
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
+}
+
+/// Whether the status does not show the stable revision yet. A later process finds it there, and has nothing to clean up.
+fn has_new_stable_revision(pass: &PassInput<'_>, plan: &Plan) -> bool {
+    let reported = pass.before.rollout.as_ref().and_then(|rollout| rollout.settled.as_deref());
+    reported != Some(plan.goal.revision.to_string().as_str())
 }
 
 /// The selected version set, and the user requests that count.
@@ -269,8 +278,9 @@ async fn build_target(
     }
     apply::ensure_secret(ctx, checked, observed).await?;
     let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
-    apply::apply_children(ctx, checked, &bundle).await?;
-    let rendered = apply::render(ctx, checked, &bundle.template).await?;
+    apply::apply_children(ctx, checked, observed, &bundle).await?;
+    ctx.caches.locks.put((checked.namespace.clone(), bundle.lock.name_any()), Arc::clone(&record));
+    let rendered = apply::render(ctx, checked, observed, &bundle.template).await?;
     if apply::apply_replicas(ctx, checked, observed).await? {
         return Err(PassEnd::AGAIN);
     }
@@ -378,7 +388,7 @@ async fn act(
     decided: Stopwatch,
 ) -> Result<StepOutcome, PassEnd> {
     let PassInput { checked, observed, .. } = *pass;
-    apply::apply_children_before(step, ctx, checked, bundle).await?;
+    apply::apply_children_before(step, ctx, checked, bundle, decided.started_at()).await?;
     if decided.is_older_than(DECISION_VALID_FOR) {
         // A budget written from an old decision could let a node drain evict the pod.
         return Err(PassEnd::AGAIN);

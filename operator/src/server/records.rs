@@ -15,6 +15,7 @@ use super::model::baseline::Baseline;
 use super::model::records::{LockRecord, StableRecord};
 use super::render::lock_config_map::{FILES_KEY, LOCK_KEY};
 use crate::caches::{Caches, Key};
+use crate::context::Context;
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +49,7 @@ const UNREAD_KEY: &str = "unread.json";
 const WORLDS_KEY: &str = "worlds.json";
 const DATAPACKS_KEY: &str = "datapacks.json";
 const UNVERIFIED_KEY: &str = "unproven.txt";
+const SOURCE_KEY: &str = "source.sha256";
 
 /// The name of the `ConfigMap` that stores a stable template.
 pub(crate) fn stable_map_name(server: &str, revision: Revision) -> String {
@@ -110,17 +112,14 @@ pub(crate) async fn read_stable(
             datapacks: names(DATAPACKS_KEY)?,
         },
         unverified: data.get(UNVERIFIED_KEY).cloned(),
+        source: data.get(SOURCE_KEY).and_then(|text| hex::decode(text).ok()?.try_into().ok()),
     });
     caches.stable.put(key, record.clone());
     Ok(Some(record))
 }
 
 /// Stores a stable revision. It is written before the fact that names it, so that the name is always valid.
-pub(crate) async fn write_stable(
-    client: &Client,
-    mut map: ConfigMap,
-    record: &StableRecord,
-) -> Result<(), RecordError> {
+pub(crate) async fn write_stable(ctx: &Context, mut map: ConfigMap, record: StableRecord) -> Result<(), RecordError> {
     let name = map.metadata.name.clone().unwrap_or_default();
     let json = |value: Result<String, serde_json::Error>| {
         value.map_err(|source| RecordError::Garbled { name: name.clone(), source })
@@ -137,11 +136,16 @@ pub(crate) async fn write_stable(
         }
     }
     data.extend(record.unverified.clone().map(|why| (UNVERIFIED_KEY.to_owned(), why)));
+    data.extend(record.source.map(|source| (SOURCE_KEY.to_owned(), hex::encode(source))));
     map.immutable = Some(true);
     map.data = Some(data);
-    let api: Api<ConfigMap> = Api::namespaced(client.clone(), map.metadata.namespace.as_deref().unwrap_or_default());
+    let namespace = map.metadata.namespace.clone().unwrap_or_default();
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &namespace);
     match api.create(&PostParams::default(), &map).await {
-        Ok(_) => Ok(()),
+        Ok(_) => {
+            ctx.caches.stable.put((namespace, name), Arc::new(record));
+            Ok(())
+        }
         Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
         Err(source) => Err(RecordError::Write { name, source }),
     }

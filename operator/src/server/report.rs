@@ -180,6 +180,10 @@ pub(crate) async fn report_planning_error(
     now: Timestamp,
 ) -> Result<(), kube::Error> {
     let before = status_before(ctx, server);
+    if matches!(error, PlanningError::NoCatalog) && before.conditions.iter().any(|old| old.type_ == "Resolved") {
+        // The answer of the process before stays until the upstreams are read.
+        return Ok(());
+    }
     let mut status = (*before).clone();
     status.observed_generation = server.metadata.generation;
     status.rollout = status::rollout_facts(&observed.facts).or(status.rollout);

@@ -45,7 +45,12 @@ fn observed(has_volume: bool, backups: &Value) -> Observed {
         stateful_set_view: None,
         pod_revision: None,
         pod_lock: Some(record("b", "1.21.11", 4671)),
-        stable: Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None })),
+        stable: Some(Arc::new(StableRecord {
+            template,
+            baseline: Baseline::default(),
+            unverified: None,
+            source: None,
+        })),
         stable_lock: Some(record("a", "1.21.10", 4556)),
         init_requests: InitRequests::default(),
         reply: AgentReply { report: Some(Arc::new(report)), ..AgentReply::unreachable(Timestamp::UNIX_EPOCH) },
@@ -197,7 +202,8 @@ fn observed_with_data(plugin_data: &Value) -> Observed {
         {"name": "prepare", "env": [{"name": "NIGHTSHIFT_KEEP_PLUGIN_DATA", "value": "1"}]},
     ]}});
     let template = serde_json::from_value(template).unwrap();
-    observed.stable = Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None }));
+    observed.stable =
+        Some(Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None, source: None }));
     let report = observed.reply.report.as_deref().unwrap();
     let plugin_data = serde_json::from_value(plugin_data.clone()).unwrap();
     observed.reply.report = Some(Arc::new(AgentReport { plugin_data, ..report.clone() }));

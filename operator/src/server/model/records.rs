@@ -30,4 +30,6 @@ pub(crate) struct StableRecord {
     pub(crate) baseline: Baseline,
     /// Why its own verification did not pass. `None` if it passed.
     pub(crate) unverified: Option<String>,
+    /// The digest of the template before the API server filled in defaults. `None` if it was not known.
+    pub(crate) source: Option<[u8; 32]>,
 }

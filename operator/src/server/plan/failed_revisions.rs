@@ -40,7 +40,7 @@ mod tests {
             "spec": {"containers": [{"name": "papermc"}], "initContainers": [{"name": "agent", "image": agent}]},
         }))
         .unwrap();
-        Rendered { revision: revision_of(&template), template: Arc::new(template) }
+        Rendered { revision: revision_of(&template), template: Arc::new(template), source: None }
     }
 
     fn is_held(observed: &Observed, goal: &Rendered) -> bool {

@@ -85,7 +85,7 @@ impl Pass {
             partial: PartialSelection::Nothing,
             partial_until: None,
         };
-        let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()) };
+        let rendered = Rendered { revision: REVISION, template: Arc::new(PodTemplateSpec::default()), source: None };
         let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
         let shut = Gate::Shut { opens: None };
         let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
@@ -183,6 +183,7 @@ fn unverified_update_is_reported_until_verified_later() {
         template: PodTemplateSpec::default(),
         baseline: crate::server::model::baseline::Baseline::default(),
         unverified: Some("the server's log could not be read".to_owned()),
+        source: None,
     }));
     let mut pass = pass.next();
     assert!(pass.before.history[0].unproven, "{:?}", pass.before.history);

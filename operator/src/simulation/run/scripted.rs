@@ -8,7 +8,7 @@ use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Api;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{Run, RunResult, start_time};
 use crate::clock::now;
@@ -237,6 +237,47 @@ pub(in crate::simulation) async fn count_requests(address: Ipv4Addr) -> [Request
         run.run_pass(0).await;
     }
     [until_stable, at_rest, after_restart, run.take_requests()]
+}
+
+/// While no operator runs, a user changes the ports of the Service and the template of the `StatefulSet`, and deletes
+/// the claim and the lock. Returns which of these objects are the same as before after the start of an operator.
+pub(in crate::simulation) async fn run_with_changes_while_stopped(address: Ipv4Addr) -> Vec<(String, bool)> {
+    let (mut run, begins, _clocks) = begin_undisturbed(2, address).await;
+    let minute = |minute| begins + SignedDuration::from_mins(minute);
+    run.released_at = minute(24 * 60);
+    run.run_until(minute(15)).await;
+    run.operators.clear();
+    let objects = {
+        let mut cluster = run.handle.cluster();
+        let is_lock = |name: &&str| name.contains("-lock-");
+        let maps = cluster.objects.list("configmaps", &[]);
+        let lock =
+            maps.iter().filter_map(|map| map["metadata"]["name"].as_str()).find(is_lock).expect("a lock").to_owned();
+        let (service, stateful_set) = (Key::new("services", "lobby"), cluster.stateful_set_key());
+        let (claim, lock) = (Key::new("persistentvolumeclaims", "data-lobby-0"), Key::new("configmaps", &lock));
+        let before = [service, stateful_set, claim, lock].map(|key| {
+            let object = cluster.objects.get(&key).expect("it was created").clone();
+            (key, object)
+        });
+        let [(service, _), (stateful_set, _), (claim, _), (lock, _)] = &before;
+        cluster.objects.change(service, now(), |object| object["spec"]["ports"] = json!([{"port": 1}]));
+        cluster.objects.change(stateful_set, now(), |object| {
+            object["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = json!(1);
+        });
+        cluster.objects.remove(claim);
+        cluster.objects.remove(lock);
+        before
+    };
+    run.start_operator();
+    run.run_until(minute(20)).await;
+    let cluster = run.handle.cluster();
+    let is_repaired = |key: &Key, before: &Value| {
+        let same = |now: &Value| {
+            now["spec"]["ports"] == before["spec"]["ports"] && now["spec"]["template"] == before["spec"]["template"]
+        };
+        cluster.objects.get(key).is_ok_and(|object| same(object) && object["data"] == before["data"])
+    };
+    objects.iter().map(|(key, before)| (key.plural.clone(), is_repaired(key, before))).collect()
 }
 
 impl Run {

@@ -23,7 +23,7 @@ const ROLLED_BACK: StatefulSetView = StatefulSetView { template: STABLE, update:
 fn stable_record(has_volume: bool) -> Arc<StableRecord> {
     let volumes = if has_volume { json!([{"name": "nightshift-backup"}]) } else { json!([]) };
     let template = serde_json::from_value(json!({"spec": {"containers": [], "volumes": volumes}})).unwrap();
-    Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None })
+    Arc::new(StableRecord { template, baseline: Baseline::default(), unverified: None, source: None })
 }
 
 /// 1.21.11 is in rollout while 1.21.10 is stable. Its agent reports these backups.
