@@ -142,6 +142,9 @@ pub(crate) struct Caches {
     pub(crate) pinned_catalogs: SharedMap<Key, PinnedCatalog>,
     /// Failures in a row, by server.
     pub(crate) attempts: SharedMap<Key, u32>,
+    /// Namespaces that are being deleted, with the creation time of their newest server. A later server is in a new
+    /// namespace of the same name.
+    pub(crate) terminating: SharedMap<String, Timestamp>,
 }
 
 /// One child as it was applied.

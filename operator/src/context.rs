@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use crate::timer::Timer;
 use crds::{PaperMCServer, Plugin};
-use kube::Client;
+use jiff::Timestamp;
 use kube::runtime::reflector::{ObjectRef, Store as Reflector};
+use kube::{Client, ResourceExt};
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use tokio::sync::mpsc;
 
@@ -58,6 +59,24 @@ pub(crate) struct Context {
 }
 
 impl Context {
+    /// Records that the namespace of this server is being deleted.
+    pub(crate) fn record_terminating(&self, server: &PaperMCServer) {
+        let Some(namespace) = server.namespace() else { return };
+        let is_inside = |other: &PaperMCServer| other.namespace().as_ref() == Some(&namespace);
+        let others = self.servers.state_filter(is_inside);
+        let created = others.iter().map(AsRef::as_ref).chain([server]).filter_map(creation_time).max();
+        if let Some(newest) = created {
+            self.caches.terminating.put(namespace, newest);
+        }
+    }
+
+    /// Whether the namespace of this server is being deleted, as far as a refused write has shown. The server is deleted with it, and
+    /// every request for it would be in vain.
+    pub(crate) fn is_terminating(&self, server: &PaperMCServer) -> bool {
+        let newest = server.namespace().and_then(|namespace| self.caches.terminating.get(&namespace));
+        newest.is_some_and(|newest| creation_time(server).is_some_and(|created| created <= newest))
+    }
+
     /// Requeues this server soon, because of a change elsewhere.
     pub(crate) fn requeue(&self, namespace: &str, server: &str) {
         // Sending fails only when the process ends.
@@ -68,4 +87,8 @@ impl Context {
     pub(crate) fn requeue_debounced(&self, namespace: &str, server: &str) {
         drop(self.wake_debounced.send(ObjectRef::new(server).within(namespace)));
     }
+}
+
+fn creation_time(server: &PaperMCServer) -> Option<Timestamp> {
+    server.creation_timestamp().map(|created| created.0)
 }

@@ -86,6 +86,9 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
             evict(&ctx, &namespace, &name, server.uid().as_deref());
             return Outcome::Waiting { until: None };
         }
+        if ctx.is_terminating(&server) {
+            return Outcome::Waiting { until: None };
+        }
         // Boxed because the future of a pass is large, and a thousand of them may wait at once.
         match Box::pin(observe_and_reconcile(&server, &ctx, &ctx.priority.enter())).await {
             Ok(outcome) => {
@@ -102,7 +105,7 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
             }
             Err(error) => {
                 if error.is_namespace_terminating() {
-                    // The namespace is being deleted, and the server with it.
+                    ctx.record_terminating(&server);
                     return Outcome::Waiting { until: None };
                 }
                 ctx.catalog.requests.record_unknown(&namespace, &name);

@@ -276,6 +276,10 @@ async fn build_target(
         // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
         return Err(PassEnd::AGAIN);
     }
+    if ctx.is_terminating(pass.server) {
+        // Another pass has found out meanwhile.
+        return Err(PassEnd::Done(Outcome::Waiting { until: None }));
+    }
     apply::ensure_secret(ctx, checked, observed).await?;
     let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
     apply::apply_children(ctx, checked, observed, &bundle).await?;
