@@ -1,5 +1,6 @@
 //! Pure. Builds the conditions of a server.
 
+use agent_api::Server;
 use crds::paper_mc_server::LastUpdate;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
@@ -11,6 +12,7 @@ use super::backup::{self, BACKUP_READY};
 use super::backup_schedule::{self, BACKUP_CRON_VALID};
 use super::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_message};
 use super::displaced_jars::JARS_DISPLACED;
+use super::format::format_short_duration;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
@@ -369,7 +371,7 @@ fn waiting_condition(
         WaitingOn::PodStopping { .. } => changing("PodStopping", "The pod is being stopped."),
         WaitingOn::Start { until } => {
             let error = init_container::error_suffix(report);
-            changing("Starting", &format!("The server has until {until} to start.{error}"))
+            changing("Starting", &format!("{}{error}", start_deadline(until, report)))
         }
         WaitingOn::Images => changing("PullingImages", &image_pull::waiting_message(report)),
         WaitingOn::NoImage => at_rest("NoImage", &image_pull::problem(report).unwrap_or_default()),
@@ -390,6 +392,20 @@ fn waiting_condition(
         }
         WaitingOn::ServerDown => at_rest("ServerDown", &init_container::down_reason(report)),
         WaitingOn::FirstStartFailed => at_rest("FirstStartFailed", &first_start_failed(report)),
+    }
+}
+
+/// The deadline of a start. Each sign of life moves it. So while there are any, the text has the time after the last one: the instant would
+/// change the status in every pass.
+fn start_deadline(until: Timestamp, report: &PassReport<'_>) -> String {
+    match report.pass.observed.reply.report.as_deref().map(|agent| &agent.server) {
+        Some(Server::Starting { progress_at }) => {
+            let time = format_short_duration(until.duration_since(*progress_at));
+            format!("The server has {time} after each sign of life to start.")
+        }
+        Some(Server::Absent | Server::Up { .. } | Server::Stopping { .. }) | None => {
+            format!("The server has until {until} to start.")
+        }
     }
 }
 
