@@ -17,6 +17,7 @@ use crate::k8s::events::EventPublisher;
 use crate::node_watch::Nodes;
 use crate::notify::Notifier;
 use crate::notify::backend::KubeBackend;
+use crate::plugin::matched_servers::MatchedServers;
 use crate::priority::Priority;
 use crate::solver::Solver;
 use crate::store::Store;
@@ -43,6 +44,8 @@ pub(crate) struct Context {
     pub(crate) plugins: Reflector<Plugin>,
     /// All servers that are watched.
     pub(crate) servers: Reflector<PaperMCServer>,
+    /// The servers that each Plugin matches.
+    pub(crate) matched_servers: MatchedServers,
     /// The nodes that are to be drained.
     pub(crate) nodes: Nodes,
     /// Limits how many servers are updated at the same time.

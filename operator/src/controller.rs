@@ -23,6 +23,7 @@ use crate::Config;
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::namespace_scope::scoped;
+use crate::plugin::matched_servers::MatchedServers;
 use crate::telemetry::health::{Readiness, ReadyGate};
 use crate::{plugin, server};
 
@@ -30,19 +31,35 @@ use crate::{plugin, server};
 pub(crate) struct Controllers {
     pub(crate) servers: Controller<PaperMCServer>,
     pub(crate) plugins: Controller<Plugin>,
+    pub(crate) matched_servers: MatchedServers,
+    /// The Plugins whose statuses change because of a server.
+    woken_plugins: mpsc::UnboundedReceiver<ObjectRef<Plugin>>,
 }
 
 impl Controllers {
     /// Watches both kinds.
     pub(crate) fn new(client: &Client, config: &Config) -> Self {
+        let plugins = Controller::new(scoped(client, config), watcher::Config::default());
+        let (matched_servers, known_plugins) = (MatchedServers::default(), plugins.store());
+        let (wake_plugin, woken_plugins) = mpsc::unbounded_channel();
         let (servers, writer) = reflector::store();
-        let changes = reflector(writer, watch_objects(scoped(client, config))).applied_objects();
+        let update = matched_servers.clone();
+        let wake_plugins = move |event: &watcher::Event<PaperMCServer>| {
+            for plugin in update.handle_event(event, &known_plugins) {
+                // Sending fails only when the process ends.
+                drop(wake_plugin.send(plugin));
+            }
+        };
+        let changes =
+            reflector(writer, watch_objects(scoped(client, config))).inspect_ok(wake_plugins).applied_objects();
         Self {
             servers: Controller::for_stream(
                 changes.predicate_filter(user_input_fingerprint, PredicateConfig::default()),
                 servers,
             ),
-            plugins: Controller::new(scoped(client, config), watcher::Config::default()),
+            plugins,
+            matched_servers,
+            woken_plugins,
         }
     }
 
@@ -54,9 +71,8 @@ impl Controllers {
         readiness: Readiness,
     ) {
         let (client, config) = (ctx.client.clone(), ctx.config.clone());
-        let (server_store, plugin_store) = (ctx.servers.clone(), ctx.plugins.clone());
+        let server_store = ctx.servers.clone();
         let managed = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
-        let everything = watcher::Config::default();
         let plugin_changes = watch_objects(scoped::<Plugin>(&client, &config))
             .touched_objects()
             .predicate_filter(user_input_fingerprint, PredicateConfig::default());
@@ -83,13 +99,16 @@ impl Controllers {
             });
         let plugins = self
             .plugins
-            .watches(scoped::<PaperMCServer>(&client, &config), everything, move |server| {
-                in_namespace(&plugin_store, server.metadata.namespace.as_ref())
-            })
             .reconcile_all_on(ctx.catalog.changes())
+            .reconcile_on(receiver_stream(self.woken_plugins))
             .shutdown_on_signal()
-            .run(plugin::reconcile, error_policy::<Plugin>, ctx.clone())
-            .for_each(|_| async {});
+            .run(run_plugin_pass, error_policy::<Plugin>, ctx.clone())
+            .for_each(|pass| {
+                if let Err(Error::ObjectNotFound(object)) = pass {
+                    ctx.matched_servers.remove(&(object.namespace.unwrap_or_default(), object.name));
+                }
+                std::future::ready(())
+            });
         let ready = async {
             let both = futures::join!(ctx.servers.wait_until_ready(), ctx.plugins.wait_until_ready());
             if let (Ok(()), Ok(())) = both {
@@ -102,9 +121,18 @@ impl Controllers {
 
 /// Runs a pass as a task of its own. kube would poll all waiting passes whenever one of them advances, and on one core.
 async fn spawn_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+    // Without the Plugins, the server would be planned without its plugins. An error means that the process ends.
+    drop(ctx.plugins.wait_until_ready().await);
     // When the Lease is lost, the controller is dropped, and this guard aborts the pass.
     let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
     pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
+}
+
+/// Runs a pass over a Plugin once all servers are known. Before, its status would show that it matches none.
+async fn run_plugin_pass(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+    // An error means that the process ends.
+    drop(ctx.servers.wait_until_ready().await);
+    plugin::reconcile(plugin, ctx).await
 }
 
 /// The error policy, which is never called: passes turn their own failures into outcomes.

@@ -113,6 +113,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         caches: caches::Caches::default(),
         plugins: controllers.plugins.store(),
         servers: controllers.servers.store(),
+        matched_servers: controllers.matched_servers.clone(),
         timer: Timer::start(clock::now).await.context("could not start the timer")?,
         nodes: Nodes::new(config.watch_nodes),
         update_slots: UpdateSlots::new(config.limits(), metrics.update_slots.clone()),

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crds::plugin::{AvailableVersion, MatchedInstance, PluginChannel, RepositoryStatus, SourceKind};
-use crds::{PaperMCServer, Plugin, PluginStatus};
+use crds::{Plugin, PluginStatus};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, Time};
 use kube::ResourceExt;
@@ -24,6 +24,8 @@ use crate::requeue::{Outcome, RetryBlame, requeue_action};
 use crate::telemetry::metrics::PassLabels;
 use crate::template_revision::digest;
 use validate::windows::check_plugin_windows;
+
+pub(crate) mod matched_servers;
 
 /// Number of releases in a status. The whole list (886 for `ViaVersion`) would not fit into etcd beside a few others.
 const MAX_RELEASES: usize = 10;
@@ -50,12 +52,7 @@ pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<
 }
 
 async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kube::Error> {
-    let servers = ctx.servers.state();
-    let matched = servers
-        .iter()
-        .filter(|server| server.namespace() == plugin.namespace() && matches(plugin, server))
-        .map(|server| instance(plugin, server))
-        .collect();
+    let matched = ctx.matched_servers.of(plugin, &ctx.servers);
     let before = plugin.status.clone().unwrap_or_default();
     let status = build_status(plugin, ctx.catalog.newest().as_deref(), matched, at, &before);
     if status == before {
@@ -76,10 +73,6 @@ async fn report(plugin: &Plugin, ctx: &Context, at: Timestamp) -> Result<(), kub
     }
 }
 
-fn matches(plugin: &Plugin, server: &PaperMCServer) -> bool {
-    from_api::matches(&plugin.spec.instance_selector, server.labels())
-}
-
 /// The status of a Plugin. Pure.
 fn build_status(
     plugin: &Plugin,
@@ -94,6 +87,11 @@ fn build_status(
     let key = from_api::project_key(&plugin.spec.source);
     let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find_project(&snapshot.catalog, key));
     let error = source_error(plugin, key.as_ref(), snapshot);
+    let was_read = before.repository_status.is_some() && before.observed_generation == plugin.metadata.generation;
+    if found.is_none() && error.is_none() && !matched.is_empty() && was_read {
+        // This process has not read the source yet. What the one before has read stays until then.
+        return PluginStatus { matched_instances: matched, matched_count: Some(count), ..before.clone() };
+    }
     let channel = least_stable_channel(plugin.spec.channel);
     let usable =
         found.map(|project| project.releases.iter().filter(|release| release.channel >= channel).collect::<Vec<_>>());
@@ -156,17 +154,6 @@ fn build_status(
         matched_count: Some(count),
         conditions: vec![condition(plugin, ready, reason, &message, now, before)],
     }
-}
-
-/// One server that gets this plugin, with the release that the server's own status plans for it.
-fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
-    let name = plugin.name_any();
-    let planned =
-        server.status.iter().flat_map(|status| &status.plugins).find(|state| {
-            state.plugin.as_deref().is_some_and(|objects| objects.split(", ").any(|object| object == name))
-        });
-    let version = planned.and_then(|state| state.desired_version.clone());
-    MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version }
 }
 
 /// The condition of a file that was read.

@@ -69,6 +69,22 @@ fn report_text(report: (Option<String>, Option<String>, String, String, String))
 }
 
 #[test]
+fn plugin_status_of_earlier_process_stays_until_source_is_read() {
+    let matched = |name: &str| vec![MatchedInstance { name: name.to_owned(), version: None, compatible: None }];
+    let unread = Snapshot::new(Catalog::empty(at()), BTreeMap::new());
+    let mut plugin = url_plugin();
+    plugin.metadata.generation = Some(1);
+    let before = build_status(&plugin, Some(&snapshot_with("2.1")), matched("lobby"), at(), &PluginStatus::default());
+    for snapshot in [None, Some(&unread)] {
+        let after = build_status(&plugin, snapshot, matched("survival"), at(), &before);
+        assert_eq!(after, PluginStatus { matched_instances: matched("survival"), ..before.clone() });
+    }
+    plugin.metadata.generation = Some(2);
+    let changed = build_status(&plugin, None, matched("lobby"), at(), &before);
+    assert_eq!(changed.conditions[0].reason, "NotRead", "another source may be meant");
+}
+
+#[test]
 fn plugin_status_shows_version_from_jar() {
     let status = build_status(&url_plugin(), Some(&snapshot_with("2.1")), Vec::new(), at(), &PluginStatus::default());
     assert_eq!(status.available_versions[0].released_at, None, "a JAR has no release date");

@@ -25,6 +25,7 @@ use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::events::EventPublisher;
 use crate::node_watch::Nodes;
+use crate::plugin::matched_servers::MatchedServers;
 use crate::priority::Priority;
 use crate::requeue::{Outcome, pause};
 use crate::server::run_pass;
@@ -106,6 +107,7 @@ impl Operator {
             caches: Caches::default(),
             plugins: plugins.as_reader(),
             servers: servers.as_reader(),
+            matched_servers: MatchedServers::default(),
             timer: Timer::silent(now),
             nodes: Nodes::new(true),
             update_slots: UpdateSlots::new(config.limits(), metrics.update_slots.clone()),
