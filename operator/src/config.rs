@@ -110,7 +110,7 @@ pub struct Config {
     pub log_format: LogFormat,
 
     /// The log filter, in the syntax of `tracing`.
-    #[arg(long, env = "NIGHTSHIFT_LOG", default_value = "info,kube=warn")]
+    #[arg(long, env = "NIGHTSHIFT_LOG", default_value = "info,kube=warn,kube_client::client::builder=off")]
     pub log: String,
 
     /// The sources of metadata.

@@ -1,5 +1,6 @@
 //! Edge (writes). Groups the Kubernetes helpers that every controller needs.
 
+pub(crate) mod client;
 pub(crate) mod events;
 pub(crate) mod labels;
 pub(crate) mod namespace_scope;

@@ -54,6 +54,7 @@ use catalog::CatalogKeeper;
 pub use config::{Config, LogFormat, UpstreamArgs};
 use context::Context;
 use controller::Controllers;
+use k8s::client::limited_client;
 use k8s::events::EventPublisher;
 use k8s::namespace_scope::scoped;
 use leader_election::LeaseHolder;
@@ -79,10 +80,13 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let cluster_channels = read_channels(config.notify.as_deref(), &config.namespace)?;
     // Must be first: it also installs the crypto provider that the Kubernetes client needs.
     let http = agent_http()?;
-    let client = Client::try_default().await.context(
+    let cluster = kube::Config::infer().await.context(
         "could not find a Kubernetes cluster: set KUBECONFIG or run in a \
     cluster",
     )?;
+    // The Lease is renewed by a client of its own, so that it never waits for other requests.
+    let lease_client = Client::try_from(cluster.clone()).context("could not create the client for the Lease")?;
+    let client = limited_client(cluster).context("could not create the client for the API server")?;
     let readiness = Readiness::default();
     let metrics = telemetry::metrics::Metrics::default();
     let health = listen(config.health_address).await?;
@@ -94,7 +98,7 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     wait_for_crds(&client, &config).await;
     kubernetes_version::check(&client).await?;
     readiness.open(ReadyGate::Crds);
-    let lease = leader_election::lead(client.clone(), &config.namespace, &config.identity).await?;
+    let lease = leader_election::lead(lease_client, &config.namespace, &config.identity).await?;
     readiness.open(ReadyGate::Leader);
     info!(fence = lease.fence, "leading");
 
