@@ -62,6 +62,11 @@ impl Requests {
         }
     }
 
+    /// The number of servers with a recorded pass, in all namespaces.
+    pub(crate) fn len(&self) -> usize {
+        self.lock().requests.len()
+    }
+
     /// The requests of all servers.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.lock().requests.values().flatten().cloned().collect()

@@ -230,6 +230,11 @@ impl Observed {
         self.pod_revision.and_then(|revision| self.facts.backup_duration(revision))
     }
 
+    /// Whether the pod has an address, so that its agent may answer.
+    pub(crate) fn has_pod_address(&self) -> bool {
+        self.pod.as_ref().and_then(|pod| pod.status.as_ref()?.pod_ip.as_ref()).is_some()
+    }
+
     /// The UID of the pod.
     pub(crate) fn pod_uid(&self) -> Option<PodUid> {
         uid_of(self.pod.as_ref()?)

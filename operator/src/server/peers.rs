@@ -13,7 +13,10 @@ use crate::solve_groups::{Group, has_shared_plugin, peers};
 /// changed. This is skipped while some server is unknown: after a start every request is new, and each would wake all servers.
 /// [`finish_pass`] then wakes them once.
 pub(super) fn join(ctx: &Context, namespace: &str, server: &str, request: &Request) -> Group {
-    evict_deleted(ctx, namespace);
+    // Usually all recorded servers exist. The set of all names is too large to be built in each pass.
+    if ctx.catalog.requests.len() > ctx.servers.len() {
+        evict_deleted(ctx, namespace);
+    }
     let before = ctx.catalog.requests.group_of(namespace, server);
     let is_news = ctx.catalog.record_request(namespace, server, request);
     let group = ctx.catalog.requests.group_for_request(namespace, server, request);

@@ -23,13 +23,27 @@ pub(super) fn next_outcome(
     at: Timestamp,
 ) -> Outcome {
     let is_staging = *done == StepOutcome::StagingRequested || plan.is_staging(observed);
-    let outcome = requeue_for_next_opening(outcome_after_step(step, is_staging), step, plan.gate, at);
+    let outcome = outcome_after_step(step, is_staging);
+    let outcome = if observed.has_pod_address() { outcome } else { wait_for_watch(outcome) };
+    let outcome = requeue_for_next_opening(outcome, step, plan.gate, at);
     let outcome = no_later_than_each(outcome, plan.roll_forward_at(step), at);
     let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
     let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
     let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
     let outcome = no_later_than_each(outcome, responsiveness::reported_at(plan, observed, at), at);
     plan.tasks.backups.requeue_while_running(outcome)
+}
+
+/// Polling is for the agent. Without an address it cannot answer, and the watches report changes of `StatefulSet` and pod.
+fn wait_for_watch(outcome: Outcome) -> Outcome {
+    match outcome {
+        Outcome::Polling { until } => Outcome::Waiting { until },
+        Outcome::UpToDate
+        | Outcome::Acted
+        | Outcome::CountingDown { .. }
+        | Outcome::Waiting { .. }
+        | Outcome::Failed { .. } => outcome,
+    }
 }
 
 fn no_later_than_each(outcome: Outcome, instants: impl IntoIterator<Item = Timestamp>, now: Timestamp) -> Outcome {
@@ -112,6 +126,17 @@ mod tests {
             Outcome::Polling { until: Some(until) },
             "the save is retried automatically"
         );
+    }
+
+    #[test]
+    fn pod_without_address_is_not_polled() {
+        let until = Timestamp::from_second(30).unwrap();
+        let start = outcome_after_step(Step::Wait(WaitingOn::Start { until }), false);
+        assert_eq!(start, Outcome::Polling { until: Some(until) });
+        assert_eq!(wait_for_watch(start), Outcome::Waiting { until: Some(until) }, "its deadline is not missed");
+        let missing = outcome_after_step(Step::Wait(WaitingOn::PodMissing), false);
+        assert_eq!(wait_for_watch(missing), Outcome::Waiting { until: None });
+        assert_eq!(wait_for_watch(Outcome::Acted), Outcome::Acted);
     }
 
     #[test]
