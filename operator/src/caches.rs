@@ -118,6 +118,9 @@ pub(crate) struct Caches {
     pub(crate) stable: SharedMap<Key, Arc<StableRecord>>,
     /// By the hash of the rendered template.
     pub(crate) rendered: SharedMap<[u8; 32], Rendered>,
+    /// Templates with the API server's defaults, and with placeholders ([`crate::server::render::template_defaults`]), by
+    /// the digest of the template without defaults.
+    pub(crate) defaults: SharedMap<[u8; 32], Arc<serde_json::Value>>,
     /// By pod UID.
     pub(crate) agent_reports: SharedMap<String, LastAgentReport>,
     /// The children as they were applied or found, by `Kind/name`. An apply that would change nothing is not sent.

@@ -29,6 +29,7 @@ use super::render::lock_config_map::lock_map_name;
 use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
 use super::render::stateful_set::build_stateful_set;
+use super::render::template_defaults::{own_texts, with_placeholders, without_placeholders};
 use crate::caches::{AppliedObject, Key, KnownKey, Rendered, is_fresh};
 use crate::clock::now;
 use crate::context::Context;
@@ -72,17 +73,39 @@ pub(crate) async fn render(
     ctx: &Context,
     server: &CheckedServer,
     observed: &Observed,
-    template: &PodTemplateSpec,
+    bundle: &Bundle,
 ) -> Result<Rendered, ApplyError> {
-    let hash = digest(&serde_json::to_value(template).expect("a Kubernetes type serialises"));
+    let source = to_json(&bundle.template);
+    let hash = digest(&source);
     if let Some(cached) = ctx.caches.rendered.get(&hash) {
         return Ok(cached);
     }
-    if let Some(rendered) = stable_rendering(observed, hash) {
-        ctx.caches.rendered.put(hash, rendered.clone());
-        return Ok(rendered);
+    let rendered = if let Some(rendered) = stable_rendering(observed, hash) {
+        rendered
+    } else {
+        let template = add_defaults(ctx, server, bundle, source).await?;
+        Rendered { revision: revision_of(&template), template: template.into(), source: Some(hash) }
+    };
+    ctx.caches.rendered.put(hash, rendered.clone());
+    Ok(rendered)
+}
+
+/// The template with the API server's defaults. Equal servers share one dry run.
+async fn add_defaults(
+    ctx: &Context,
+    server: &CheckedServer,
+    bundle: &Bundle,
+    source: Value,
+) -> Result<PodTemplateSpec, ApplyError> {
+    let own = own_texts(server, bundle);
+    let shape = digest(&with_placeholders(source, &own));
+    if let Some(defaulted) = ctx.caches.defaults.get(&shape)
+        && let Ok(template) = serde_json::from_value(without_placeholders((*defaulted).clone(), &own))
+    {
+        return Ok(template);
     }
-    let mut stateful_set = build_stateful_set(server, template.clone(), Partition::Closed, &RecordedFacts::default());
+    let (template, facts) = (bundle.template.clone(), RecordedFacts::default());
+    let mut stateful_set = build_stateful_set(server, template, Partition::Closed, &facts);
     stateful_set.metadata.name = Some(format!("{}-render", server.name));
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let made = FieldManager::SERVER_CHILDREN
@@ -90,9 +113,8 @@ pub(crate) async fn render(
         .await
         .map_err(|source| ApplyError::Template { source })?;
     let template = made.spec.map(|spec| spec.template).unwrap_or_default();
-    let rendered = Rendered { revision: revision_of(&template), template: template.into(), source: Some(hash) };
-    ctx.caches.rendered.put(hash, rendered.clone());
-    Ok(rendered)
+    ctx.caches.defaults.put(shape, with_placeholders(to_json(&template), &own).into());
+    Ok(template)
 }
 
 /// The recorded template of the stable revision, if it was rendered from the template with this digest. An API server with other defaults

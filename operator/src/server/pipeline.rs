@@ -284,7 +284,7 @@ async fn build_target(
     let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
     apply::apply_children(ctx, checked, observed, &bundle).await?;
     ctx.caches.locks.put((checked.namespace.clone(), bundle.lock.name_any()), Arc::clone(&record));
-    let rendered = apply::render(ctx, checked, observed, &bundle.template).await?;
+    let rendered = apply::render(ctx, checked, observed, &bundle).await?;
     if apply::apply_replicas(ctx, checked, observed).await? {
         return Err(PassEnd::AGAIN);
     }

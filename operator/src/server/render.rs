@@ -18,6 +18,7 @@ pub(crate) mod pull_pod;
 pub(crate) mod secret;
 pub(crate) mod service;
 pub(crate) mod stateful_set;
+pub(crate) mod template_defaults;
 pub(crate) mod volume_claim;
 
 /// The objects of one server in the order in which they are applied. Each one is needed by the next.

@@ -46,6 +46,11 @@ const START_PROBE_SECONDS: i32 = 2;
 /// deadline ends a start, and it is extended as long as log or world change. The probe must never fail before it.
 const START_PROBE_FAILURES: i32 = 43_200;
 
+/// The directory for the backups of a server. Each has its own, because several servers may share a claim.
+pub(super) fn backups_path(server: &str) -> String {
+    format!("{BACKUP_DIR}/{server}")
+}
+
 /// The whole template: Nightshift's, with the user's `podTemplate` merged into it.
 pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {
     let spec = PodSpec {

@@ -8,7 +8,7 @@ use resolver::model::lock::Lock;
 
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{BACKUP_DIR, INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR};
+use super::{INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR, backups_path};
 use crate::Config;
 use validate::image_contract::{ENABLE_RCON, KEEP_PLUGIN_DATA};
 use validate::{CheckedServer, Texts};
@@ -109,8 +109,7 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
         variables.push(plain_env("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
     if let Some(backup) = &server.data.backup {
-        // Each server has its own directory, because several servers may share a claim.
-        variables.push(plain_env("NIGHTSHIFT_BACKUPS", &format!("{BACKUP_DIR}/{}", server.name)));
+        variables.push(plain_env("NIGHTSHIFT_BACKUPS", &backups_path(&server.name)));
         // The init container and the sidecar both take backups, and each prunes after its own.
         variables.push(plain_env("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
         variables.extend(backup.max_age.map(|age| plain_env("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));
