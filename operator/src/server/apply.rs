@@ -270,10 +270,17 @@ fn key_of<K: Resource<DynamicType = ()>>(namespace: &str, object: &K) -> Key {
 pub(crate) async fn apply_budget(
     ctx: &Context,
     server: &CheckedServer,
+    observed: &Observed,
     budget: DisruptionBudget,
 ) -> Result<(), ApplyError> {
+    let is_new = observed.stateful_set.is_none() && observed.facts.settled.is_none();
     let lets_through = match budget {
         DisruptionBudget::Unchanged => return Ok(()),
+        // A server that never ran has no budget yet.
+        DisruptionBudget::None if is_new => {
+            ctx.caches.without_budget.put((server.namespace.clone(), server.name.clone()), ());
+            return Ok(());
+        }
         DisruptionBudget::None => return delete_budget(ctx, server).await,
         DisruptionBudget::Shut => false,
         DisruptionBudget::Open => true,
@@ -321,11 +328,13 @@ where
     let digest = digest(&to_json(desired));
     let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
+    let mut is_missing = age == ObservedAge::New;
     if let Some(last) = ctx.caches.applied.get(&key).filter(|last| last.digest == digest) {
         if age.allows(last.verified_at, at) {
             return Ok(());
         }
         let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
+        is_missing = live.is_none();
         if live.is_some_and(|live| live.metadata.resource_version == last.resource_version) {
             ctx.caches.applied.put(key, AppliedObject { verified_at: at, ..last });
             return Ok(());
@@ -333,7 +342,7 @@ where
     }
     let mut marked = desired.clone();
     marked.annotations_mut().insert(labels::APPLIED.to_owned(), hex::encode(&digest[..8]));
-    let live = if age == ObservedAge::New {
+    let live = if is_missing {
         None
     } else {
         api.get_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?

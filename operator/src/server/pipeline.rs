@@ -131,10 +131,11 @@ pub(super) async fn reconcile_server(
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
 }
 
-/// Whether the status does not show the stable revision yet. A later process finds it there, and has nothing to clean up.
+/// Whether the status still shows another stable revision. A later process finds this one there, and has nothing to clean up. Nothing was
+/// replaced by the first one.
 fn has_new_stable_revision(pass: &PassInput<'_>, plan: &Plan) -> bool {
     let reported = pass.before.rollout.as_ref().and_then(|rollout| rollout.settled.as_deref());
-    reported != Some(plan.goal.revision.to_string().as_str())
+    reported.is_some_and(|reported| reported != plan.goal.revision.to_string())
 }
 
 /// The selected version set, and the user requests that count.
@@ -397,7 +398,7 @@ async fn act(
         // A budget written from an old decision could let a node drain evict the pod.
         return Err(PassEnd::AGAIN);
     }
-    apply::apply_budget(ctx, checked, plan.constraints.drain.budget(step)).await?;
+    apply::apply_budget(ctx, checked, observed, plan.constraints.drain.budget(step)).await?;
     let executor = StepExecutor::new(ctx, checked, observed, plan, pending, decided);
     Ok(execute_step(&executor, step).await?)
 }

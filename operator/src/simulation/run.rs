@@ -193,11 +193,17 @@ impl Run {
     }
 
     fn start_operator(&mut self) {
+        self.start_operator_without_releases();
+        let snapshot = self.snapshot();
+        self.operators.last().expect("it was just started").read_releases(&snapshot);
+    }
+
+    /// Starts an operator that has not read the upstreams yet.
+    fn start_operator_without_releases(&mut self) {
         self.fence += 1;
         let fence = self.fence;
         self.handle.cluster().take_lease(fence);
         let operator = Operator::start(&self.handle, fence);
-        operator.read_releases(&self.snapshot());
         operator.init_nodes(self.handle.cluster().node.to_object());
         self.operators.push(operator);
     }

@@ -229,7 +229,9 @@ pub(in crate::simulation) async fn count_requests(address: Ipv4Addr) -> [Request
     run.run_until(minute(45)).await;
     let at_rest = run.take_requests();
     run.operators.clear();
-    run.start_operator();
+    run.start_operator_without_releases();
+    run.run_pass(0).await;
+    run.publish();
     run.run_until(minute(50)).await;
     let after_restart = run.take_requests();
     run.handle.cluster().objects.terminate_namespace();
