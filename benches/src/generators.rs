@@ -91,6 +91,7 @@ fn release(project: &str, number: usize, minecraft: Vec<Minecraft>) -> Release {
         minecraft,
         loaders: vec!["paper".to_owned()],
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

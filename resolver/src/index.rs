@@ -158,8 +158,8 @@ impl<'a> CandidateIndex<'a> {
     pub(crate) fn listing_evidence(&self, at: usize, release: usize, paper: usize) -> Option<ListingEvidence<'a>> {
         let plugin = &self.plugins[at];
         let release = plugin.releases[release].release;
-        let needs = plugin.rules.jars.api_version(release);
-        self.reader.evidence(plugin.project.key.source, release, needs, plugin.rules.compatibility).swap_remove(paper)
+        let states = plugin.rules.jars.api_versions(release);
+        self.reader.evidence(plugin.project.key.source, release, &states, plugin.rules.compatibility).swap_remove(paper)
     }
 
     /// The same evidence from the page alone, without the user's override.
@@ -170,8 +170,8 @@ impl<'a> CandidateIndex<'a> {
         let source = plugin.project.key.source;
         let has_list = !self.request.software.listed_versions(source, release).is_empty();
         let silent = !has_list && self.request.unlisted == Unlisted::Refuse;
-        let needs = plugin.rules.jars.api_version(release);
-        self.reader.evidence(source, release, needs, None).swap_remove(paper).filter(|_| !silent)
+        let states = plugin.rules.jars.api_versions(release);
+        self.reader.evidence(source, release, &states, None).swap_remove(paper).filter(|_| !silent)
     }
 
     /// The hotfix sibling on a release's page that would be sufficient for a Paper version, if only `hotfixSiblings:
@@ -181,15 +181,15 @@ impl<'a> CandidateIndex<'a> {
         let unsupported =
             self.listing_evidence(at, release, paper).is_none() && self.page_evidence(at, release, paper).is_none();
         let (source, release) = (plugin.project.key.source, plugin.releases[release].release);
-        let needs = plugin.rules.jars.api_version(release);
-        self.reader.untrusted_sibling(source, release, needs, paper).filter(|_| unsupported).cloned()
+        let states = plugin.rules.jars.api_versions(release);
+        self.reader.untrusted_sibling(source, release, &states, paper).filter(|_| unsupported).cloned()
     }
 
     /// The reason why a Paper version refuses to load a release (both given by position), regardless of overrides.
     pub(crate) fn refusal(&self, at: usize, release: usize, paper: usize) -> Option<Unusable> {
         let plugin = &self.plugins[at];
-        let needs = plugin.rules.jars.api_version(plugin.releases[release].release);
-        listed_versions::api_version_refusal(needs, &self.papers[paper].version.minecraft)
+        let states = plugin.rules.jars.api_versions(plugin.releases[release].release);
+        listed_versions::api_version_refusal(states, &self.papers[paper].version.minecraft)
     }
 
     /// The name of a Paper version (given by position) with its build. `None` without a build.

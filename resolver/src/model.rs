@@ -1,5 +1,6 @@
 //! Pure. Defines the data that all parts of the resolver use: catalog, requests, locks, versions.
 
+pub mod api_version;
 pub mod budget;
 pub mod catalog;
 pub mod compatibility_facts;

@@ -36,6 +36,7 @@ fn snapshot_with(version: &str) -> Snapshot {
         channel: Channel::Release,
         minecraft: Vec::new(),
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

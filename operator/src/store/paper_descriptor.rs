@@ -38,7 +38,7 @@ pub(crate) fn read_facts(path: &Path) -> Result<PaperFacts, FactsError> {
     let mut jar = Jar::open(path)?;
     let version = match jar.entry(VERSION, MAX_ENTRY_BYTES)? {
         Some(bytes) => serde_json::from_slice(&bytes)
-            .map_err(|error| FactsError::InvalidDescriptor { entry: VERSION, what: error.to_string() })?,
+            .map_err(|error| FactsError::UnreadableDescriptor { entry: VERSION, what: error.to_string() })?,
         None => Version::default(),
     };
     let mojang =
@@ -55,7 +55,7 @@ struct Version {
 
 /// `<sha256> TAB <url> TAB <file name>`, as Paperclip reads it.
 fn parse_download_context(bytes: &[u8]) -> Result<Mojang, FactsError> {
-    let nonsense = |reason: &str| FactsError::InvalidDescriptor { entry: DOWNLOAD_CONTEXT, what: reason.to_owned() };
+    let nonsense = |reason: &str| FactsError::UnreadableDescriptor { entry: DOWNLOAD_CONTEXT, what: reason.to_owned() };
     let text = std::str::from_utf8(bytes).map_err(|error| nonsense(&error.to_string()))?;
     let parts: Vec<&str> = text.trim_end().split('\t').collect();
     let [sha256, url, file_name] = parts[..] else {

@@ -1,11 +1,12 @@
-//! Edge (reads). Reads single entries of a JAR, with limits.
+//! Edge (reads). Reads single entries of a JAR as Java does, with limits.
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 
-use zip::ZipArchive;
+use flate2::read::DeflateDecoder;
 use zip::result::ZipError;
+use zip::{CompressionMethod, ZipArchive};
 
 use super::error::FactsError;
 
@@ -42,17 +43,29 @@ impl Jar {
     }
 
     /// The start of an entry, at most `most` bytes.
+    ///
+    /// As `java.util.zip.ZipFile`, it finds `plugin.yml/` if there is no `plugin.yml`, and does not compare checksums.
     pub fn start(&mut self, name: &str, most: u64) -> Result<Option<Vec<u8>>, FactsError> {
-        let entry = match self.zip.by_name(name) {
-            Ok(entry) => entry,
-            Err(ZipError::FileNotFound) => return Ok(None),
-            Err(error) => return Err(FactsError::NotAJar(error)),
+        let position = self.zip.index_for_name(name).or_else(|| self.zip.index_for_name(&format!("{name}/")));
+        let Some(position) = position else { return Ok(None) };
+        let entry = self.zip.by_index_raw(position).map_err(FactsError::NotAJar)?;
+        if entry.encrypted() {
+            return Err(FactsError::NotAJar(ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED)));
+        }
+        let method = entry.compression();
+        let unpacked = if method == CompressionMethod::Stored {
+            read_start(entry, most)
+        } else if method == CompressionMethod::Deflated {
+            read_start(DeflateDecoder::new(entry), most)
+        } else {
+            return Err(FactsError::NotAJar(ZipError::UnsupportedArchive("compression method is not supported")));
         };
-        let mut bytes = Vec::new();
-        entry
-            .take(most)
-            .read_to_end(&mut bytes)
-            .map_err(|source| FactsError::Unpack { entry: name.to_owned(), source })?;
-        Ok(Some(bytes))
+        unpacked.map(Some).map_err(|source| FactsError::Unpack { entry: name.to_owned(), source })
     }
+}
+
+fn read_start(entry: impl Read, most: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    entry.take(most).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use super::descriptor_rules::DescriptorRule;
+
 /// The reason why a JAR could not be read. If its hash was right, the JAR itself is the cause.
 #[derive(Debug, thiserror::Error)]
 pub enum FactsError {
@@ -47,9 +49,15 @@ pub enum FactsError {
         /// The descriptor that it has.
         entry: &'static str,
     },
-    /// The descriptor is invalid.
-    #[error("its `{entry}` could not be parsed: {what}")]
-    InvalidDescriptor {
+    /// Paper refuses it by one of its rules.
+    #[error("Paper refuses it: {rule}")]
+    Refused {
+        /// The rule.
+        rule: DescriptorRule,
+    },
+    /// This reader does not understand the descriptor. The server may.
+    #[error("Nightshift could not read its `{entry}`: {what}")]
+    UnreadableDescriptor {
         /// Its path in the archive.
         entry: &'static str,
         /// The error, in one line.

@@ -2,6 +2,7 @@
 //! executed.
 
 mod archive;
+mod descriptor_rules;
 pub mod download;
 mod error;
 mod hash;
@@ -9,8 +10,10 @@ pub mod http_client;
 pub mod java_properties;
 pub mod plugin_descriptor;
 mod update_folder;
+mod yaml;
 
 pub use archive::Jar;
+pub use descriptor_rules::DescriptorRule;
 pub use error::FactsError;
 pub use hash::{Algorithm, Hash, Hasher};
 pub use update_folder::update_folder_name;

@@ -202,6 +202,7 @@ pub(super) fn unknown_projects(fetcher: &Fetcher, checked: &Checked, problems: &
             | FetchError::Download(_)
             | FetchError::InvalidFileKey { .. }
             | FetchError::NotAPlugin { .. }
+            | FetchError::RefusedPlugin { .. }
             | FetchError::FileOffline { .. }
             | FetchError::NotOnDockerHub { .. } => continue,
         };

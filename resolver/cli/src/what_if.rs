@@ -286,6 +286,7 @@ pub(super) fn release(
         loaders: newest.map_or_else(|| vec!["paper".to_owned()], |newest| newest.loaders.clone()),
         folia: newest.and_then(|newest| newest.folia),
         api_version: None,
+        refused: None,
         java: None,
         declared: None,
         dependencies: newest.map(|newest| newest.dependencies.clone()).unwrap_or_default(),

@@ -19,8 +19,7 @@ pub fn unmanaged(spec: &crds::PaperMCServerSpec, observed: &[UnmanagedFile]) -> 
             name: name.clone(),
             provides: provides.clone(),
             depend: depend.clone(),
-            // Every server refuses an invalid version, or none does. That is unknown here.
-            api_version: api_version.as_deref().and_then(|version| version.parse().ok()),
+            api_version: api_version.as_deref().map(Into::into),
             java: *java,
             trusted: sha256.as_deref().map(trusted_versions).unwrap_or_default(),
         })

@@ -17,6 +17,7 @@ use crate::index::index_set::IndexSet;
 use crate::index::listed_versions::ListingEvidence;
 use crate::index::unmanaged_jars::UnmanagedJarCompatibility;
 use crate::index::{CandidateIndex, MissingDependency, is_older};
+use crate::model::api_version::{ApiVersion, is_legacy_without};
 use crate::model::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::model::lock::Guess;
 use crate::model::request::{OverrideMode, PaperRequest, Running};
@@ -316,11 +317,12 @@ fn unmanaged_warnings(candidates: &CandidateIndex<'_>, decision: &Decision, chan
         candidates.request.unmanaged_plugins != UnmanagedPlugins::Ignore && candidates.request.software.is_minecraft();
     // The Java version of a file is read with the rest. Without it, the file may not have been read.
     let read = |jar: &&UnmanagedJar| jar.name.is_some() && (jar.java.is_some() || jar.api_version.is_some());
+    let minecraft = &paper.version.minecraft;
     let legacy = candidates.request.unmanaged.iter().filter(|_| checks_files).filter(read);
     warnings.extend(
         legacy
-            .filter(|jar| is_legacy(jar.api_version.as_ref()))
-            .map(|jar| Warning::LegacyFile { file: jar.file.clone(), api_version: jar.api_version.clone() }),
+            .filter(|jar| is_legacy(jar.api_version.as_ref(), minecraft))
+            .map(|jar| Warning::LegacyFile { file: jar.file.clone(), api_version: stated(jar.api_version.as_ref()) }),
     );
     warnings.extend(name_conflicts::conflicts_of_version_set(candidates, &decision.chosen).into_iter().map(
         |(conflict, is_refused)| {
@@ -369,8 +371,9 @@ fn plugin_warnings(
     let jars = plugin_candidates.rules.jars.select(candidate.release).unwrap_or_default();
     // The value is unknown for a JAR that was not read, and a proxy does not use it.
     let mut read = jars.iter().filter(|jar| jar.declared.is_some() && candidates.request.software.is_minecraft());
-    if let Some(jar) = read.find(|jar| is_legacy(jar.api_version)) {
-        warnings.push(Warning::Legacy { plugin: plugin(), version: version(), api_version: jar.api_version.cloned() });
+    let minecraft = &candidates.papers[decision.chosen.paper].version.minecraft;
+    if let Some(jar) = read.find(|jar| is_legacy(jar.api_version, minecraft)) {
+        warnings.push(Warning::Legacy { plugin: plugin(), version: version(), api_version: stated(jar.api_version) });
     }
     warnings.extend(candidates.guesses(at, position).map(|Guess { plugin, version, needs, at_least, .. }| {
         Warning::GuessedBound { plugin, version, needs, at_least }
@@ -392,8 +395,14 @@ fn plugin_warnings(
 }
 
 /// Whether a server treats a plugin with this `api-version` as one from before the flattening of materials.
-fn is_legacy(api_version: Option<&Minecraft>) -> bool {
-    api_version.is_none_or(|states| states.parts().is_some_and(|[major, minor, _]| (major, minor) < (1, 13)))
+fn is_legacy(api_version: Option<&ApiVersion>, minecraft: &Minecraft) -> bool {
+    api_version.map_or_else(|| is_legacy_without(minecraft), |states| states.is_legacy_on(minecraft))
+}
+
+/// The stated text. A descriptor that says `none` or nothing states none.
+fn stated(api_version: Option<&ApiVersion>) -> Option<String> {
+    let text = api_version?.text();
+    (!text.trim().is_empty() && !text.eq_ignore_ascii_case("none")).then(|| text.to_owned())
 }
 
 /// The warning that the chosen release is older than the running one, with the reason why that is allowed.

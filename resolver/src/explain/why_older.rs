@@ -7,6 +7,7 @@ use crate::index::candidates::Edge;
 use crate::index::index_set::IndexSet;
 use crate::model::catalog::newest_listed;
 use crate::model::compatibility_facts::UsedFact;
+use crate::model::unusable::Unusable;
 use crate::solve::Decision;
 use crate::solve::provider::find_solution;
 
@@ -20,12 +21,14 @@ pub(crate) fn not_chosen(
     let candidates = context.candidates;
     let plugin = &candidates.plugins[at];
     let candidate = &plugin.releases[newer];
-    // A date that would not make the release usable is no reason.
-    let because = if let Some(unusable) = candidate.unusable.as_ref().filter(|unusable| !unusable.is_waiting()) {
+    let refusal = candidates.refusal(at, newer, decision.chosen.paper);
+    // A date, or a setting, that would not make the release usable is no reason.
+    let is_reason = |unusable: &&Unusable| !unusable.is_waiting() && (refusal.is_none() || unusable.is_inherent());
+    let because = if let Some(unusable) = candidate.unusable.as_ref().filter(is_reason) {
         WhyOlder::Unusable { unusable: unusable.clone() }
     } else if plugin.requested_by.is_some() && !plugin.allowed.has(newer + 1) {
         WhyOlder::Pinned
-    } else if let Some(unusable) = candidates.refusal(at, newer, decision.chosen.paper) {
+    } else if let Some(unusable) = refusal {
         WhyOlder::Unusable { unusable }
     } else if candidates.listing_evidence(at, newer, decision.chosen.paper).is_none() {
         WhyOlder::NotListed { up_to: newest_listed(candidate.release) }

@@ -41,17 +41,17 @@ pub enum Warning {
         plugin: String,
         /// The chosen version.
         version: String,
-        /// The stated `api-version`.
+        /// The stated `api-version`, as the server reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        api_version: Option<Minecraft>,
+        api_version: Option<String>,
     },
     /// Like `Legacy`, for an unmanaged JAR.
     LegacyFile {
         /// Its name in `plugins/`.
         file: String,
-        /// The stated `api-version`.
+        /// The stated `api-version`, as the server reads it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        api_version: Option<Minecraft>,
+        api_version: Option<String>,
     },
     /// The minimum version of another plugin was guessed from publication dates.
     GuessedBound {

@@ -17,10 +17,11 @@ use super::known_constraints::Bound;
 use super::listed_versions::ListingReader;
 use super::rules::Rules;
 use super::version_bounds::{BoundContext, guessed_minimum};
+use crate::model::api_version::ApiVersion;
 use crate::model::catalog::{Catalog, DependencyKind, Release, Source};
 use crate::model::request::Request;
+use crate::model::version::lenient;
 use crate::model::version::range::Range;
-use crate::model::version::{Minecraft, lenient};
 
 /// The releases of a project in the closure, as other projects refer to them.
 pub(super) struct DependencyReleases<'x> {
@@ -154,23 +155,23 @@ pub(super) fn supports(
     let words = releases.len() / 64 + 1;
     let mut bits = vec![vec![0_u64; words]; reader.papers().len()];
     // Neighbours mostly have the same list (886 ViaVersion releases have 17 different ones), so each list is read once.
-    let mut last: Option<(&Release, Option<&Minecraft>, Vec<usize>)> = None;
+    let mut last: Option<(&Release, Vec<&ApiVersion>, Vec<usize>)> = None;
     for (at, candidate) in releases.iter().enumerate() {
         let release = candidate.release;
-        let needs = rules.jars.api_version(release);
+        let states = rules.jars.api_versions(release);
         let same = rules.compatibility.is_none()
             && last
                 .as_ref()
-                .is_some_and(|(before, needed, _)| before.minecraft == release.minecraft && *needed == needs);
+                .is_some_and(|(before, stated, _)| before.minecraft == release.minecraft && *stated == states);
         if !same {
-            let evidence = reader.evidence(source, release, needs, rules.compatibility);
+            let evidence = reader.evidence(source, release, &states, rules.compatibility);
             let on = evidence
                 .iter()
                 .enumerate()
                 .filter(|(_, evidence)| evidence.is_some())
                 .map(|(paper, _)| paper)
                 .collect();
-            last = Some((release, needs, on));
+            last = Some((release, states, on));
         }
         for &paper in last.iter().flat_map(|(_, _, on)| on) {
             let index = at + 1;

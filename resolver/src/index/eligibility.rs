@@ -146,12 +146,18 @@ fn intrinsic_reason(
         let (loaders, software) = (release.loaders.clone(), rules.jars.software());
         return Some(Unusable::WrongSoftware { loaders, software });
     }
-    match rules.jars.select(release) {
-        Err(reason) => Some(reason),
-        Ok(jars) if !jars.iter().all(|jar| has_known_hash(jar.file)) => Some(Unusable::NoChecksum),
-        // The class loader refuses class files that are newer than itself.
-        Ok(_) => rules.jars.java(release).and_then(|needs| available_java.unusable_for(needs)),
+    let jars = match rules.jars.select(release) {
+        Err(reason) => return Some(reason),
+        Ok(jars) => jars,
+    };
+    if !jars.iter().all(|jar| has_known_hash(jar.file)) {
+        return Some(Unusable::NoChecksum);
     }
+    if let Some(rule) = rules.jars.refused(&jars) {
+        return Some(Unusable::DescriptorRefused { rule: rule.to_owned() });
+    }
+    // The class loader refuses class files that are newer than itself.
+    rules.jars.java(release).and_then(|needs| available_java.unusable_for(needs))
 }
 
 fn policy_reason(

@@ -1,12 +1,12 @@
 //! Pure. Selects the JARs of a release that are installed: the main JAR, or those that `spec.source.jars` names.
 //! Reports the known properties of the selection.
 
+use crate::model::api_version::ApiVersion;
 use crate::model::catalog::{Declared, Jar, Release, Source};
 use crate::model::jar_pattern::{matches, stem};
 use crate::model::request::PluginRequest;
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
-use crate::model::version::Minecraft;
 
 /// Limit of file names in one reason.
 const MAX_NAMES: usize = 8;
@@ -123,16 +123,20 @@ impl<'a> Jars<'a> {
         self.select(release).ok()?.iter().filter_map(|jar| jar.java).max()
     }
 
-    /// The minimum Minecraft version that loads all selected JARs of a release, as far as known. A proxy does not check
-    /// it.
-    pub(crate) fn api_version<'r>(&self, release: &'r Release) -> Option<&'r Minecraft> {
+    /// The `api-version` of each selected JAR of a release, as far as known. A proxy does not check it.
+    pub(crate) fn api_versions<'r>(&self, release: &'r Release) -> Vec<&'r ApiVersion> {
         if !self.software.is_minecraft() {
-            return None;
+            return Vec::new();
         }
         if self.patterns.is_empty() {
-            return release.api_version.as_ref();
+            return release.api_version.iter().collect();
         }
-        self.select(release).ok()?.iter().filter_map(|jar| jar.api_version).max()
+        self.select(release).unwrap_or_default().iter().filter_map(|jar| jar.api_version).collect()
+    }
+
+    /// The rule by which every Paper version refuses one of the selected JARs. A proxy ignores descriptors for Bukkit.
+    pub(super) fn refused<'r>(&self, jars: &[Jar<'r>]) -> Option<&'r str> {
+        jars.iter().filter(|_| self.software.is_minecraft()).find_map(|jar| jar.refused)
     }
 }
 

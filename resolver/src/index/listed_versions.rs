@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use crate::model::api_version::{ApiVersion, ApiVersionRefusal};
 use crate::model::catalog::{PaperVersion, Release, Source};
 use crate::model::request::{CompatibilityOverride, HotfixSiblings, OverrideMode, Request, Unlisted};
 use crate::model::software::Software;
@@ -86,13 +87,13 @@ impl ListingReader {
         self.papers == other.papers && self.policy == other.policy
     }
 
-    /// Per Paper version, the evidence that `release` runs on it, or `None`. `needs` is the minimum Minecraft version
-    /// that loads the selected JARs.
+    /// Per Paper version, the evidence that `release` runs on it, or `None`. `states` holds the `api-version` of the
+    /// selected JARs.
     pub(crate) fn evidence<'a>(
         &self,
         source: Source,
         release: &'a Release,
-        needs: Option<&Minecraft>,
+        states: &[&ApiVersion],
         user_override: Option<&CompatibilityOverride>,
     ) -> Vec<Option<ListingEvidence<'a>>> {
         let list = self.policy.software.listed_versions(source, release);
@@ -106,7 +107,7 @@ impl ListingReader {
         }
         // Lists and overrides state what works. A release that the server refuses does not even start.
         for (paper, evidence) in self.papers.iter().zip(&mut evidence) {
-            if api_version_refusal(needs, paper).is_some() {
+            if api_version_refusal(states.iter().copied(), paper).is_some() {
                 *evidence = None;
             }
         }
@@ -146,15 +147,15 @@ impl ListingReader {
         &self,
         source: Source,
         release: &'a Release,
-        needs: Option<&Minecraft>,
+        states: &[&ApiVersion],
         paper: usize,
     ) -> Option<&'a Minecraft> {
         let siblings_untrusted = self.policy.siblings == HotfixSiblings::Ask
-            && self.evidence(source, release, needs, None).get(paper)?.is_none();
-        let too_old = needs.is_some_and(|needs| self.papers[paper] < *needs);
+            && self.evidence(source, release, states, None).get(paper)?.is_none();
+        let is_refused = api_version_refusal(states.iter().copied(), &self.papers[paper]).is_some();
         let counts =
             |listed: &&Minecraft| self.papers_by_entry.get(*listed).is_some_and(|for_| for_.contains(&(paper, true)));
-        release.minecraft.iter().filter(|_| siblings_untrusted && !too_old).filter(counts).max()
+        release.minecraft.iter().filter(|_| siblings_untrusted && !is_refused).filter(counts).max()
     }
 
     fn apply_override(&self, user_override: &CompatibilityOverride, evidence: &mut [Option<ListingEvidence<'_>>]) {
@@ -173,11 +174,18 @@ impl ListingReader {
     }
 }
 
-/// The reason why a Paper version refuses to load a plugin that needs at least this Minecraft version, regardless of
-/// overrides.
-pub(crate) fn api_version_refusal(needs: Option<&Minecraft>, paper: &Minecraft) -> Option<Unusable> {
-    let needs = needs.filter(|needs| paper < *needs)?;
-    Some(Unusable::ApiVersion { needs: needs.clone() })
+/// The reason why a Paper version refuses to load a plugin whose JARs state these versions, regardless of overrides. If
+/// there are several, an older server is the last one, because a newer one does not help against the others.
+pub(crate) fn api_version_refusal<'x>(
+    states: impl IntoIterator<Item = &'x ApiVersion>,
+    paper: &Minecraft,
+) -> Option<Unusable> {
+    let reasons = states.into_iter().filter_map(|states| states.refusal(paper));
+    let last = reasons.max_by_key(|reason| match reason {
+        ApiVersionRefusal::Newer { needs } => (false, Some(needs.clone())),
+        ApiVersionRefusal::Rule { .. } => (true, None),
+    });
+    last.map(Into::into)
 }
 
 /// The release one patch below `paper`, if Paper skipped it: Paper built versions before and after it, but never this

@@ -120,8 +120,8 @@ fn listed_papers(
     else {
         return vec![false; papers];
     };
-    let needs = release.api_version.as_ref().filter(|_| software.is_minecraft());
-    let evidence = reader.evidence(project.key.source, release, needs, None);
+    let states: Vec<_> = release.api_version.iter().filter(|_| software.is_minecraft()).collect();
+    let evidence = reader.evidence(project.key.source, release, &states, None);
     evidence
         .iter()
         .map(|evidence| matches!(evidence, Some(ListingEvidence::Listed | ListingEvidence::Sibling(_))))

@@ -6,6 +6,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::api_version::ApiVersion;
 use super::software::Software;
 use super::version::Minecraft;
 
@@ -322,10 +323,14 @@ pub struct Release {
     /// Whether its JAR declares support for Folia. `None` if the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub folia: Option<bool>,
-    /// The minimum Minecraft version that loads it (`api-version` of its JAR). An older server refuses it, regardless
-    /// of lists and overrides. `None` if unknown, because only the JARs of [`Source::Url`] are read for the catalog.
+    /// The `api-version` of its JAR. A server that does not accept it refuses the plugin, regardless of lists and
+    /// overrides. `None` if the JAR states none or was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<Minecraft>,
+    pub api_version: Option<ApiVersion>,
+    /// The rule by which Paper refuses the descriptor of its JAR on every version. `None` if there is no such rule or
+    /// the JAR was not read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// The minimum Java version that loads it: the one that its main class was compiled for. `None` if the JAR was not
     /// read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -354,7 +359,10 @@ pub struct FurtherJar {
     pub file: Artifact,
     /// As [`Release::api_version`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<Minecraft>,
+    pub api_version: Option<ApiVersion>,
+    /// As [`Release::refused`] for the main one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refused: Option<String>,
     /// As [`Release::java`] for the main one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,
@@ -369,7 +377,7 @@ pub struct FurtherJar {
 impl FurtherJar {
     /// A JAR that was not read.
     pub fn unread(file: Artifact) -> Self {
-        Self { file, api_version: None, java: None, folia: None, declared: None }
+        Self { file, api_version: None, refused: None, java: None, folia: None, declared: None }
     }
 }
 
@@ -399,7 +407,8 @@ impl Declared {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Jar<'a> {
     pub(crate) file: &'a Artifact,
-    pub(crate) api_version: Option<&'a Minecraft>,
+    pub(crate) api_version: Option<&'a ApiVersion>,
+    pub(crate) refused: Option<&'a str>,
     pub(crate) java: Option<u32>,
     pub(crate) folia: Option<bool>,
     pub(crate) declared: Option<&'a Declared>,
@@ -416,13 +425,15 @@ impl Release {
         let main = self.file.iter().map(|file| Jar {
             file,
             api_version: self.api_version.as_ref(),
+            refused: self.refused.as_deref(),
             java: self.java,
             folia: self.folia,
             declared: self.declared.as_ref(),
         });
-        main.chain(self.further.iter().map(|FurtherJar { file, api_version, java, folia, declared }| Jar {
+        main.chain(self.further.iter().map(|FurtherJar { file, api_version, refused, java, folia, declared }| Jar {
             file,
             api_version: api_version.as_ref(),
+            refused: refused.as_deref(),
             java: *java,
             folia: *folia,
             declared: declared.as_ref(),

@@ -68,6 +68,7 @@ impl DelistedRelease {
             loaders: vec![software.project().to_owned()],
             folia,
             api_version: None,
+            refused: None,
             java,
             declared: None,
             dependencies: needs.collect(),

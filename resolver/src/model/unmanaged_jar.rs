@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::api_version::ApiVersion;
 use super::name_conflict::{JarNameConflict, find_unmanaged_conflicts, folded};
 use super::request::Request;
 use super::version::{Minecraft, glob};
@@ -28,10 +29,9 @@ pub struct UnmanagedJar {
     /// Names without which it does not load, according to its descriptor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
-    /// The minimum Minecraft version that loads it, according to its descriptor. `None` if the descriptor states none,
-    /// or the JAR was not read.
+    /// The `api-version` in its descriptor. `None` if the descriptor states none, or the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub api_version: Option<Minecraft>,
+    pub api_version: Option<ApiVersion>,
     /// The minimum Java version that loads it, according to its main class. `None` if the JAR was not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,

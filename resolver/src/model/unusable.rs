@@ -3,6 +3,7 @@
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use super::api_version::{ApiVersionRefusal, ApiVersionRule};
 use super::catalog::{BuildChannel, Channel, ProjectKey};
 use super::compatibility_facts::{FactSource, UsedFact};
 use super::ignore_unknown_fields::passing_over;
@@ -101,6 +102,19 @@ pub enum Unusable {
     ApiVersion {
         /// The minimum Minecraft version that loads it.
         needs: Minecraft,
+    },
+    /// Its JAR states an `api-version` that the Paper version in question does not accept, without being too old for
+    /// it.
+    ApiVersionRefused {
+        /// The stated text, as the server reads it.
+        states: String,
+        /// The rule of that Paper version.
+        rule: ApiVersionRule,
+    },
+    /// Every Paper version refuses the descriptor of its JAR.
+    DescriptorRefused {
+        /// The rule, as a clause.
+        rule: String,
     },
     /// It needs a project that could not be read.
     NeedsUnread {
@@ -263,7 +277,7 @@ impl Unusable {
     /// the server or end.
     pub fn is_inherent(&self) -> bool {
         match self {
-            Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } => true,
+            Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } | Self::DescriptorRefused { .. } => true,
             // The request may name files that do not exist.
             Self::NoSuchJar { .. }
             | Self::SeveralJars { .. }
@@ -274,6 +288,7 @@ impl Unusable {
             | Self::Held { .. }
             | Self::Superseded { .. }
             | Self::ApiVersion { .. }
+            | Self::ApiVersionRefused { .. }
             | Self::NeedsUnread { .. }
             | Self::NeedsMissing { .. }
             | Self::NeedsUnknown { .. }
@@ -316,6 +331,8 @@ impl Unusable {
         match self {
             Self::WrongSoftware { .. }
             | Self::ApiVersion { .. }
+            | Self::ApiVersionRefused { .. }
+            | Self::DescriptorRefused { .. }
             | Self::JavaTooOld { .. }
             | Self::JavaHeld { .. }
             | Self::UnmanagedRefused { .. }
@@ -344,6 +361,15 @@ impl Unusable {
             | Self::BesideFile { .. }
             | Self::Preview
             | Self::BelowFloor { .. } => false,
+        }
+    }
+}
+
+impl From<ApiVersionRefusal> for Unusable {
+    fn from(refusal: ApiVersionRefusal) -> Self {
+        match refusal {
+            ApiVersionRefusal::Newer { needs } => Self::ApiVersion { needs },
+            ApiVersionRefusal::Rule { states, rule } => Self::ApiVersionRefused { states, rule },
         }
     }
 }

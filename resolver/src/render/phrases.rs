@@ -4,10 +4,12 @@ use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
 
 use crate::explanation::Span;
+use crate::model::api_version::ApiVersionRule;
 use crate::model::catalog::{BuildChannel, Channel, ProjectKey, Source};
 use crate::model::compatibility_facts::{FactSource, UsedFact};
 use crate::model::request::{Hold, ImagePolicy};
 use crate::model::software::{PaperName, Software};
+use crate::model::untrusted_text::sanitize_line;
 use crate::model::unusable::{FileConflict, Unusable};
 use crate::model::version::Minecraft;
 use crate::model::version::hotfix::siblings;
@@ -296,6 +298,8 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::ApiVersion { needs } => {
             format!("needs Minecraft {needs} or newer (`api-version` in its JAR), and an older server refuses it")
         }
+        Unusable::ApiVersionRefused { states, rule } => api_version_clause(states, *rule),
+        Unusable::DescriptorRefused { rule } => format!("is refused by Paper: {rule}"),
         Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
         Unusable::NeedsMissing { plugin } => {
             format!(
@@ -335,12 +339,42 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::JavaTooOld { needs, has, image } => {
             format!("needs Java {needs}, and the server's image has Java {has} (`{image}`)")
         }
-        Unusable::JavaHeld { needs, has, policy } => {
-            let policy = image_policy(*policy);
-            format!("needs Java {needs}, and the running image has Java {has} (`spec.imagePolicy: {policy}`)")
-        }
+        Unusable::JavaHeld { needs, has, policy } => java_held_clause(*needs, *has, *policy),
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }
+}
+
+fn java_held_clause(needs: u32, has: u32, policy: ImagePolicy) -> String {
+    let policy = image_policy(policy);
+    format!("needs Java {needs}, and the running image has Java {has} (`spec.imagePolicy: {policy}`)")
+}
+
+/// The rule by which Paper refuses an `api-version`, as a clause.
+fn api_version_clause(states: &str, rule: ApiVersionRule) -> String {
+    let states = stated_api_version(states);
+    match rule {
+        ApiVersionRule::Listed => format!("states {states}, and Paper before 1.20.5 accepts only 1.13 to 1.20"),
+        ApiVersionRule::ListedInPaperPlugin => {
+            format!("states {states} in `paper-plugin.yml`, and Paper before 1.20.5 accepts only 1.19 and 1.20 there")
+        }
+        ApiVersionRule::Form => {
+            format!("states {states}, which Paper refuses: it must have two or three numbers, as 1.21 or 1.21.4")
+        }
+        ApiVersionRule::TooOldInPaperPlugin => {
+            format!("states {states} in `paper-plugin.yml`, and Paper refuses a version below 1.19 there")
+        }
+    }
+}
+
+/// An `api-version` with the usual cause of one that no author means.
+pub fn stated_api_version(text: &str) -> String {
+    let cause = match text {
+        "1.1" => " (YAML reads an unquoted 1.10 as 1.1)",
+        "1.2" => " (YAML reads an unquoted 1.20 as 1.2)",
+        _ => "",
+    };
+    let quote = if text.is_empty() || text.contains(char::is_whitespace) { "'" } else { "" };
+    format!("`api-version: {quote}{}{quote}`{cause}", sanitize_line(text))
 }
 
 /// `lobby` of `games/lobby`.

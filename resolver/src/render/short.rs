@@ -1,6 +1,6 @@
 //! Pure. Renders reasons as a few words, for table columns. The sentences are in `phrases`.
 
-use super::phrases::{build_channel, channel, date, list, names, paper, spans};
+use super::phrases::{build_channel, channel, date, list, names, paper, spans, stated_api_version};
 use crate::explanation::{Blocker, ListedRelease, OneVersion, Reason, SharedName, UnmetNeed, WhyOlder};
 use crate::model::budget::{BudgetExceeded, Limit};
 use crate::model::software::Software;
@@ -29,6 +29,8 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::WrongSoftware { loaders, software: _ } => format!("made for {}", list(loaders, 2)),
         Unusable::SoftwareUnsaid { software } => format!("not known to run on {software}"),
         Unusable::ApiVersion { needs } => format!("refuses servers below {needs}"),
+        Unusable::ApiVersionRefused { states, .. } => format!("refused for its {}", stated_api_version(states)),
+        Unusable::DescriptorRefused { .. } => "refused by Paper for its descriptor".to_owned(),
         Unusable::NeedsUnread { project, .. } => format!("needs {project}, which could not be read"),
         Unusable::NeedsForbidden { project } => format!("needs {project}, which no Plugin requests"),
         Unusable::NeedsUnknown { plugin, .. } | Unusable::NeedsMissing { plugin } => {

@@ -213,7 +213,7 @@ fn clear_defects(release: &mut Release, except: Option<&Unusable>, by_list: bool
         release.folia = None;
         release.further.iter_mut().for_each(|jar| jar.folia = None);
     }
-    if !matches!(except, Some(U::ApiVersion { .. })) {
+    if !matches!(except, Some(U::ApiVersion { .. } | U::ApiVersionRefused { .. })) {
         release.api_version = None;
         release.further.iter_mut().for_each(|jar| jar.api_version = None);
     }
@@ -325,6 +325,8 @@ fn is_about_files(unusable: &Unusable) -> bool {
             | U::SeveralJars { .. }
             | U::NoChecksum
             | U::ApiVersion { .. }
+            | U::ApiVersionRefused { .. }
+            | U::DescriptorRefused { .. }
             | U::JavaTooOld { .. }
             | U::JavaHeld { .. }
             | U::NoImage { .. }

@@ -1,6 +1,7 @@
 //! Pure. Adds declared and required plugin names to the JARs of random problems. It uses its own random numbers, so
 //! that the rest of a problem does not change.
 
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{Catalog, Declared, Dependency, DependencyKind, Project, Source};
 use resolver::model::unmanaged_jar::UnmanagedJar;
 
@@ -104,10 +105,16 @@ fn add_unmanaged_names(rng: &mut Rng, unmanaged: &mut Vec<UnmanagedJar>) {
         });
     }
     for jar in unmanaged.iter_mut() {
-        jar.api_version =
-            rng.chance(15).then(|| rng.choose(&["1.20.4", "1.21.10", "1.21.11", "26.1"]).parse().unwrap());
+        jar.api_version = rng.chance(15).then(|| api_version(rng, &["1.20.4", "1.21.10", "1.21.11", "26.1"]));
         jar.java = rng.chance(15).then(|| *rng.choose(&[8, 21, 25]));
     }
+}
+
+/// What a descriptor states: one of these versions, or a form with a rule of its own.
+pub(crate) fn api_version(rng: &mut Rng, named: &[&str]) -> ApiVersion {
+    let odd = ["1.2", "1.20", "1.21.x", "paper-plugin.yml 1.18", "paper-plugin.yml 1.20", "paper-plugin.yml 1.21.10"];
+    let texts: Vec<&str> = named.iter().copied().chain(odd).collect();
+    (*rng.choose(&texts)).into()
 }
 
 /// Removes the required names of all JARs from the catalog.

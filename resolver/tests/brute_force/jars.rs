@@ -4,6 +4,7 @@
 use resolver::model::catalog::{FurtherJar, Source};
 
 use super::generate::{Rng, file};
+use super::jar_contents::api_version;
 use super::problem::Problem;
 
 /// Adds further JARs to some Modrinth releases, and `jars` to some Plugins.
@@ -32,7 +33,8 @@ fn further_jars(rng: &mut Rng, project: &str, at: usize, named: &[&str]) -> Vec<
     let file_names = rng.choose_some(&file_names, 60);
     let jars = file_names.into_iter().map(|name| FurtherJar {
         file: file(rng, name),
-        api_version: rng.chance(12).then(|| rng.choose(named).parse().unwrap()),
+        api_version: rng.chance(12).then(|| api_version(rng, named)),
+        refused: None,
         java: rng.chance(15).then(|| *rng.choose(&[8, 21, 25])),
         folia: None,
         declared: None,

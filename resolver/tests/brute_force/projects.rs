@@ -4,6 +4,7 @@ use jiff::SignedDuration;
 use resolver::model::catalog::{Channel, Dependency, DependencyKind, Project, ProjectKey, Release, Source};
 
 use super::generate::{Rng, file, hours_ago, now};
+use super::jar_contents::api_version;
 use super::{rare_features, sources};
 
 pub(super) fn project(rng: &mut Rng, name: &str, named: &[&str]) -> Project {
@@ -71,7 +72,8 @@ fn release(rng: &mut Rng, project: &str, at: usize, named: &[&str]) -> Release {
             let width = *rng.choose(&[35, 65, 95]);
             rng.choose_some(named, width).into_iter().map(|version| version.parse().unwrap()).collect()
         },
-        api_version: rng.chance(12).then(|| rng.choose(named).parse().unwrap()),
+        api_version: rng.chance(12).then(|| api_version(rng, named)),
+        refused: None,
         java: rng.chance(15).then(|| *rng.choose(&[8, 21, 25])),
         folia: None,
         loaders: loaders.iter().map(|&loader| loader.to_owned()).collect(),

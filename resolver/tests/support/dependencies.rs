@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use jiff::{SignedDuration, Timestamp};
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{
     Artifact, Catalog, Declared, Dependency, DependencyKind, Project, ProjectKey, Release, Source,
 };
 use resolver::model::compatibility_facts::Requirement;
 use resolver::model::request::{Dependencies, Request};
 use resolver::model::software::Software;
-use resolver::model::version::Minecraft;
 
 use super::jar_identification::KnownFile;
 use super::loading::is_meant_for;
@@ -23,7 +23,7 @@ use super::texts;
 pub(crate) struct InstalledFile<'a> {
     pub(crate) file: &'a Artifact,
     pub(crate) java: Option<u32>,
-    pub(crate) api_version: Option<&'a Minecraft>,
+    pub(crate) api_version: Option<&'a ApiVersion>,
     pub(crate) folia: Option<bool>,
     pub(crate) declared: Option<&'a Declared>,
 }

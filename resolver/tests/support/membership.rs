@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{Catalog, Channel, Project, Release};
 use resolver::model::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
+use resolver::model::software::Software;
 
 use super::dependencies::Needs;
 use super::jar_identification::known_files;
@@ -214,9 +215,11 @@ impl<'a> Membership<'a> {
     fn evaluate(self, index: usize, terms: &Terms<'_>, needs: &Needs<'a>) -> ProjectEligibility<'a> {
         let available = self.published_releases(index);
         let source = self.catalog.projects[index].key.source;
+        let is_accepted = |release: &Release| release.refused.is_none() || terms.software == Software::Velocity;
         let sound = |release: &Release| {
             let starts = |java| can_use_java(self.catalog, self.request, self.now, java);
             loads(terms, source, release) != Some(false)
+                && is_accepted(release)
                 && terms.files(release).is_some_and(|files| {
                     files.iter().all(|file| is_verifiable(file.file) && file.java.is_none_or(starts))
                 })
@@ -268,7 +271,7 @@ impl<'a> Membership<'a> {
             let has_all =
                 || terms.files(release).is_some_and(|files| files.iter().all(|file| is_verifiable(file.file)));
             let loaded = loads(terms, source, release) != Some(false);
-            is_running(self.request, release) && loaded && (has_unmatched_jars() || has_all())
+            is_running(self.request, release) && loaded && (has_unmatched_jars() || has_all() && is_accepted(release))
         };
         let stays_above = available.iter().rev().find(is_still_loaded).filter(|_| !terms.may_downgrade);
         let below = |release: &Release| stays_above.is_some_and(|least| age(release) < age(least));

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{
     Artifact, Build, BuildChannel, Channel, Declared, Dependency, DependencyKind, FurtherJar, PaperVersion, Release,
 };
@@ -27,7 +28,9 @@ pub(crate) struct ReleaseFields {
     called: Option<String>,
     #[serde(default)]
     depend: Vec<String>,
-    api_version: Option<Minecraft>,
+    api_version: Option<ApiVersion>,
+    /// The rule by which Paper refuses its JAR, which was read.
+    refused: Option<String>,
     /// Whether its JAR was read and declares no minimum Minecraft.
     #[serde(default)]
     legacy: bool,
@@ -60,7 +63,7 @@ struct FurtherFields {
     #[serde(default)]
     depend: Vec<String>,
     java: Option<u32>,
-    api_version: Option<Minecraft>,
+    api_version: Option<ApiVersion>,
     #[serde(default = "yes")]
     hash: bool,
 }
@@ -208,12 +211,13 @@ impl ReleaseFields {
         is_file: bool,
         papers: &[PaperVersion],
     ) -> Release {
-        let modern = |declared: &Option<Declared>| declared.as_ref().map(|_| DEFAULT_API_VERSION.parse().unwrap());
+        let modern = |declared: &Option<Declared>| declared.as_ref().map(|_| DEFAULT_API_VERSION.into());
         let further = self.further.into_iter().map(|(jar_name, jar)| {
             let declared = declared(jar.called, &[], &jar.depend, &jar_name);
             FurtherJar {
                 file: artifact(&format!("{jar_name}-{version}"), jar.hash),
                 api_version: jar.api_version.or_else(|| modern(&declared)),
+                refused: None,
                 java: jar.java,
                 folia: None,
                 declared,
@@ -230,6 +234,7 @@ impl ReleaseFields {
             channel: self.channel.unwrap_or(Channel::Release),
             minecraft: if is_file { Vec::new() } else { listed_versions(self.minecraft.as_ref(), papers) },
             api_version: self.api_version.or_else(|| modern(&declared).filter(|_| !self.legacy)),
+            refused: self.refused,
             java: self.java,
             folia: self.folia,
             declared,

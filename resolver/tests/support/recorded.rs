@@ -118,6 +118,7 @@ pub(crate) fn release(version: ModrinthVersion) -> Release {
         version: version.version_number,
         published: Some(version.date_published),
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

@@ -84,6 +84,7 @@ fn plain_release(slug: &str, version: &str, published: Timestamp) -> Release {
         loaders: vec!["paper".to_owned()],
         folia: None,
         api_version: None,
+        refused: None,
         java: None,
         declared: None,
         dependencies: Vec::new(),
@@ -128,7 +129,7 @@ fn tagged_project(slug: &str, name: &str, repo: &str, tags: &[Row]) -> Project {
         };
         Release {
             channel: if tag.tag.contains('-') { Channel::Beta } else { Channel::Release },
-            api_version: tag.api_version.as_ref().map(|version| version.parse().unwrap()),
+            api_version: tag.api_version.as_deref().map(Into::into),
             dependencies: tag.depend.iter().filter_map(needs).collect(),
             ..plain_release(slug, &tag.tag, format!("{}T12:00:00Z", tag.date).parse().unwrap())
         }

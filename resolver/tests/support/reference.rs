@@ -72,7 +72,8 @@ const HINT_SETS: [&str; 3] = ["HintStep", "UpstreamAction", "HintsLeftOut"];
 const RELEASE_SETS: [&str; 2] = ["ReleaseState", "Pinned"];
 
 /// Sets without examples: words of manifests and of pages, and the kinds of answers and of `resolver diff` lines.
-const SETS_WITHOUT_EXAMPLES: [&str; 9] = [
+const SETS_WITHOUT_EXAMPLES: [&str; 10] = [
+    "ApiVersionRule",
     "BuildChannel",
     "ChangeKind",
     "Channel",

@@ -140,8 +140,8 @@ impl<'a> ServerRules<'a> {
     /// Whether a Paper does not load a release, regardless of lists and overrides.
     pub(crate) fn is_refused(&self, member: usize, release: &Release, paper: usize) -> bool {
         let files = self.members[member].terms.files(release).unwrap_or_default();
-        let has = texts::minecraft_order(self.papers[paper].minecraft);
-        files.iter().any(|file| file.api_version.is_some_and(|needs| texts::minecraft_order(needs) > has))
+        let minecraft = self.papers[paper].minecraft;
+        files.iter().any(|file| file.api_version.is_some_and(|states| !texts::accepts_api_version(states, minecraft)))
     }
 
     /// Whether the page, or the user's override, allows a release of a member on a Paper.

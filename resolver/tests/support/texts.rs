@@ -1,6 +1,7 @@
 //! Pure. Interprets texts of the catalog and the request, by the rules of `docs/concepts/solve.md`. For tests only.
 
 use jiff::Timestamp;
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::ImageTag;
 use resolver::model::version::Minecraft;
 
@@ -122,6 +123,19 @@ pub(crate) fn is_patch_of(newer: &str, older: &str) -> bool {
     match (numbers(newer), numbers(older)) {
         (Some(newer), Some(older)) => (newer.0, newer.1) == (older.0, older.1) && newer.2 > older.2,
         _ => false,
+    }
+}
+
+/// Whether a Paper loads a JAR that states this `api-version`, for the forms in the tests.
+pub(crate) fn accepts_api_version(states: &ApiVersion, paper: &Minecraft) -> bool {
+    let at = |text: &str| minecraft_order(&text.parse().unwrap());
+    let (states, has, compares) = (states.to_string(), minecraft_order(paper), minecraft_order(paper) >= at("1.20.5"));
+    if let Some(text) = states.strip_prefix("paper-plugin.yml ") {
+        return at("1.19") <= at(text) && at(text) <= has && (compares || text == "1.19" || text == "1.20");
+    }
+    match states.as_str() {
+        text if !text.bytes().all(|b| b.is_ascii_digit() || b == b'.') => has < at("1.13"),
+        text => at(text) <= has && (compares || has < at("1.13") || text != "1.2" && text.matches('.').count() == 1),
     }
 }
 

@@ -51,8 +51,8 @@ pub(crate) fn allows_paper(rules: &ServerRules<'_>, paper: usize, now: Timestamp
         })
     };
     let loads = |jar: &UnmanagedJar| {
-        let new_enough = jar.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft));
-        new_enough && jar.java.is_none_or(|java| can_use_java(rules.catalog, request, now, java))
+        let accepted = jar.api_version.as_ref().is_none_or(|states| texts::accepts_api_version(states, minecraft));
+        accepted && jar.java.is_none_or(|java| can_use_java(rules.catalog, request, now, java))
     };
     let held = request.unmanaged_plugins == UnmanagedPlugins::Hold;
     let is_allowed =
@@ -230,13 +230,9 @@ pub(crate) fn warning_difference(rules: &ServerRules<'_>, lock: &Lock, reported:
     (!is_equal).then(|| format!("unmanaged JARs lack {unmet:?}, but the warnings report {reported:?}"))
 }
 
-fn is_old_enough(needs: &Minecraft, minecraft: &Minecraft) -> bool {
-    texts::minecraft_order(needs) <= texts::minecraft_order(minecraft)
-}
-
-/// Whether a server of this Minecraft is new enough for the release.
+/// Whether a server of this Minecraft accepts the `api-version` of the release.
 fn is_loaded_by(release: &Release, minecraft: &Minecraft) -> bool {
-    release.api_version.as_ref().is_none_or(|needs| is_old_enough(needs, minecraft))
+    release.api_version.as_ref().is_none_or(|states| texts::accepts_api_version(states, minecraft))
 }
 
 /// The project and release of a file, if a site knows its owner.

@@ -103,6 +103,7 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
                     channel,
                     // Upstream pages do not contain these fields.
                     api_version: None,
+                    refused: None,
                     java: None,
                     folia: None,
                     declared: None,

@@ -123,6 +123,14 @@ pub enum FetchError {
         #[source]
         source: FactsError,
     },
+    /// Paper refuses the plugin in the downloaded file.
+    #[error("Paper refuses the plugin in `{url}`: {rule}")]
+    RefusedPlugin {
+        /// The URL.
+        url: String,
+        /// The rule of Paper.
+        rule: String,
+    },
     /// Downloads are not allowed and the file is not stored.
     #[error("there is no stored data of `{url}`: fetch the catalog once with network access")]
     FileOffline {
@@ -154,7 +162,7 @@ impl FetchError {
             Self::Offline { .. } | Self::FileOffline { .. } => "offline",
             Self::InvalidFileKey { .. } => "not-a-file",
             Self::Download(error) => error.category(),
-            Self::NotAPlugin { .. } => "not-a-plugin",
+            Self::NotAPlugin { .. } | Self::RefusedPlugin { .. } => "not-a-plugin",
             Self::NotOnDockerHub { .. } => "not-on-docker-hub",
         }
     }
@@ -163,7 +171,11 @@ impl FetchError {
     pub(super) fn concerns_file(&self) -> bool {
         matches!(
             self,
-            Self::InvalidFileKey { .. } | Self::Download(_) | Self::NotAPlugin { .. } | Self::FileOffline { .. }
+            Self::InvalidFileKey { .. }
+                | Self::Download(_)
+                | Self::NotAPlugin { .. }
+                | Self::RefusedPlugin { .. }
+                | Self::FileOffline { .. }
         )
     }
 
@@ -175,6 +187,7 @@ impl FetchError {
             | Self::Offline { .. }
             | Self::InvalidFileKey { .. }
             | Self::NotAPlugin { .. }
+            | Self::RefusedPlugin { .. }
             | Self::FileOffline { .. }
             | Self::NotOnDockerHub { .. } => Blame::User,
             Self::Download(DownloadError::Disk(_)) => Blame::Cluster,

@@ -249,6 +249,7 @@ fn read_platform(
         version: version.name.clone(),
         published: Some(published),
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

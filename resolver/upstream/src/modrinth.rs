@@ -77,6 +77,7 @@ fn read_version(version: wire::ModrinthVersion) -> Release {
         version: version.number,
         published: Some(version.date_published),
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

@@ -172,7 +172,10 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
             Err(error) => {
                 let missing = matches!(
                     error,
-                    FetchError::NotFound { .. } | FetchError::InvalidName { .. } | FetchError::NotAPlugin { .. }
+                    FetchError::NotFound { .. }
+                        | FetchError::InvalidName { .. }
+                        | FetchError::NotAPlugin { .. }
+                        | FetchError::RefusedPlugin { .. }
                 );
                 let retry_at = now + if missing { NOT_FOUND_TTL } else { FAILURE_TTL };
                 CacheEntry { stored, failure: Some(ReadFailed { error: Arc::new(error), retry_at }) }

@@ -30,7 +30,17 @@ use resolver::model::catalog::{
 #[serde(rename_all = "camelCase")]
 struct Read {
     size: u64,
-    facts: PluginFacts,
+    content: JarContent,
+}
+
+/// What a server finds in a JAR.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum JarContent {
+    /// A plugin.
+    Plugin(PluginFacts),
+    /// A plugin that Paper refuses by this rule.
+    Refused(String),
 }
 
 /// The directory of files with its cache.
@@ -72,7 +82,7 @@ impl Files {
         // The URL is part of the name: another URL may have the right bytes where this one failed.
         let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
         let StoredPage { stamp, body } = found.stored;
-        let project = project(key, url, &hash, &body, stamp.checked_at);
+        let project = project(key, url, &hash, &body, stamp.checked_at)?;
         let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None }) };
         Ok(CachedPage { stored: held, stale: None })
     }
@@ -88,24 +98,28 @@ impl Files {
         }
         let releases = catalog.projects.iter_mut().filter(|project| project.key.source != Source::Url);
         for release in releases.flat_map(|project| &mut project.releases) {
-            let Release { file: main, api_version, java, folia, declared, further, .. } = release;
-            let main = main.as_ref().map(|file| (file, api_version, java, folia, declared));
-            let further = further.iter_mut().map(|FurtherJar { file, api_version, java, folia, declared }| {
-                (&*file, api_version, java, folia, declared)
+            let Release { file: main, api_version, refused, java, folia, declared, further, .. } = release;
+            let main = main.as_ref().map(|file| (file, api_version, refused, java, folia, declared));
+            let further = further.iter_mut().map(|FurtherJar { file, api_version, refused, java, folia, declared }| {
+                (&*file, api_version, refused, java, folia, declared)
             });
-            for (file, api_version, java, folia, declared) in main.into_iter().chain(further) {
-                if let Some(facts) = self.jar_metadata(file, &stored, now).await {
-                    *java = facts.java.map(u32::from);
-                    *folia = Some(facts.folia);
-                    *api_version = facts.api_version.as_deref().and_then(|version| version.parse().ok());
-                    *declared = Some(declared_names(&facts));
+            for (file, api_version, refused, java, folia, declared) in main.into_iter().chain(further) {
+                match self.jar_metadata(file, &stored, now).await {
+                    Some(JarContent::Plugin(facts)) => {
+                        *java = facts.java.map(u32::from);
+                        *folia = Some(facts.folia);
+                        *api_version = facts.api_version.as_deref().map(Into::into);
+                        *declared = Some(declared_names(&facts));
+                    }
+                    Some(JarContent::Refused(rule)) => *refused = Some(rule),
+                    None => {}
                 }
             }
         }
     }
 
     /// Metadata of a JAR that is in `stored`. `None` for any other.
-    async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<PluginFacts> {
+    async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<JarContent> {
         let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| stored.contains(hash))?;
         let page = Url::parse(&file.url).ok()?;
         let path = path_of(&self.dir, &hash);
@@ -116,7 +130,7 @@ impl Files {
             Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
         };
         let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
-        Some(found.stored.body.facts.clone())
+        Some(found.stored.body.content.clone())
     }
 
     /// Hashes of the files in the directory, by file name.
@@ -167,7 +181,11 @@ impl Files {
     async fn read_jar(url: &str, path: PathBuf) -> Result<Read, FetchError> {
         let read = tokio::task::spawn_blocking(move || {
             let size = path.metadata().map_err(FactsError::Open)?.len();
-            Ok(Read { size, facts: facts(&path)? })
+            let content = match facts(&path) {
+                Err(FactsError::Refused { rule }) => JarContent::Refused(rule.to_string()),
+                read => JarContent::Plugin(read?),
+            };
+            Ok(Read { size, content })
         });
         let read = read.await.unwrap_or_else(|error| Err(FactsError::Open(io::Error::other(error))));
         read.map_err(|source| FetchError::NotAPlugin { url: url.to_owned(), source })
@@ -187,12 +205,24 @@ fn declared_names(facts: &PluginFacts) -> Declared {
     Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
 }
 
-/// A file as a project with one release.
-fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Timestamp) -> Project {
-    let Read { size, facts } = read;
-    let version = facts.version.clone().filter(|version| !version.trim().is_empty());
+/// A file as a project with one release. A plugin that Paper refuses is an error: there is no other release of it.
+fn project(
+    key: &ProjectKey,
+    url: &str,
+    hash: &Hash,
+    read: &Read,
+    read_at: Timestamp,
+) -> Result<Project, Arc<FetchError>> {
+    let Read { size, content } = read;
+    let facts = match content {
+        JarContent::Plugin(facts) => facts,
+        JarContent::Refused(rule) => {
+            return Err(Arc::new(FetchError::RefusedPlugin { url: url.to_owned(), rule: rule.clone() }));
+        }
+    };
+    let version = Some(facts.version.clone()).filter(|version| !version.trim().is_empty());
     let version = version.unwrap_or_else(|| FALLBACK_VERSION.to_owned());
-    Project {
+    Ok(Project {
         key: key.clone(),
         id: key.project.clone(),
         name: facts.name.clone(),
@@ -206,7 +236,8 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             channel: Channel::Release,
             // A JAR has no list of Minecraft versions. It declares a minimum version, and that is binding.
             minecraft: Vec::new(),
-            api_version: facts.api_version.as_deref().and_then(|version| version.parse().ok()),
+            api_version: facts.api_version.as_deref().map(Into::into),
+            refused: None,
             loaders: vec!["paper".to_owned()],
             folia: Some(facts.folia),
             java: facts.java.map(u32::from),
@@ -222,5 +253,5 @@ fn project(key: &ProjectKey, url: &str, hash: &Hash, read: &Read, read_at: Times
             further: Vec::new(),
             version,
         }],
-    }
+    })
 }

@@ -246,7 +246,7 @@ pub struct UnmanagedJar {
     /// Names without which it does not load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
-    /// The `api-version` in its description. An older server refuses it.
+    /// The `api-version` in its description, as the server reads it, after `paper-plugin.yml ` if it is in that file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
     /// The Java version for which its main class was compiled. `None`: that class is missing, or the agent is older.

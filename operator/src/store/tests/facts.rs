@@ -45,7 +45,7 @@ fn download_context_cannot_name_a_path() {
     assert!(of(format!("{sha}\thttps://x/y.jar\tmojang_1.jar\n")).is_ok());
     for bad in ["../../eula.txt", "/etc/passwd", "a/b.jar", "", ".hidden", "a b"] {
         assert!(
-            matches!(of(format!("{sha}\thttps://x/y.jar\t{bad}")), Err(FactsError::InvalidDescriptor { .. })),
+            matches!(of(format!("{sha}\thttps://x/y.jar\t{bad}")), Err(FactsError::UnreadableDescriptor { .. })),
             "{bad}"
         );
     }

@@ -173,6 +173,37 @@ fn adopt_ignores_unloadable_files_and_follows_links() {
 }
 
 #[test]
+fn adopt_names_the_rule_by_which_paper_refuses_a_file() {
+    let workspace = started_server();
+    let put = |name: &str, entry: &str, yml: &str| {
+        write_file(&workspace, &format!("plugins/{name}.jar"), &jar::archive(&[Entry::new(entry, yml)]));
+    };
+    put("NoVersion", "plugin.yml", "name: NoVersion\nmain: a.B\n");
+    put("Bell", "paper-plugin.yml", "name: Bell\nversion: 2.0.0\nmain: a.B\napi-version: 1.20\n");
+    put("Line", "plugin.yml", "name: Line\nversion: 1\nmain: a.B\napi-version: 1.21.x\n");
+    put("Float", "plugin.yml", "name: Float\nversion: 1\nmain: a.B\napi-version: 1.20\n");
+    let old_form = "name: Home\nversion: 4.1.1\nmain: a.B\napi-version: '1.19'\ndependencies:\n  - name: Vault\n    required: true\n";
+    put("Home", "paper-plugin.yml", old_form);
+    put("Slash", "plugin.yml/", "name: Slash\nversion: 1\nmain: a.B\napi-version: '1.21'\n");
+    put("Odd", "plugin.yml", "name: [\n");
+    let shown = workspace.run(&["adopt", "lobby"]);
+    for expected in [
+        "plugins/NoVersion.jar: Paper refuses it: its `plugin.yml` has no `version`. It is left out",
+        "plugins/Bell.jar: Paper 1.21.10 does not load it: it states `api-version: 1.2` (YAML reads an unquoted 1.20 as 1.2) in \
+         `paper-plugin.yml`, and Paper refuses a version below 1.19 there. It is left out",
+        "plugins/Line.jar: Paper 1.21.10 does not load it: it states `api-version: 1.21.x`, which Paper refuses: it must have two or \
+         three numbers, as 1.21 or 1.21.4. It is left out",
+        "plugins/Float.jar: it states `api-version: 1.2` (YAML reads an unquoted 1.20 as 1.2), older than 1.13, so Paper loads it in legacy mode",
+        "plugins/Home.jar: Home 4.1.1 stays unmanaged",
+        "plugins/Slash.jar: Slash 1 stays unmanaged",
+        "plugins/Odd.jar: Nightshift could not read its `plugin.yml`: ",
+    ] {
+        assert!(shown.contains(expected), "{expected}\n\n{shown}");
+    }
+    assert!(!shown.contains("Paper does not load it either"), "{shown}");
+}
+
+#[test]
 fn adopt_refuses_duplicate_plugin_files_before_requests() {
     let workspace = started_server();
     let mut fawe = PluginYml::new("FastAsyncWorldEdit", "2.12.0");

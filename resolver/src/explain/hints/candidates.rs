@@ -265,6 +265,8 @@ fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Un
         | Unusable::WrongSoftware { .. }
         | Unusable::SoftwareUnsaid { .. }
         | Unusable::ApiVersion { .. }
+        | Unusable::ApiVersionRefused { .. }
+        | Unusable::DescriptorRefused { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
         | Unusable::NeedsUnknown { .. }
@@ -404,6 +406,8 @@ pub(super) fn against_paper(
         | Unusable::WrongSoftware { .. }
         | Unusable::SoftwareUnsaid { .. }
         | Unusable::ApiVersion { .. }
+        | Unusable::ApiVersionRefused { .. }
+        | Unusable::DescriptorRefused { .. }
         | Unusable::NeedsUnread { .. }
         | Unusable::NeedsMissing { .. }
         | Unusable::NeedsUnknown { .. }

@@ -54,7 +54,8 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
         );
         let waits = picture.add_right(diagram_box);
         match &newer.because {
-            WhyOlder::NotListed { .. } | WhyOlder::Unusable { unusable: Unusable::ApiVersion { .. } } => {
+            WhyOlder::NotListed { .. }
+            | WhyOlder::Unusable { unusable: Unusable::ApiVersion { .. } | Unusable::ApiVersionRefused { .. } } => {
                 picture.section.waits.insert((waits, on_paper));
             }
             // With versions: `ViaVersion 5.7.1`.

@@ -401,10 +401,10 @@ fn warning_text(warning: &Warning, software: Software) -> String {
              create a `kind: Plugin` for {project}."
         ),
         Warning::Legacy { plugin, version, api_version } => {
-            legacy_text(&format!("{plugin} {version}"), api_version.as_ref())
+            legacy_text(&format!("{plugin} {version}"), api_version.as_deref())
         }
         Warning::LegacyFile { file, api_version } => {
-            legacy_text(&format!("the unmanaged {file}"), api_version.as_ref())
+            legacy_text(&format!("the unmanaged {file}"), api_version.as_deref())
         }
         Warning::SharedName { name, files, stops: _ } => {
             format!("{} share the plugin name {name}: the server loads only one of them. Remove one.", list(files, 4))
@@ -451,10 +451,10 @@ fn warning_text(warning: &Warning, software: Software) -> String {
     }
 }
 
-fn legacy_text(subject: &str, api_version: Option<&Minecraft>) -> String {
+fn legacy_text(subject: &str, api_version: Option<&str>) -> String {
     let states = api_version.map_or_else(
         || format!("{subject} states no `api-version`"),
-        |api_version| format!("{subject} states `api-version` {api_version}, older than 1.13"),
+        |text| format!("{subject} states {}, older than 1.13", phrases::stated_api_version(text)),
     );
     format!(
         "{states}: the server runs it in legacy mode, as a plugin for 1.12. It uses old material names, and the server starts more slowly."

@@ -53,6 +53,7 @@ fn release(project: &str, number: usize, published: u8, minecraft: &[usize]) -> 
         version: format!("{number}.0"),
         published: Some(day(published)),
         api_version: None,
+        refused: None,
         java: None,
         folia: None,
         declared: None,

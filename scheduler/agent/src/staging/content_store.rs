@@ -311,7 +311,7 @@ fn check_jar(file: &File, content: &Path) -> Result<(), Error> {
         (Some(wanted), found) if found.as_deref() != Some(wanted) => Err(Error::OtherPlugin {
             path: file.path.clone(),
             wanted: wanted.clone(),
-            found: found.unwrap_or_else(|| "nothing (it has no plugin.yml)".to_owned()),
+            found: found.unwrap_or_else(|| "no plugin that the server loads".to_owned()),
         }),
         _ => Ok(()),
     }

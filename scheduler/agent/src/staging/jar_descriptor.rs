@@ -5,13 +5,17 @@ use std::path::Path;
 use artifacts::FactsError;
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 
-/// The plugin in this JAR. `None` if it contains none, or one that a server refuses for its descriptor.
+/// The plugin in this JAR. `None` if it contains none, or one that a server refuses for its descriptor, or one whose
+/// descriptor is not readable here.
 pub fn plugin(path: &Path) -> Result<Option<PluginFacts>, FactsError> {
     match facts(path) {
         Ok(facts) => Ok(Some(facts)),
-        Err(FactsError::NoDescriptor | FactsError::OtherSoftware { .. } | FactsError::InvalidDescriptor { .. }) => {
-            Ok(None)
-        }
+        Err(
+            FactsError::NoDescriptor
+            | FactsError::OtherSoftware { .. }
+            | FactsError::Refused { .. }
+            | FactsError::UnreadableDescriptor { .. },
+        ) => Ok(None),
         Err(
             error @ (FactsError::Open(_)
             | FactsError::NotAJar(_)
@@ -50,12 +54,13 @@ pub(crate) mod tests {
         assert_eq!(name_of(&jar(&[old])).unwrap().as_deref(), Some("Old"));
         assert_eq!(name_of(&jar(&[("x.class", "")])).unwrap(), None);
         assert_eq!(name_of(&jar(&[("plugin.yml", "name: [")])).unwrap(), None);
+        assert_eq!(name_of(&jar(&[("plugin.yml", "name: Old\nmain: a.B\n")])).unwrap(), None, "it has no version");
         assert_eq!(name_of(&jar(&[("velocity-plugin.json", "{}")])).unwrap(), None);
     }
 
     #[test]
     fn truncated_jar_and_web_page_are_no_jars() {
-        let whole = jar(&[("plugin.yml", "name: A\n")]);
+        let whole = jar(&[("plugin.yml", "name: A\nversion: 1\nmain: a.B\n")]);
         assert!(name_of(&whole[..whole.len() - 10]).is_err());
         assert!(name_of(b"<!DOCTYPE html>").is_err());
         assert!(name_of(b"").is_err());

@@ -57,7 +57,7 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
         sha256,
         sha512: Some(sha512),
         name: plugin.as_ref().map(|plugin| cut(&plugin.name)),
-        version: plugin.as_ref().and_then(|plugin| plugin.version.as_deref().map(cut)),
+        version: plugin.as_ref().map(|plugin| cut(&plugin.version)),
         provides: plugin.as_ref().map(|plugin| names(&plugin.provides)).unwrap_or_default(),
         depend: plugin.as_ref().map(|plugin| names(&plugin.depend)).unwrap_or_default(),
         api_version: plugin.as_ref().and_then(|plugin| plugin.api_version.as_deref().map(cut)),
@@ -80,7 +80,10 @@ mod tests {
         let put = |file: &str, bytes: &[u8]| fs::write(volume.plugins().join(file), bytes).unwrap();
         put(
             "FAWE.jar",
-            &jar(&[("plugin.yml", "name: FAWE\nversion: 2.12.0\napi-version: 1.21\nprovides: [WorldEdit]\n")]),
+            &jar(&[(
+                "plugin.yml",
+                "name: FAWE\nversion: 2.12.0\nmain: a.B\napi-version: 1.21\nprovides: [WorldEdit]\n",
+            )]),
         );
         put("broken.jar", b"no jar");
         let files = ["FAWE.jar", "broken.jar", "gone.jar"].map(str::to_owned);
@@ -103,7 +106,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let volume = Volume::new(folder.path());
         fs::create_dir_all(volume.plugins()).unwrap();
-        let yaml = format!("name: Shop\nversion: \"1\\a0{}\"\n", "x".repeat(500));
+        let yaml = format!("name: Shop\nmain: a.B\nversion: \"1\\a0{}\"\n", "x".repeat(500));
         fs::write(volume.plugins().join("a.jar"), jar(&[("plugin.yml", &yaml)])).unwrap();
         let found = UnmanagedJars::default().describe(&volume, &["a.jar".to_owned()]);
         assert_eq!(found[0].version, Some(format!("10{}", "x".repeat(MAX_TEXT_CHARS - 2))));

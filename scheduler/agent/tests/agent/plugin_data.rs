@@ -27,7 +27,7 @@ impl Server {
         let web = tempfile::tempdir().unwrap();
         let url = serve(web.path()).await;
         let (old, server, demo) = set(&url, 'a');
-        let demo_2 = jar("plugin.yml", "name: Demo\nversion: 2\n");
+        let demo_2 = jar("plugin.yml", "name: Demo\nversion: 2\nmain: a.B\n");
         let plugins = vec![file("plugins/Demo-2.jar", Some("Demo"), &demo_2, format!("{url}/demo-2.jar"))];
         let new = FileSet { lock: "b".repeat(64), build: old.build + 1, plugins, ..old.clone() };
         for (name, content) in [("paper.jar", &server), ("demo.jar", &demo), ("demo-2.jar", &demo_2)] {

@@ -33,8 +33,8 @@ impl Server {
         source.put("server.properties", b"motd=then\nrcon.password=hunter2\n");
         source.put("plugins/Demo/config.yml", b"by hand");
         // An older version of a managed plugin, and an unmanaged one.
-        source.put("plugins/Demo-1.0.jar", &jar("plugin.yml", "name: Demo\nversion: 1\n"));
-        source.put("plugins/Own.jar", &jar("plugin.yml", "name: Own\n"));
+        source.put("plugins/Demo-1.0.jar", &jar("plugin.yml", "name: Demo\nversion: 1\nmain: a.B\n"));
+        source.put("plugins/Own.jar", &jar("plugin.yml", "name: Own\nversion: 1\nmain: a.B\n"));
         let backup =
             back_up(&source, &BackupRepository::new(backups_dir.path().join("backups/lobby")), Contents::Everything);
         let mut init = Init::new(&set);

@@ -51,7 +51,7 @@ pub(crate) async fn serve(directory: &Path) -> String {
 }
 
 pub(crate) fn set(url: &str, lock: char) -> (FileSet, Vec<u8>, Vec<u8>) {
-    let (server, demo) = (jar("version.json", "{}"), jar("plugin.yml", "name: Demo\n"));
+    let (server, demo) = (jar("version.json", "{}"), jar("plugin.yml", "name: Demo\nversion: 1\nmain: a.B\n"));
     let set = FileSet {
         lock: lock.to_string().repeat(64),
         minecraft: "1.21.10".into(),

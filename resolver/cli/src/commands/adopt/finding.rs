@@ -4,6 +4,9 @@ use std::fmt;
 
 use super::server_dir::one_line;
 use artifacts::FactsError;
+use resolver::model::unusable::Unusable;
+use resolver::model::version::Minecraft;
+use resolver::render::phrases;
 use upstream::format_chain;
 
 /// A fact that is unknown, or a difference between the manifests and the directory.
@@ -28,12 +31,28 @@ pub(super) enum AdoptFinding {
         /// `Paper 1.21.10-130`
         paper: String,
     },
-    /// Paper does not load the file now.
+    /// Paper does not load the file now, or it is not readable here.
     NotLoaded {
         /// The file in `plugins`.
         file: String,
         /// The reason.
         error: FactsError,
+    },
+    /// The directory's Paper refuses the `api-version` of the file.
+    Refused {
+        /// The file in `plugins`.
+        file: String,
+        /// The Minecraft version of that Paper.
+        minecraft: Minecraft,
+        /// The rule.
+        because: Unusable,
+    },
+    /// Paper loads the file in legacy mode because of its `api-version`.
+    Legacy {
+        /// The file in `plugins`.
+        file: String,
+        /// The stated text.
+        states: String,
     },
     /// The file is a link. Its target is not on the volume.
     Symlink {
@@ -137,6 +156,8 @@ impl AdoptFinding {
             | Self::NotSolved { .. } => true,
             Self::ConflictingVersions { .. }
             | Self::NotLoaded { .. }
+            | Self::Refused { .. }
+            | Self::Legacy { .. }
             | Self::Symlink { .. }
             | Self::PendingUpdate { .. }
             | Self::Unmanaged { .. }
@@ -164,6 +185,21 @@ impl fmt::Display for Because {
     }
 }
 
+/// The consequence of an unread file. Only a rule of Paper tells what Paper does with it.
+fn left_out(error: &FactsError) -> &'static str {
+    match error {
+        FactsError::Refused { .. } | FactsError::Open(_) | FactsError::NotAJar(_) | FactsError::Unpack { .. } => {
+            "It is left out"
+        }
+        FactsError::NoDescriptor | FactsError::OtherSoftware { .. } => {
+            "Paper does not load it either, so it is left out"
+        }
+        FactsError::TooManyEntries { .. }
+        | FactsError::EntryTooLarge { .. }
+        | FactsError::UnreadableDescriptor { .. } => "It is left out, and it is unknown whether Paper loads it",
+    }
+}
+
 impl fmt::Display for AdoptFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -182,8 +218,15 @@ impl fmt::Display for AdoptFinding {
                 write!(f, "{file} is not published by PaperMC: its published file of {paper} would run")
             }
             Self::NotLoaded { file, error } => {
-                let error = one_line(&format_chain(error));
-                write!(f, "plugins/{file}: {error}. Paper does not load it either, so it is left out")
+                write!(f, "plugins/{file}: {}. {}", one_line(&format_chain(error)), left_out(error))
+            }
+            Self::Refused { file, minecraft, because } => {
+                let because = phrases::unusable(because);
+                write!(f, "plugins/{file}: Paper {minecraft} does not load it: it {because}. It is left out")
+            }
+            Self::Legacy { file, states } => {
+                let states = phrases::stated_api_version(states);
+                write!(f, "plugins/{file}: it states {states}, older than 1.13, so Paper loads it in legacy mode")
             }
             Self::Symlink { file } => {
                 write!(f, "plugins/{file} is a link: put the file itself there before the volume moves")

@@ -196,9 +196,8 @@ fn origin(
         return Origin::Unmanaged(Because::NotForPaper { project });
     }
     let named: Vec<&Project> = candidate_keys(&file.facts.name).iter().filter_map(|key| catalog.project(key)).collect();
-    let version = file.facts.version.as_deref();
     let same = |release: &&Release| {
-        version.is_some_and(|version| is_pinned(&release.version, version))
+        is_pinned(&release.version, &file.facts.version)
             && Software::Paper.is_named_by(release)
             && release.file.as_ref().is_some_and(|file| file.hash.is_some())
     };

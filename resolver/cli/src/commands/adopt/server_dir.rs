@@ -9,7 +9,9 @@ use super::finding::AdoptFinding;
 use super::paper_version::{self, PaperSeen, is_jar, small_file};
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hasher, java_properties, update_folder_name};
+use resolver::model::api_version::ApiVersion;
 use resolver::model::name_conflict::{JarNameConflict, find_conflicts};
+use resolver::model::unusable::Unusable;
 
 /// Content of a server directory.
 #[derive(Debug)]
@@ -52,7 +54,7 @@ impl PluginFile {
     /// `LuckPerms 5.5.17`
     pub(super) fn display_name(&self) -> String {
         let PluginFacts { name, version, .. } = &self.facts;
-        version.as_ref().map_or_else(|| name.clone(), |version| format!("{name} {}", one_line(version)))
+        if version.is_empty() { name.clone() } else { format!("{name} {}", one_line(version)) }
     }
 }
 
@@ -111,7 +113,7 @@ impl ServerDir {
             });
         }
         let mut findings = Vec::new();
-        let plugins = read_plugins(path, &mut findings)?;
+        let plugins = loaded_by(&paper, read_plugins(path, &mut findings)?, &mut findings);
         let names = plugins.iter().map(|plugin| {
             let PluginFacts { name, provides, .. } = &plugin.facts;
             (plugin.file.as_str(), std::iter::once(name).chain(provides).map(String::as_str).collect())
@@ -169,6 +171,25 @@ fn read_plugins(path: &Path, findings: &mut Vec<AdoptFinding>) -> Result<Vec<Plu
         }
     }
     Ok(plugins)
+}
+
+/// The plugins whose `api-version` the directory's Paper accepts. The others do not run now.
+fn loaded_by(paper: &PaperSeen, plugins: Vec<PluginFile>, findings: &mut Vec<AdoptFinding>) -> Vec<PluginFile> {
+    let Some(minecraft) = paper.claims.first().map(|claim| &claim.minecraft) else { return plugins };
+    let mut is_loaded = |plugin: &PluginFile| {
+        let Some(states) = plugin.facts.api_version.as_deref().map(ApiVersion::from) else { return true };
+        let file = || plugin.file.clone();
+        if let Some(refusal) = states.refusal(minecraft) {
+            let because = Unusable::from(refusal);
+            findings.push(AdoptFinding::Refused { file: file(), minecraft: minecraft.clone(), because });
+            return false;
+        }
+        if states.is_legacy_on(minecraft) {
+            findings.push(AdoptFinding::Legacy { file: file(), states: states.text().to_owned() });
+        }
+        true
+    };
+    plugins.into_iter().filter(|plugin| is_loaded(plugin)).collect()
 }
 
 /// The folder in `plugins` whose JARs replace others at the next start.

@@ -57,7 +57,8 @@ fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let plugin = |name: &&str| {
         let facts = PluginFacts {
             name: resolver::model::jar_pattern::stem(name),
-            version: None,
+            version: String::new(),
+            main: "a.B".to_owned(),
             api_version: None,
             depend: Vec::new(),
             soft_depend: Vec::new(),

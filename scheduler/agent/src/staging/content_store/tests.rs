@@ -51,7 +51,7 @@ fn everything(store: &ContentStore) -> Vec<String> {
 #[test]
 fn file_is_stored_under_its_hash_in_each_algorithm() {
     let (_directory, store) = store();
-    let content = jar(&[("plugin.yml", "name: Demo\n")]);
+    let content = jar(&[("plugin.yml", "name: Demo\nversion: 1\nmain: a.B\n")]);
     for algorithm in [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512] {
         let demo = file("plugins/Demo.jar", Some("Demo"), &content, algorithm);
         receive(&store, &demo, &content).unwrap();
@@ -63,7 +63,7 @@ fn file_is_stored_under_its_hash_in_each_algorithm() {
 #[test]
 fn content_with_wrong_hash_leaves_no_file_behind() {
     let (_directory, store) = store();
-    let content = jar(&[("plugin.yml", "name: Demo\n")]);
+    let content = jar(&[("plugin.yml", "name: Demo\nversion: 1\nmain: a.B\n")]);
     let demo = file("plugins/Demo.jar", Some("Demo"), &content, Algorithm::Sha256);
     let mut longer = content.clone();
     longer.push(0);

@@ -89,7 +89,7 @@ impl Server {
 }
 
 fn plugin_jar(name: &str, version: &str) -> Vec<u8> {
-    jar(&[("plugin.yml", &format!("name: {name}\nversion: {version}\n"))])
+    jar(&[("plugin.yml", &format!("name: {name}\nversion: {version}\nmain: a.B\n"))])
 }
 
 fn file(path: &str, plugin: Option<&str>, content: &[u8]) -> File {
