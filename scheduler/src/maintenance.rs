@@ -32,10 +32,10 @@ mod window;
 
 pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_backup};
 pub use blackout::{Blackout, InvertedRange};
-pub use cron_expr::{Field, FieldProblem};
+pub use cron_expr::{Field, FieldProblem, InvalidField};
 pub use format_time::format_time;
 pub use restart_schedule::{DueRestart, Restarts};
-pub use window::{Window, WindowError, check_zone};
+pub use window::{Window, WindowError, check_cron, check_zone};
 
 /// How old a request to apply now, or for a backup, may be when it is first observed. It is longer than a request takes to arrive, also through
 /// git. It is short enough that an annotation found in a restored cluster backup starts nothing.

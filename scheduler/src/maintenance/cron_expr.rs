@@ -73,6 +73,14 @@ pub enum FieldProblem {
         /// The names, in order. Empty for a field without names.
         names: &'static [&'static str],
     },
+    /// Nothing before or after a comma.
+    #[error("a value is missing at a comma, write {from} to {to} there or remove the comma")]
+    MissingValue {
+        /// The lowest number.
+        from: u32,
+        /// The highest number.
+        to: u32,
+    },
     /// A range that ends before it begins.
     #[error("a range has to ascend, write `{suggestion}`")]
     Backwards {
@@ -80,8 +88,11 @@ pub enum FieldProblem {
         suggestion: String,
     },
     /// A step that is not a number, or is 0.
-    #[error("the step after `/` is 1 or more")]
-    Step,
+    #[error("write a step of 1 to {longest} after `/`")]
+    Step {
+        /// The longest step that differs from the first value alone.
+        longest: u32,
+    },
     /// A step after a single value, which cron implementations read differently.
     #[error("a step needs a range, write `{suggestion}`")]
     StepOnSingleValue {
@@ -90,16 +101,47 @@ pub enum FieldProblem {
     },
 }
 
+/// A field that is invalid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InvalidField {
+    /// Which field.
+    pub field: Field,
+    /// The invalid part of the field.
+    pub text: String,
+    /// Why, and what to write.
+    pub problem: FieldProblem,
+}
+
+impl fmt::Display for InvalidField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { field, text, problem } = self;
+        write!(f, "`{text}` is wrong as {field} of a schedule: {problem}")
+    }
+}
+
 /// Why an expression cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum CronError {
-    Fields { found: usize },
+    Count {
+        found: usize,
+    },
     Nickname,
-    Field { field: Field, text: String, problem: FieldProblem },
+    /// `CRON_TZ=Europe/Berlin 0 4 * * *`, as some programs write it.
+    ZonePrefix {
+        zone: String,
+        rest: String,
+    },
+    /// One entry for each invalid field, at least one.
+    Fields(Vec<InvalidField>),
 }
 
 /// The schedules whose union the expression means. Their seconds are all 0.
 pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
+    if let Some((prefix, rest)) = expression.trim().split_once(char::is_whitespace)
+        && let Some(zone) = prefix.strip_prefix("CRON_TZ=").or_else(|| prefix.strip_prefix("TZ="))
+    {
+        return Err(CronError::ZonePrefix { zone: zone.to_owned(), rest: rest.trim().to_owned() });
+    }
     let expression = match expression.trim() {
         "@yearly" | "@annually" => "0 0 1 1 *",
         "@monthly" => "0 0 1 * *",
@@ -111,11 +153,17 @@ pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
     };
     let texts: Vec<&str> = expression.split_whitespace().collect();
     let [minute, hour, day_of_month, month, day_of_week] = texts[..] else {
-        return Err(CronError::Fields { found: texts.len() });
+        return Err(CronError::Count { found: texts.len() });
     };
-    let mut lists = Vec::with_capacity(5);
+    let (mut lists, mut invalid) = (Vec::with_capacity(5), Vec::new());
     for (field, text) in Field::ALL.into_iter().zip([minute, hour, day_of_month, month, day_of_week]) {
-        lists.push(as_list(field, &numbers(field, text)?));
+        match numbers(field, text) {
+            Ok(numbers) => lists.push(as_list(field, &numbers)),
+            Err(field) => invalid.push(field),
+        }
+    }
+    if !invalid.is_empty() {
+        return Err(CronError::Fields(invalid));
     }
     let schedule = |day_of_month: &str, day_of_week: &str| {
         let text = format!("0 {} {} {day_of_month} {} {day_of_week}", lists[0], lists[1], lists[3]);
@@ -130,13 +178,19 @@ pub(super) fn schedules(expression: &str) -> Result<Vec<Schedule>, CronError> {
 }
 
 /// The numbers that a field means. Sunday is only 0 here.
-fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, CronError> {
+fn numbers(field: Field, text: &str) -> Result<BTreeSet<u32>, InvalidField> {
     let mut numbers = BTreeSet::new();
+    let (lowest, highest) = field.bounds();
     for item in text.split(',') {
-        let problem = |problem| CronError::Field { field, text: item.to_owned(), problem };
+        if item.is_empty() {
+            let problem = FieldProblem::MissingValue { from: lowest, to: highest };
+            return Err(InvalidField { field, text: text.to_owned(), problem });
+        }
+        let problem = |problem| InvalidField { field, text: item.to_owned(), problem };
         let (range, step) = match item.split_once('/') {
             Some((range, step)) => {
-                (range, Some(number(step).filter(|n| *n > 0).ok_or(FieldProblem::Step).map_err(problem)?))
+                let wrong = FieldProblem::Step { longest: highest - lowest };
+                (range, Some(number(step).filter(|n| *n > 0).ok_or(wrong).map_err(problem)?))
             }
             None => (item, None),
         };

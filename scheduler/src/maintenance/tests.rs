@@ -202,12 +202,48 @@ fn invalid_field_is_reported_with_a_correction() {
         error_message("5/15 4 * * *"),
         "`5/15` is wrong as minute of a schedule: a step needs a range, write `5-59/15`"
     );
-    assert_eq!(error_message("*/0 4 * * *"), "`*/0` is wrong as minute of a schedule: the step after `/` is 1 or more");
-    assert_eq!(error_message("0 4 31,, * *"), "`` is wrong as day of month of a schedule: write 1 to 31");
+    assert_eq!(
+        error_message("*/0 4 * * *"),
+        "`*/0` is wrong as minute of a schedule: write a step of 1 to 59 after `/`"
+    );
+    assert_eq!(
+        error_message("0 4 31,, * *"),
+        "`31,,` is wrong as day of month of a schedule: a value is missing at a comma, write 1 to 31 there or remove the comma"
+    );
     for nonsense in
         ["0 4 L * *", "0 4 ? * *", "0 4 * * 1#2", "+1 4 * * *", "0 4 * * 8", "0 4 0 * *", "60 4 * * *", "0 -1 * * *"]
     {
-        assert!(matches!(Window::parse(nonsense, "UTC", HOUR), Err(WindowError::Field { .. })), "{nonsense}");
+        assert!(matches!(Window::parse(nonsense, "UTC", HOUR), Err(WindowError::InvalidFields { .. })), "{nonsense}");
+    }
+}
+
+#[test]
+fn every_invalid_field_is_reported_with_its_range() {
+    assert_eq!(
+        error_message("60 24 * * 8"),
+        "`60` is wrong as minute of a schedule: write 0 to 59; `24` is wrong as hour of a schedule: write 0 to 23; \
+         `8` is wrong as day of week of a schedule: write 0 to 7 or sun, mon, tue, wed, thu, fri, sat"
+    );
+}
+
+#[test]
+fn zone_before_schedule_is_reported_with_its_field() {
+    let expected = |prefix| {
+        format!(
+            "`{prefix}=Europe/Berlin` is not part of a schedule: write `0 4 * * *`, and `timeZone: Europe/Berlin` beside it"
+        )
+    };
+    for prefix in ["CRON_TZ", "TZ"] {
+        assert_eq!(error_message(&format!("{prefix}=Europe/Berlin  0 4 * * *")), expected(prefix));
+    }
+    assert!(error_message("TZ=UTC").starts_with("`TZ=UTC` has 1 fields"));
+}
+
+#[test]
+fn valid_schedule_may_have_zeros_tabs_and_spaces() {
+    let plain = utc("0 4 * * 0");
+    for text in ["00 04 * * 00", "0\t4\t*\t*\t0", "0 4 * * 0  ", " 0 4 * * 7", "0 4 * * 0,0,0"] {
+        assert_eq!(utc(text).gate(at("2026-01-01T00:00:00Z")), plain.gate(at("2026-01-01T00:00:00Z")), "{text}");
     }
 }
 
@@ -218,6 +254,7 @@ fn wrong_field_count_is_reported_with_an_example() {
         error_message("0 0 4 * * 0"),
         "`0 0 4 * * 0` has 6 fields, a schedule has five and no seconds: try `0 4 * * 0`"
     );
+    assert!(error_message("0 0 4 ? * SUN").ends_with("try `0 4 * * SUN`"));
     assert!(error_message("").starts_with("`` has 0 fields"));
     assert!(error_message("@reboot").starts_with("`@reboot` is unknown: write `@hourly`"));
 }
@@ -237,6 +274,27 @@ fn misspelled_time_zone_is_reported_with_its_correct_name() {
     let zone = |name: &str| Window::parse("@daily", name, HOUR).unwrap_err();
     assert_eq!(zone("europe/berlin").to_string(), "`europe/berlin` is not a time zone: write `Europe/Berlin`");
     assert_eq!(zone("America/New York").to_string(), "`America/New York` is not a time zone: write `America/New_York`");
+    assert_eq!(
+        zone("GMT+2").to_string(),
+        "`GMT+2` is an offset and not a time zone: write the place, such as `Europe/Berlin`, whose clocks also change in summer, or \
+         `Etc/GMT-2` for exactly this offset (its sign is reversed)"
+    );
+    for (offset, fixed) in [
+        ("+02:00", Some("Etc/GMT-2")),
+        ("-0500", Some("Etc/GMT+5")),
+        ("utc+14", Some("Etc/GMT-14")),
+        ("UTC -5", Some("Etc/GMT+5")),
+        ("+00:00", Some("UTC")),
+        ("GMT+5:30", None),
+        ("+15", None),
+    ] {
+        assert_eq!(zone(offset), WindowError::Offset { name: offset.to_owned(), fixed: fixed.map(str::to_owned) });
+        assert_eq!(zone(offset).field(), "timeZone");
+        assert!(fixed.is_none_or(|fixed| check_zone(fixed).is_ok()), "{offset}");
+    }
+    for text in ["+", "GMT+", "+2x", "+-2", "+1:2:3", "\u{ff0b}2", "Local"] {
+        assert!(matches!(zone(text), WindowError::Zone { .. }), "{text}");
+    }
     assert_eq!(
         zone("CET+1").to_string(),
         "`CET+1` is not a time zone: write an IANA name such as `Europe/Berlin` or `UTC`",

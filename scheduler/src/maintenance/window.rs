@@ -4,7 +4,7 @@ use chrono_tz::{TZ_VARIANTS, Tz};
 use cron::Schedule;
 use jiff::{SignedDuration, Timestamp};
 
-use super::cron_expr::{self, CronError, Field, FieldProblem};
+use super::cron_expr::{self, CronError, InvalidField};
 use super::time_zone::{first_reached, reading_at, scheduled_after, scheduled_by};
 
 /// A window in which a server may be taken down.
@@ -52,15 +52,21 @@ pub enum WindowError {
         /// The word.
         text: String,
     },
-    /// One of the five fields is invalid.
-    #[error("`{text}` is wrong as {field} of a schedule: {problem}")]
-    Field {
-        /// Which field.
-        field: Field,
-        /// The invalid part of the field.
-        text: String,
-        /// Why, and what to write.
-        problem: FieldProblem,
+    /// A time zone before the five fields, as some programs write it.
+    #[error("`{prefix}` is not part of a schedule: write `{rest}`, and `timeZone: {zone}` beside it")]
+    ZonePrefix {
+        /// `CRON_TZ=Europe/Berlin`
+        prefix: String,
+        /// The zone.
+        zone: String,
+        /// The schedule without it.
+        rest: String,
+    },
+    /// Some of the five fields are invalid.
+    #[error("{}", .fields.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    InvalidFields {
+        /// Each invalid field, at least one.
+        fields: Vec<InvalidField>,
     },
     /// A date that does not exist, such as 30 February.
     #[error("`{text}` never occurs: no month that it names has such a day")]
@@ -76,6 +82,17 @@ pub enum WindowError {
         name: String,
         /// The zone that differs only in case, or in a space instead of the underscore.
         nearest: Option<&'static str>,
+    },
+    /// An offset, such as `GMT+2` or `+02:00`.
+    #[error(
+        "`{name}` is an offset and not a time zone: write the place, such as `Europe/Berlin`, whose clocks also change in summer{}",
+        .fixed.as_ref().map(|zone| format!(", or `{zone}` for exactly this offset (its sign is reversed)")).unwrap_or_default()
+    )]
+    Offset {
+        /// The text as written.
+        name: String,
+        /// The zone with this offset throughout the year. `None` if no zone has it.
+        fixed: Option<String>,
     },
     /// Too short for any update, or longer than a week.
     #[error("a window of {length:#} is too {}: write 15m to 168h", if *.length < Window::SHORTEST { "short" } else { "long" })]
@@ -109,9 +126,10 @@ impl WindowError {
             Self::Fields { .. }
             | Self::Seconds { .. }
             | Self::Nickname { .. }
-            | Self::Field { .. }
+            | Self::ZonePrefix { .. }
+            | Self::InvalidFields { .. }
             | Self::NeverOccurs { .. } => "cron",
-            Self::Zone { .. } => "timeZone",
+            Self::Zone { .. } | Self::Offset { .. } => "timeZone",
             Self::Length { .. } | Self::BlackoutLength { .. } => "duration",
             Self::LatestStart { .. } => "latestStart",
         }
@@ -167,9 +185,13 @@ impl Window {
 
     fn read(cron: &str, zone: &str, length: SignedDuration) -> Result<Self, WindowError> {
         let schedules = cron_expr::schedules(cron).map_err(|error| match error {
-            CronError::Fields { found } => fields(cron, found),
+            CronError::Count { found } => wrong_count(cron, found),
             CronError::Nickname => WindowError::Nickname { text: cron.trim().to_owned() },
-            CronError::Field { field, text, problem } => WindowError::Field { field, text, problem },
+            CronError::ZonePrefix { zone, rest } => {
+                let prefix = cron.split_whitespace().next().unwrap_or_default().to_owned();
+                WindowError::ZonePrefix { prefix, zone, rest }
+            }
+            CronError::Fields(fields) => WindowError::InvalidFields { fields },
         })?;
         let window = Self { schedules, zone: parse_zone(zone)?, length, last_part: SignedDuration::ZERO };
         // The Gregorian calendar repeats after 400 years, but a date that exists at all exists within 8 (29 February).
@@ -224,13 +246,20 @@ impl Window {
     }
 }
 
-fn fields(cron: &str, found: usize) -> WindowError {
+fn wrong_count(cron: &str, found: usize) -> WindowError {
     let text = cron.trim().to_owned();
     if let 6 | 7 = found {
-        let instead = cron.split_whitespace().skip(1).take(5).collect::<Vec<_>>().join(" ");
+        // Quartz writes `?` for a day that is not restricted.
+        let five = cron.split_whitespace().skip(1).take(5).map(|field| if field == "?" { "*" } else { field });
+        let instead = five.collect::<Vec<_>>().join(" ");
         return WindowError::Seconds { text, found, suggestion: instead };
     }
     WindowError::Fields { text, found }
+}
+
+/// Checks that a cron expression can be read, and occurs.
+pub fn check_cron(cron: &str) -> Result<(), WindowError> {
+    Window::parse_instants(cron, "UTC").map(|_| ())
 }
 
 /// Checks that a time zone exists.
@@ -240,6 +269,15 @@ pub fn check_zone(name: &str) -> Result<(), WindowError> {
 
 fn parse_zone(name: &str) -> Result<Tz, WindowError> {
     name.parse().map_err(|_| {
+        if let Some((hours, minutes)) = parse_offset(name) {
+            // The zones of the IANA database with a fixed offset: from `Etc/GMT+12` to `Etc/GMT-14`. Their signs count
+            // westwards, as in POSIX.
+            let fixed = (minutes == 0 && (-12..=14).contains(&hours)).then(|| match hours {
+                0 => "UTC".to_owned(),
+                east => format!("Etc/GMT{:+}", -east),
+            });
+            return WindowError::Offset { name: name.to_owned(), fixed };
+        }
         let plain = |name: &str| name.trim().replace(' ', "_").to_ascii_lowercase();
         let similarity = |zone: &str| strsim::jaro_winkler(&plain(zone), &plain(name));
         let nearest = TZ_VARIANTS.iter().map(|zone| zone.name()).max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
@@ -248,6 +286,25 @@ fn parse_zone(name: &str) -> Result<Tz, WindowError> {
             nearest: nearest.filter(|zone| similarity(zone) > MIN_ZONE_SIMILARITY),
         }
     })
+}
+
+/// Hours and minutes ahead of UTC, of `GMT+2`, `UTC-05:00`, `+0200` or `-5`. `None` for any other text.
+fn parse_offset(name: &str) -> Option<(i32, i32)> {
+    let upper = name.trim().to_ascii_uppercase();
+    let offset = ["GMT", "UTC"].iter().find_map(|zone| upper.strip_prefix(zone)).unwrap_or(&upper).trim_start();
+    let (sign, digits) = match offset.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = match digits.split_once(':') {
+        Some(parts) => parts,
+        None if digits.len() > 2 && digits.is_ascii() => digits.split_at(digits.len() - 2),
+        None => (digits, "0"),
+    };
+    let number = |text: &str| text.parse::<u8>().ok().filter(|_| text.bytes().all(|b| b.is_ascii_digit()));
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours <= 23 && minutes <= 59).then(|| (sign * i32::from(hours), sign * i32::from(minutes)))
 }
 
 /// The least similarity of a zone that is suggested for an unknown one. `Europe/Berlim` has 0.97, and `CET` has 0.91 for
