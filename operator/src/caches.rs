@@ -15,7 +15,6 @@ use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::Revision;
 
 use crate::server::model::image_pull::state::Pull;
-use crate::server::model::known_objects::KnownObjects;
 use crate::server::model::pinned_catalog::PinnedCatalog;
 use crate::server::model::records::{LockRecord, StableRecord};
 
@@ -144,10 +143,6 @@ pub(crate) struct Caches {
     pub(crate) pulls: SharedMap<Key, Pull>,
     /// The pinned catalogs of announced updates. An entry exists only while its update waits.
     pub(crate) pinned_catalogs: SharedMap<Key, PinnedCatalog>,
-    /// How many changes of its `StatefulSet` and pods the watches have reported, by server.
-    pub(crate) changes: SharedMap<Key, u64>,
-    /// The objects of servers whose agents are polled.
-    pub(crate) known_objects: SharedMap<Key, Arc<KnownObjects>>,
     /// Failures in a row, by server.
     pub(crate) attempts: SharedMap<Key, u32>,
     /// Namespaces that are being deleted, with the creation time of their newest server. A later server is in a new
@@ -187,8 +182,6 @@ impl Caches {
         self.server_nodes.retain(|key| !belongs_to_server(key));
         self.without_budget.retain(|key| !belongs_to_server(key));
         self.keys.retain(|key| !belongs_to_server(key));
-        self.changes.retain(|key| !belongs_to_server(key));
-        self.known_objects.retain(|key| !belongs_to_server(key));
         self.pulls.retain(|key| !belongs_to_server(key));
         self.pinned_catalogs.retain(|key| !belongs_to_server(key));
         self.applied.retain(|key| {

@@ -24,7 +24,6 @@ use crate::context::Context;
 use crate::k8s::labels;
 use crate::k8s::namespace_scope::scoped;
 use crate::plugin::matched_servers::MatchedServers;
-use crate::server::observe::known_objects::record_change;
 use crate::telemetry::health::{Readiness, ReadyGate};
 use crate::{plugin, server};
 
@@ -80,8 +79,8 @@ impl Controllers {
         let servers = self
             .servers
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
-            .watches(scoped::<StatefulSet>(&client, &config), managed.clone(), wake_owner(&ctx))
-            .watches(scoped::<Pod>(&client, &config), managed, wake_owner(&ctx))
+            .owns(scoped::<StatefulSet>(&client, &config), managed.clone())
+            .watches(scoped::<Pod>(&client, &config), managed, |pod| server_of_pod(&pod))
             // A Plugin that is created, changed or deleted may affect any server of its namespace. The pass evaluates
             // the labels.
             .watches_stream(plugin_changes, move |plugin| {
@@ -169,15 +168,9 @@ pub(crate) fn user_input_fingerprint<K: kube::Resource>(object: &K) -> Option<u6
     Some(hasher.finish())
 }
 
-/// Maps a changed `StatefulSet` or pod to its server, and records that it has changed.
-fn wake_owner<K: kube::Resource>(ctx: &Arc<Context>) -> impl Fn(K) -> Option<ObjectRef<PaperMCServer>> + use<K> {
-    let ctx = Arc::clone(ctx);
-    move |object| {
-        let (namespace, server) = (object.namespace()?, object.labels().get(labels::SERVER)?.clone());
-        let key = (namespace, server);
-        record_change(&ctx, &key);
-        Some(ObjectRef::new(&key.1).within(&key.0))
-    }
+fn server_of_pod(pod: &Pod) -> Option<ObjectRef<PaperMCServer>> {
+    let server = pod.labels().get(labels::SERVER)?;
+    Some(ObjectRef::new(server).within(&pod.namespace()?))
 }
 
 fn in_namespace<K>(store: &kube::runtime::reflector::Store<K>, namespace: Option<&String>) -> Vec<ObjectRef<K>>

@@ -62,7 +62,6 @@ mod wake_at;
 mod window_barrier;
 
 use last_status::status_before;
-use observe::known_objects::{Reads, known_objects};
 use online_backup::request;
 use pipeline::PassEnd;
 use report::PlanningError;
@@ -127,9 +126,6 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
     }
     .instrument(span)
     .await;
-    if !matches!(outcome, Outcome::Polling { .. }) {
-        ctx.caches.known_objects.remove(&key);
-    }
     if server.metadata.deletion_timestamp.is_none() {
         request::record_oldest_backup(&ctx, &key, &server);
         report::offer_notifications(&ctx, &server);
@@ -162,12 +158,9 @@ async fn observe_and_reconcile(
     ctx: &Context,
     pending: &PendingPass<'_>,
 ) -> Result<Outcome, PassError> {
-    if let Some(outcome) = poll(server, ctx, pending).await {
-        return Ok(outcome);
-    }
     let since_observation = Stopwatch::start();
     let at = since_observation.started_at();
-    let observed = observe::observe(server, ctx, at, None).await?;
+    let observed = observe::observe(server, ctx, at).await?;
     let has_to_continue = finish_rollout::has_to_continue(&observed, &status_before(ctx, server));
     let keeps_update_slot = update_slot::is_needed(&observed, at);
     let ended = match Box::pin(reconcile_observed(server, ctx, observed, pending, since_observation)).await {
@@ -183,17 +176,6 @@ async fn observe_and_reconcile(
     ended
 }
 
-/// A pass that only asks the agent, because no watch has reported a change of the other objects. `None` if there is more to do than to wait:
-/// that is decided on live reads.
-async fn poll(server: &PaperMCServer, ctx: &Context, pending: &PendingPass<'_>) -> Option<Outcome> {
-    let since_observation = Stopwatch::start();
-    let at = since_observation.started_at();
-    let known = known_objects(ctx, &last_status::key_of(server), at)?;
-    let observed = observe::observe(server, ctx, at, Some(&known)).await.ok()?;
-    let pass = pipeline::reconcile_server(server, ctx, &observed, pending, since_observation, Reads::Known);
-    Box::pin(pass).await.ok()
-}
-
 /// Runs the pipeline. If no plan is possible, the problem is reported.
 async fn reconcile_observed(
     server: &PaperMCServer,
@@ -202,14 +184,11 @@ async fn reconcile_observed(
     pending: &PendingPass<'_>,
     since_observation: Stopwatch,
 ) -> Result<Outcome, PassError> {
-    let error =
-        match Box::pin(pipeline::reconcile_server(server, ctx, &observed, pending, since_observation, Reads::Live))
-            .await
-        {
-            Ok(outcome) | Err(PassEnd::Done(outcome)) => return Ok(outcome),
-            Err(PassEnd::Failed(error)) => return Err(error),
-            Err(PassEnd::NoPlan(error)) => *error,
-        };
+    let error = match Box::pin(pipeline::reconcile_server(server, ctx, &observed, pending, since_observation)).await {
+        Ok(outcome) | Err(PassEnd::Done(outcome)) => return Ok(outcome),
+        Err(PassEnd::Failed(error)) => return Err(error),
+        Err(PassEnd::NoPlan(error)) => *error,
+    };
     if let PlanningError::Spec(_) | PlanningError::Eula(_) | PlanningError::NoClaim(_) = error {
         // A server without a request is in no solve group.
         peers::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());

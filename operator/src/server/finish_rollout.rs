@@ -78,7 +78,7 @@ pub(super) async fn finish_rollout_after_error(
     pending: &PendingPass<'_>,
 ) -> Result<Outcome, PassError> {
     let since_observation = Stopwatch::start();
-    let observed = observe::observe(server, ctx, since_observation.started_at(), None).await?;
+    let observed = observe::observe(server, ctx, since_observation.started_at()).await?;
     let why = PassBlocked::failure(&ErrorChain(&error).to_string());
     match continue_rollout(ctx, server, &observed, why, pending, since_observation).await? {
         Some(outcome) => {

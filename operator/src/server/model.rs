@@ -2,6 +2,5 @@
 
 pub(crate) mod baseline;
 pub(crate) mod image_pull;
-pub(crate) mod known_objects;
 pub(crate) mod pinned_catalog;
 pub(crate) mod records;

@@ -1,6 +1,6 @@
 //! Edge (reads). Observes one server: the `StatefulSet` first, then the pod, then the agent, always with live reads.
 //!
-//! Watches trigger a pass, but the data for its decisions to act is read here. A decision on cached data could commit a change that a user has
+//! Watches trigger a pass, but the data for its decisions is read here. A decision on cached data could commit a change that a user has
 //! just reverted.
 
 use std::sync::Arc;
@@ -22,7 +22,6 @@ use scheduler::observation::{
     self, AgentMemory, DataVersion, Partition, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
 };
 
-use super::model::known_objects::KnownObjects;
 use super::model::records::{LockRecord, StableRecord};
 use super::records::{self, RecordError};
 use super::render::init_requests::{InitRequests, init_requests_map_name, parse_init_requests};
@@ -37,12 +36,10 @@ use crate::template_revision::{revision_of, template_of};
 use validate::CheckedServer;
 use validate::image_contract::{BACKUPS, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
-pub(crate) mod known_objects;
 pub(crate) mod pending;
 mod players;
 mod start_deadline;
 
-use known_objects::read_objects;
 use pending::PendingPod;
 use players::players_of;
 use start_deadline::{BackupTime, start_counts_from};
@@ -121,16 +118,15 @@ impl AgentReply {
     }
 }
 
-/// Reads the objects of the server and the report of its agent. Objects that are `known` are not read.
-pub(crate) async fn observe(
-    server: &PaperMCServer,
-    ctx: &Context,
-    now: Timestamp,
-    known: Option<&KnownObjects>,
-) -> Result<Observed, ObserveError> {
-    let key = (server.namespace().unwrap_or_default(), server.name_any());
-    let (stateful_set, pod) = read_objects(ctx, &key, known, now).await?;
-    let (namespace, name) = key;
+/// Reads the objects of the server and the report of its agent.
+pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestamp) -> Result<Observed, ObserveError> {
+    let namespace = server.namespace().unwrap_or_default();
+    let name = server.name_any();
+    let stateful_sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);
+    let stateful_set = stateful_sets.get_opt(&name).await.map_err(read_error("StatefulSet", &name))?;
+    let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
+    let pod_name = format!("{name}-0");
+    let pod = pods.get_opt(&pod_name).await.map_err(read_error("Pod", &pod_name))?;
 
     let facts = read_facts(server, stateful_set.as_ref())?;
     let stateful_set_view = match &stateful_set {

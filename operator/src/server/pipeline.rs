@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crds::{PaperMCServer, Plugin};
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use kube::ResourceExt;
 use resolver::model::lock::Lock;
 use scheduler::maintenance::Gate;
@@ -22,7 +22,6 @@ use super::follows::{FollowState, followed_server};
 use super::last_status::status_before;
 use super::model::records::LockRecord;
 use super::observe::Observed;
-use super::observe::known_objects::Reads;
 use super::online_backup::{OnlineBackups, request};
 use super::partial::urgent::UrgentUpdate;
 use super::partial::{self, PartialSelection};
@@ -55,9 +54,6 @@ use validate::{CheckedServer, join_messages};
 /// Maximum age of an observation on which a step is decided. It is longer than the timeout for an agent that accepts a connection and never
 /// answers. Otherwise every observation of such a server would be too old, and the pass would repeat for ever.
 const OBSERVATION_MAX_AGE: SignedDuration = SignedDuration::from_secs(20);
-
-/// Before an opening, passes read everything.
-const OPENING_IS_NEAR: SignedDuration = SignedDuration::from_mins(1);
 
 /// Status message for a server whose EULA is not accepted.
 const NO_EULA: &str =
@@ -95,14 +91,10 @@ pub(super) async fn reconcile_server(
     observed: &Observed,
     pending: &PendingPass<'_>,
     since_observation: Stopwatch,
-    reads: Reads,
 ) -> Result<Outcome, PassEnd> {
     let (checked, drain) = check_spec_and_node(server, ctx, observed).await?;
     if let Some(until) = plan::too_new_until(server, observed, since_observation.started_at()) {
         return Ok(Outcome::Polling { until: Some(until) });
-    }
-    if reads == Reads::Known && is_opening_near(&checked, since_observation.started_at()) {
-        return Err(PassEnd::AGAIN);
     }
     // `None`: the spec has changed meanwhile, or the clock was set back.
     let start = wait_at_barrier(ctx, server, &checked, observed, since_observation).await.ok_or(PassEnd::AGAIN)?;
@@ -115,9 +107,6 @@ pub(super) async fn reconcile_server(
     let mut plan = build_plan(ctx, &pass, inputs, target, drain).await?;
     set_alarm(ctx, server, &plan, pass.now).await;
     let step = next_step::next_step(ctx, &checked, observed, &mut plan, pass.now).await;
-    if !reads.allow(step) {
-        return Err(PassEnd::AGAIN);
-    }
     // A pass that waited at the window barrier may hold an observation that is too old for the step. The plan may use a catalog that was
     // pinned for another goal.
     if !start.allows(step) || !from.update_pin(ctx, &checked, &plan, step) {
@@ -141,11 +130,6 @@ pub(super) async fn reconcile_server(
         apply::clean_up(ctx, &checked, observed, &bundle, history).await?;
     }
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
-}
-
-/// Whether a window opens so soon that all objects are to be read before it.
-fn is_opening_near(server: &CheckedServer, now: Timestamp) -> bool {
-    server.updates.windows.next_opening(now).is_some_and(|opens| opens < now + OPENING_IS_NEAR)
 }
 
 /// Whether the status still shows another stable revision. A later process finds this one there, and has nothing to clean up. Nothing was

@@ -1,7 +1,6 @@
 //! Edge (writes). Simulates an operator process: the real passes and plans, with the memory of one process.
 
 use std::future::Future;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -181,19 +180,7 @@ impl Operator {
     /// Begins a pass over the current server object.
     pub(super) fn begin(&self, handle: &ClusterHandle) -> Option<Pass> {
         let server = self.observe_server(handle)?;
-        self.observe_objects(handle);
         Some(Box::pin(run_pass(Arc::new(server), self.ctx.clone())))
-    }
-
-    /// The watches report the `StatefulSet` and the pod.
-    fn observe_objects(&self, handle: &ClusterHandle) {
-        let cluster = handle.cluster();
-        let versions = [cluster.stateful_set_key(), cluster.pod_key()]
-            .map(|key| cluster.objects.get(&key).ok().map(|object| object["metadata"]["resourceVersion"].to_string()));
-        let mut hasher = DefaultHasher::new();
-        versions.hash(&mut hasher);
-        let key = (NAMESPACE.to_owned(), cluster.scenario.server_index.name.to_owned());
-        self.ctx.caches.changes.put(key, hasher.finish());
     }
 
     /// A pass has ended: its outcome determines the next one.
