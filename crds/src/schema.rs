@@ -17,16 +17,16 @@ pub fn cron(_: &mut SchemaGenerator) -> Schema {
     const MINUTE: &str = "([0-5]?[0-9])";
     const HOUR: &str = "([01]?[0-9]|2[0-3])";
     const DAY: &str = "(0?[1-9]|[12][0-9]|3[01])";
-    const MONTH: &str = "([1-9]|0[1-9]|1[0-2]|[jJ][aA][nN]|[fF][eE][bB]|[mM][aA][rR]|[aA][pP][rR]|[mM][aA][yY]|[jJ][uU][nN]|[jJ][uU][lL]|[aA][uU][gG]|[sS][eE][pP]|[oO][cC][tT]|[nN][oO][vV]|[dD][eE][cC])";
+    const MONTH: &str = "(0?[1-9]|1[0-2]|[jJ][aA][nN]|[fF][eE][bB]|[mM][aA][rR]|[aA][pP][rR]|[mM][aA][yY]|[jJ][uU][nN]|[jJ][uU][lL]|[aA][uU][gG]|[sS][eE][pP]|[oO][cC][tT]|[nN][oO][vV]|[dD][eE][cC])";
     const WEEKDAY: &str =
-        "([0-7]|[sS][uU][nN]|[mM][oO][nN]|[tT][uU][eE]|[wW][eE][dD]|[tT][hH][uU]|[fF][rR][iI]|[sS][aA][tT])";
+        "(0?[0-7]|[sS][uU][nN]|[mM][oO][nN]|[tT][uU][eE]|[wW][eE][dD]|[tT][hH][uU]|[fF][rR][iI]|[sS][aA][tT])";
     let field = |value: &str| {
         // Cron implementations differ in how they read a step after a single value. The scheduler rejects it too.
         let item = format!("((\\*|{value}-{value})(/[1-9][0-9]?)?|{value})");
         format!("{item}(,{item})*")
     };
-    let five = [MINUTE, HOUR, DAY, MONTH, WEEKDAY].map(field).join(" +");
-    let pattern = format!("^(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|{five})$");
+    let five = [MINUTE, HOUR, DAY, MONTH, WEEKDAY].map(field).join("[ \\t]+");
+    let pattern = format!("^[ \\t]*(@(hourly|daily|midnight|weekly|monthly|yearly|annually)|{five})[ \\t]*$");
     json_schema!({"type": "string", "maxLength": 120, "pattern": pattern})
 }
 

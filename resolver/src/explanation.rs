@@ -7,6 +7,7 @@ pub(crate) mod shared_name;
 mod shared_plugin;
 pub(crate) mod solved;
 pub(crate) mod unanswerable;
+mod unread;
 pub(crate) mod upstream_action;
 mod warning;
 mod why_not;
@@ -30,6 +31,7 @@ pub use solved::{
     WhyOlder,
 };
 pub use unanswerable::{LastRead, Unanswerable};
+pub use unread::{UnreadKind, UnreadPart};
 pub use upstream_action::UpstreamAction;
 pub use warning::{DelistedReason, Warning};
 pub use why_not::{PaperPin, PluginState, WhyNot};

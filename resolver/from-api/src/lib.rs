@@ -26,9 +26,10 @@ mod source;
 mod unmanaged;
 
 pub use facts_file::{FactsFileError, parse_facts};
+pub use requires::range_error;
 pub use selector::{matches, matching};
 pub use server_state::{ServerState, takes_part_in_group};
-pub use source::{CHECKSUM_FORMAT, project_key, url_error};
+pub use source::{CHECKSUM_FORMAT, pasted_slug, project_key, url_error};
 pub use unmanaged::unmanaged;
 
 /// An error in an object that prevents a request, and how to fix it.

@@ -31,8 +31,17 @@ impl ManifestViolations {
     }
 
     fn range(&mut self, path: &str, error: &NotARange) {
-        // The lines that point to the error come last: every report of an error ends with its fix.
-        let fix = format!("write conditions with commas between them, such as `>=7.4, <7.5`\n{}", error.with_marker());
-        self.report(path, format!("is not a version range: {}", error.kind()), fix);
+        let (problem, fix) = range_error(error);
+        self.report(path, problem, fix);
     }
+}
+
+/// The error in a version range, and how to fix it.
+pub fn range_error(error: &NotARange) -> (String, String) {
+    let fix = match error.accepted_spelling() {
+        Some(spelling) => format!("write `{spelling}`"),
+        None => "write conditions with commas between them, such as `>=7.4, <7.5`".to_owned(),
+    };
+    // The lines that point to the error come last: every report of an error ends with its fix.
+    (format!("is not a version range: {}", error.kind()), format!("{fix}\n{}", error.with_marker()))
 }

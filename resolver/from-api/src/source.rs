@@ -36,6 +36,87 @@ fn digits(checksum: &str) -> Option<&str> {
     (digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)
 }
 
+/// The kinds of projects in addresses of Modrinth.
+const PROJECT_KINDS: [&str; 7] = ["plugin", "mod", "project", "datapack", "modpack", "resourcepack", "shader"];
+
+/// What other tools write before or after a project and a colon.
+const PREFIXES: [&str; 15] = [
+    "bukkit",
+    "datapack",
+    "fabric",
+    "folia",
+    "forge",
+    "hangar",
+    "modrinth",
+    "neoforge",
+    "paper",
+    "plugin",
+    "purpur",
+    "quilt",
+    "spigot",
+    "velocity",
+    "waterfall",
+];
+
+/// The slug in a pasted address, whatever page it leads to, or in the notation of another tool, such as
+/// `paper:luckperms` or `luckperms:beta`. `None` if there is none, or the text is a slug already.
+pub fn pasted_slug(text: &str) -> Option<String> {
+    // Full-width letters, as some keyboards write them.
+    let narrow = |c: char| match u32::from(c) {
+        wide @ 0xff01..=0xff5e => char::from_u32(wide - 0xfee0).unwrap_or(c),
+        _ => c,
+    };
+    let plain: String = text.chars().map(narrow).collect();
+    let address = plain.trim().split(['?', '#']).next().unwrap_or_default();
+    let path = address.split_once("://").map_or(address, |(_, path)| path);
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let slug = match parts.as_slice() {
+        [] => return None,
+        [_host] if path.len() < address.len() => return None,
+        [name] => after_prefix(name),
+        parts => in_path(parts, path.len() < address.len())?,
+    };
+    let slug = slug.trim_start_matches('@').trim();
+    let is_slug = |c: char| c.is_ascii_alphanumeric() || "_.!$()`+,-".contains(c);
+    let is_valid = !slug.is_empty() && slug.chars().all(is_slug) && !slug.chars().all(|c| c == '.');
+    (is_valid && slug != text).then(|| slug.to_owned())
+}
+
+/// The slug in `paper:luckperms`, `luckperms:beta` or `luckperms`.
+fn after_prefix(name: &str) -> &str {
+    match name.split_once(':') {
+        Some((prefix, rest)) if PREFIXES.iter().any(|known| prefix.eq_ignore_ascii_case(known)) => {
+            rest.split(':').next().unwrap_or_default()
+        }
+        Some((slug, _)) => slug,
+        None => name,
+    }
+}
+
+/// The slug in a path of two parts or more. `is_url` means that its first part is a host.
+fn in_path<'t>(parts: &[&'t str], is_url: bool) -> Option<&'t str> {
+    let host = parts[0].strip_prefix("www.").unwrap_or(parts[0]).to_ascii_lowercase();
+    let after = |name: &str| {
+        let at = parts.iter().position(|part| *part == name)?;
+        Some(&parts[at + 1..])
+    };
+    match (host.as_str(), &parts[1..]) {
+        ("modrinth.com", [kind, slug, ..]) if PROJECT_KINDS.contains(kind) => Some(*slug),
+        ("api.modrinth.com" | "staging-api.modrinth.com", _) => after("project")?.first().copied(),
+        ("cdn.modrinth.com", _) => after("data")?.first().copied(),
+        ("hangar.papermc.io", ["api", ..]) => match after("projects")? {
+            [_, slug, ..] if !matches!(*slug, "versions" | "latest" | "latestrelease") => Some(*slug),
+            [slug, ..] => Some(*slug),
+            [] => None,
+        },
+        ("hangar.papermc.io", [_owner, slug, ..]) => Some(*slug),
+        ("hangarcdn.papermc.io", _) => after("plugins")?.get(1).copied(),
+        // An owner and a slug, or a kind and a slug, without a host.
+        (first, [slug]) if !is_url && !first.contains('.') => Some(after_prefix(slug)),
+        _ => None,
+    }
+}
+
 /// The error in a URL, and how to fix it. `None` if the URL is valid.
 pub fn url_error(url: &str) -> Option<(String, &'static str)> {
     const FIX: &str = "write the https address of the JAR, such as `https://example.org/MyPlugin-2.1.jar`";
@@ -181,5 +262,54 @@ impl ManifestViolations {
             self.report("spec.version", problem, "remove it: another release has another url and checksum");
         }
         if self.violations.len() > before { None } else { strategy }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pasted_address_or_notation_gives_slug() {
+        for text in [
+            "https://modrinth.com/plugin/luckperms",
+            "https://modrinth.com/plugin/luckperms/versions",
+            "https://www.modrinth.com/mod/luckperms/version/v5.5.17-bukkit?loader=paper#changelog",
+            "modrinth.com/project/luckperms/gallery/",
+            "https://api.modrinth.com/v2/project/luckperms/version",
+            "https://cdn.modrinth.com/data/luckperms/versions/abc/LuckPerms.jar",
+            "https://hangar.papermc.io/Lucko/luckperms",
+            "https://hangar.papermc.io/Lucko/luckperms/versions/5.5",
+            "hangar.papermc.io/Lucko/luckperms/pages/Home",
+            "https://hangar.papermc.io/api/v1/projects/luckperms/versions",
+            "https://hangar.papermc.io/api/v1/projects/Lucko/luckperms/versions",
+            "https://hangarcdn.papermc.io/plugins/Lucko/luckperms/versions/5.5/PAPER/x.jar",
+            "plugin/luckperms",
+            "Lucko/luckperms",
+            "luckperms:beta",
+            "luckperms:v5.5.17-bukkit",
+            "paper:luckperms",
+            "paper:luckperms:v5",
+            "luckperms ",
+            "@luckperms",
+            "luckperms?version=5",
+            "\u{ff4c}uckperms",
+        ] {
+            assert_eq!(pasted_slug(text).as_deref(), Some("luckperms"), "{text}");
+        }
+        for text in [
+            "luckperms",
+            "",
+            "/",
+            "..",
+            "../tag/loader",
+            "luck perms",
+            "https://modrinth.com/user/lucko",
+            "https://modrinth.com",
+            "https://www.spigotmc.org/resources/luckperms.28140/",
+            "https://example.org/plugin/luckperms",
+        ] {
+            assert_eq!(pasted_slug(text), None, "{text}");
+        }
     }
 }

@@ -59,7 +59,7 @@ fn requirement_error_points_at_position() {
     );
     let expected = [
         "Plugin games/guard: `spec.requires[0].version` is not a version range: `<` begins neither a comparison nor a \
-         version: write `>=`, `>`, `<=`, `<`, `=` or a version. Write conditions with commas between them, such as \
+         version: write `>=`, `>`, `<=`, `<`, `=` or a version. Write \
          `>=7.4, <7.5`\n    >=7.4, <<7.5\n            ^",
         "Plugin games/guard: `spec.requires[2].plugin` names `luckperms` a second time. Write one line for it, with a \
          comma between its conditions: `>=7.4, <7.5`",

@@ -1,9 +1,11 @@
 //! Pure. Describes the inputs of an answer: what the server runs, what it is pinned to, and when the data was read.
 
 use super::ExplainContext;
-use crate::explanation::{PaperPin, RunningNow};
+use crate::explanation::{PaperPin, RunningNow, UnreadKind, UnreadPart};
 use crate::index::CandidateIndex;
+use crate::index::candidates::PluginCandidates;
 use crate::model::request::PaperRequest;
+use crate::model::version::Minecraft;
 
 /// The running versions, by name.
 pub(crate) fn running(candidates: &CandidateIndex<'_>) -> Option<RunningNow> {
@@ -31,6 +33,32 @@ pub(crate) fn lists_read_later(context: &ExplainContext<'_, '_>) -> Option<jiff:
         .chain([context.catalog.read_at(context.candidates.request.software)])
         .max()
         .filter(|read| *read > context.candidates.now)
+}
+
+/// The parts that could not be read, and without which a better answer may exist: builds of versions newer than
+/// `chosen`, releases of these plugins, and the tags of the image.
+pub(crate) fn unread_parts(context: &ExplainContext<'_, '_>, chosen: Option<&Minecraft>) -> Vec<UnreadPart> {
+    let ExplainContext { catalog, candidates, .. } = context;
+    let request = candidates.request;
+    let list = format!("{}/", request.software.list_name());
+    let chooses_image = request.image.is_none() && request.software.is_minecraft() && catalog.images.is_empty();
+    let part = |(name, because): (&String, &String)| {
+        let (kind, what) = if let Some(version) = name.strip_prefix(&list) {
+            let version: Minecraft = version.parse().ok()?;
+            let is_newer = chosen.is_none_or(|chosen| version > *chosen);
+            (UnreadKind::Builds, is_newer.then(|| format!("{} {version}", request.software))?)
+        } else if name.starts_with("docker.io/") {
+            (UnreadKind::Image, chooses_image.then(|| name.clone())?)
+        } else {
+            let of_plugin = |plugin: &PluginCandidates<'_>| {
+                let release = name.strip_prefix(&plugin.project.key.to_string())?.strip_prefix('/')?;
+                Some(format!("{} {release}", plugin.name()))
+            };
+            (UnreadKind::Release, candidates.plugins.iter().find_map(|plugin| of_plugin(plugin))?)
+        };
+        Some(UnreadPart { kind, what, because: because.clone() })
+    };
+    catalog.unread.iter().filter_map(part).collect()
 }
 
 pub(crate) fn paper_pin(candidates: &CandidateIndex<'_>) -> Option<PaperPin> {

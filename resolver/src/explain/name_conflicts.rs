@@ -1,10 +1,13 @@
 //! Pure. Finds plugin names that several files of a version set share: a server loads only one of them, and it is not
 //! predictable which.
 
+use std::collections::BTreeMap;
+
 use crate::explanation::shared_name::SharedName;
 use crate::index::CandidateIndex;
 use crate::index::chosen::Chosen;
-use crate::model::name_conflict::{JarNameConflict, find_conflicts};
+use crate::model::catalog::ProjectKey;
+use crate::model::name_conflict::{JarNameConflict, find_conflicts, folded};
 use crate::model::unmanaged_jar::unmanaged_conflicts;
 
 /// The names that several files of a version set share, including unmanaged JARs. The flag tells whether one of the
@@ -37,6 +40,29 @@ pub(super) fn conflicts_of_version_set(candidates: &CandidateIndex<'_>, chosen: 
         (SharedName { name, files }, is_refused)
     });
     conflicts.collect()
+}
+
+/// The names that several projects of a version set share, and the projects. Projects whose JARs were all read are left
+/// out, because their plugin names are known.
+pub(super) fn projects_of_one_name(candidates: &CandidateIndex<'_>, chosen: &Chosen) -> Vec<(String, Vec<ProjectKey>)> {
+    let mut by_name: BTreeMap<String, (String, Vec<(ProjectKey, bool)>)> = BTreeMap::new();
+    for (plugin, position) in candidates.plugins.iter().zip(&chosen.releases) {
+        let Some(release) = position.map(|position| plugin.releases[position].release) else { continue };
+        let jars = plugin.rules.jars.select(release).unwrap_or_default();
+        let is_read = jars.iter().all(|jar| jar.declared.is_some());
+        let (name, key) = (&plugin.project.name, plugin.project.key.clone());
+        let (_, projects) = by_name.entry(folded(name)).or_insert_with(|| (name.clone(), Vec::new()));
+        projects.push((key, is_read));
+    }
+    let several = by_name.into_values().filter(|(_, projects)| projects.len() > 1);
+    let unread = several.filter(|(_, projects)| projects.iter().any(|(_, is_read)| !is_read));
+    unread
+        .map(|(name, projects)| {
+            let mut keys: Vec<ProjectKey> = projects.into_iter().map(|(key, _)| key).collect();
+            keys.sort();
+            (name, keys)
+        })
+        .collect()
 }
 
 /// The first name for which the operator refuses to deploy a version set.

@@ -3,7 +3,7 @@
 use pubgrub::VersionSet;
 
 use super::blockers::{find_blockers, minimize, new_blocker};
-use super::inputs::{lists_read_later, paper_pin};
+use super::inputs::{lists_read_later, paper_pin, unread_parts};
 use super::shared_plugins::{self, OtherReasons};
 use super::why_older::not_chosen;
 use super::{ExplainContext, delisted, hints, image, name_conflicts, upstream_actions};
@@ -44,6 +44,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> 
     let removed = removed(context, decision);
     let changes = is_change(&paper, &plugins, &removed);
     let waits = upstream_actions::for_newer(candidates, &paper.minecraft, &newer_paper, &left_behind);
+    let unread = unread_parts(context, Some(&paper.minecraft));
     SolvedExplanation {
         server: candidates.request.server.clone(),
         software: candidates.request.software,
@@ -59,6 +60,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> 
         more_hints: found_hints.more,
         hints_left_out: found_hints.skipped,
         waits,
+        unread,
         lists_read_later: lists_read_later(context),
     }
 }
@@ -288,6 +290,8 @@ fn warnings(candidates: &CandidateIndex<'_>, decision: &Decision, changes: bool)
         plugin_warnings(candidates, decision, at, position, &mut warnings);
     }
     warnings.extend(unmanaged_warnings(candidates, decision, changes));
+    let same_names = name_conflicts::projects_of_one_name(candidates, &decision.chosen).into_iter();
+    warnings.extend(same_names.map(|(name, projects)| Warning::SameProjectName { name, projects }));
     warnings.sort();
     warnings
 }

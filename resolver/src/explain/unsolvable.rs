@@ -7,7 +7,7 @@ use pubgrub::{DerivationTree, External, VersionSet};
 
 use super::blockers::{blocked_twice, listed_release, minimize};
 use super::group_context::GroupContext;
-use super::inputs::{lists_read_later, running};
+use super::inputs::{lists_read_later, running, unread_parts};
 use super::nearest::{nearest_existing, nearest_releases};
 use super::shared_plugins::{MAX_PLUGINS, conflicting_plugins};
 use super::{ExplainContext, hints, upstream_actions};
@@ -381,6 +381,7 @@ fn with_hints(
         more_hints: 0,
         hints_left_out: None,
         waits,
+        unread: unread_parts(context, None),
         lists_read_later: lists_read_later(context),
     };
     let hints::HintList { hints, more, skipped } = hints::for_conflict(context, &conflict);

@@ -3,6 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::UnreadPart;
 use super::blocker::Blocker;
 use super::conflict::is_zero;
 use super::conflict::{Hint, HintsLeftOut};
@@ -61,6 +62,9 @@ pub struct SolvedExplanation {
     /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
+    /// Parts of the catalog that could not be read, and without which a better answer may exist.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unread: Vec<UnreadPart>,
     /// Set if lists were read after the instant of the request, because older versions of a list are not recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lists_read_later: Option<Timestamp>,

@@ -132,6 +132,13 @@ pub enum Warning {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         stops: bool,
     },
+    /// Projects of one name are installed, and not all of their JARs were read yet. They may be one plugin on two sites.
+    SameProjectName {
+        /// The name.
+        name: String,
+        /// The projects, sorted.
+        projects: Vec<ProjectKey>,
+    },
     /// `spec.delayTogether` names a plugin that the server does not have.
     NoSuchCompanion {
         /// The Plugin object.

@@ -28,7 +28,8 @@ pub struct Catalog {
     pub images: Vec<ImageTag>,
     /// Projects that could not be read, with a reason for the user: a request for them cannot be answered. The key is
     /// the text form of [`ProjectKey`]: `modrinth/viaversion` (`viaversion` alone is accepted, too). Unverified builds
-    /// that could not be downloaded are listed as well: `purpur/purpur/26.2/2622`.
+    /// that could not be downloaded are listed as well: `purpur/purpur/26.2/2622`. So are unreadable parts of what could
+    /// be read: the builds of a version (`fill/paper/1.21.11`), and a release of a project (`modrinth/viaversion/5.5.1`).
     #[serde(default)]
     pub unread: BTreeMap<String, String>,
     /// The owners of unmanaged JARs by sha256 (64 hex digits), as far as a site knows them.

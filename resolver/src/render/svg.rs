@@ -54,6 +54,7 @@ fn conflict(conflict: &Conflict) -> Section {
         more_hints: _,
         hints_left_out: _,
         waits: _,
+        unread: _,
         lists_read_later: _,
     } = conflict;
     let mut section = Section::with_title(format!("the request of {} cannot be met", short_name(server)));

@@ -72,7 +72,7 @@ const HINT_SETS: [&str; 3] = ["HintStep", "UpstreamAction", "HintsLeftOut"];
 const RELEASE_SETS: [&str; 2] = ["ReleaseState", "Pinned"];
 
 /// Sets without examples: words of manifests and of pages, and the kinds of answers and of `resolver diff` lines.
-const SETS_WITHOUT_EXAMPLES: [&str; 10] = [
+const SETS_WITHOUT_EXAMPLES: [&str; 11] = [
     "ApiVersionRule",
     "BuildChannel",
     "ChangeKind",
@@ -83,6 +83,7 @@ const SETS_WITHOUT_EXAMPLES: [&str; 10] = [
     "OverrideMode",
     "Software",
     "Source",
+    "UnreadKind",
 ];
 
 /// Fields of an answer that lacks metadata, and their heading on the page.

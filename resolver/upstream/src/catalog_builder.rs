@@ -140,8 +140,8 @@ impl CatalogBuild {
             match found {
                 Ok(CachedPage { stored, stale }) => {
                     let since = stored.stamp.checked_at;
-                    let listing = Arc::unwrap_or_clone(stored.body);
-                    let mut project = Project { read_at: since, ..listing.project };
+                    let ProjectListing { project, walk: _, unreadable } = Arc::unwrap_or_clone(stored.body);
+                    let mut project = Project { read_at: since, ..project };
                     if self
                         .catalog
                         .projects
@@ -152,6 +152,9 @@ impl CatalogBuild {
                         let names = [&project.id, &project.key.project, &project.name];
                         if !names.iter().any(|name| name.eq_ignore_ascii_case(&key.project)) {
                             project.key.project.clone_from(&key.project);
+                        }
+                        for row in unreadable {
+                            self.catalog.unread.insert(format!("{}/{}", project.key, row.release), row.reason());
                         }
                         self.catalog.projects.push(project);
                     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 
 use super::disk_cache::StoredPage;
-use super::http::{Http, HttpResponse, parse};
+use super::http::{Existence, Http, HttpResponse, parse};
 use super::page_cache::Fetched;
 use super::{FetchError, Upstream, Upstreams};
 use resolver::model::catalog::ImageTag;
@@ -70,7 +70,7 @@ pub(super) async fn fetch_tags(
             .append_pair("page_size", PAGE_SIZE)
             .append_pair("page", &number.to_string())
             .append_pair("ordering", "last_updated");
-        let body = match http.get(Upstream::DockerHub, &url, None, now).await {
+        let body = match http.get(Upstream::DockerHub, &url, Existence::Unknown, None, now).await {
             Ok(HttpResponse::New { body, etag: _ }) => body,
             Ok(HttpResponse::NotModified) => unreachable!("the request was not conditional"),
             // The limit of anonymous paging, or a page past the end.

@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::fmt::Write as _;
 
-use jiff::Timestamp;
+use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 
 use super::Upstream;
 use artifacts::FactsError;
@@ -57,7 +57,7 @@ pub enum FetchError {
         excerpt: String,
     },
     /// The upstream demanded a pause (429, `Retry-After`) that is longer than one pass waits.
-    #[error("{upstream} asked for no requests until {until}")]
+    #[error("{upstream} allows no requests until {}", to_second(*.until))]
     Paused {
         /// The upstream that demanded it.
         upstream: Upstream,
@@ -167,6 +167,26 @@ impl FetchError {
         }
     }
 
+    /// The upstream that was read. `None` for a file that is named by its URL, and for an image elsewhere.
+    pub fn upstream(&self) -> Option<Upstream> {
+        match self {
+            Self::NotFound { upstream, .. }
+            | Self::InvalidName { upstream, .. }
+            | Self::Unreachable { upstream, .. }
+            | Self::Status { upstream, .. }
+            | Self::Paused { upstream, .. }
+            | Self::TooLarge { upstream, .. }
+            | Self::Unreadable { upstream, .. }
+            | Self::NoUsableEntry { upstream, .. }
+            | Self::Offline { upstream, .. } => Some(*upstream),
+            Self::InvalidFileKey { .. }
+            | Self::Download(_)
+            | Self::NotAPlugin { .. }
+            | Self::FileOffline { .. }
+            | Self::NotOnDockerHub { .. } => None,
+        }
+    }
+
     /// Whether the error concerns a file that is named by its URL. The error text then contains that URL.
     pub(super) fn concerns_file(&self) -> bool {
         matches!(
@@ -206,6 +226,11 @@ impl FetchError {
             | Self::NoUsableEntry { .. } => Blame::Upstream,
         }
     }
+}
+
+/// The next whole second, which is precise enough for users.
+fn to_second(instant: Timestamp) -> Timestamp {
+    instant.round(TimestampRound::new().smallest(Unit::Second).mode(RoundMode::Ceil)).unwrap_or(instant)
 }
 
 /// The party that can resolve an error.

@@ -12,7 +12,7 @@ use super::catalog_builder::{CatalogBuild, FoundProject, Images, Paper, ReadFail
 use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 use super::docker_hub::{self, DockerHubRepository};
 use super::fill::{self, FillBuilds, Listed};
-use super::http::{Http, RetryPolicy};
+use super::http::{Existence, Http, RetryPolicy};
 use super::page_cache::{CachedPage, Pages, Reads, is_younger};
 use super::project_page::{Name, ProjectListing, is_valid_name};
 use super::url::Files;
@@ -272,7 +272,7 @@ impl Fetcher {
             }
         };
         let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.paper, now);
-        let fetch = |held| self.http.refresh(upstream, &url, held, now, |body| read(&url, body));
+        let fetch = |held| self.http.refresh(upstream, &url, Existence::Known, held, now, |body| read(&url, body));
         let list = match self.versions.get(&builds_page_name(software, "versions"), &url, now, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
@@ -342,7 +342,10 @@ impl Fetcher {
             Software::Purpur => purpur::parse_builds(&url, &self.upstreams, version, body),
             Software::Paper | Software::Folia | Software::Velocity => fill::parse_builds(&url, body),
         };
-        let fetch = |held| self.http.refresh(Upstream::for_builds(software), &url, held, now, read);
+        let fetch = |held| {
+            // The list of versions names this one.
+            self.http.refresh(Upstream::for_builds(software), &url, Existence::Known, held, now, read)
+        };
         self.builds.get(&builds_page_name(software, version.as_str()), &url, now, fresh, fetch).await
     }
 
@@ -398,7 +401,6 @@ impl Fetcher {
                 }
                 Site::Modrinth => modrinth::fetch_list(&self.http, &url, &name.stored.body, held, now).await,
             }
-            .map_err(|error| not_found(error, project))
         };
         let mut found = self.listings.get(&format!("{site}/{id}"), &url, now, fresh, fetch).await?;
         found.stale = found.stale.or(name.stale);
@@ -414,12 +416,14 @@ impl Fetcher {
         };
         let url = url_of(project);
         let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.project, now);
-        let fetch = |held| async {
+        let fetch = |held: Option<StoredPage<Name>>| async {
+            // A project that was read before exists.
+            let is_known = held.is_some();
             match site {
                 Site::Hangar => hangar::fetch_name(&self.http, &url, held, now).await,
                 Site::Modrinth => modrinth::fetch_name(&self.http, &url, held, now).await,
             }
-            .map_err(|error| not_found(error, project))
+            .map_err(|error| if is_known { error } else { not_found(error, project) })
         };
         let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
         // A page from the disk was stored under all its names when it was fetched.

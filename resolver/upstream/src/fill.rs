@@ -1,9 +1,12 @@
 //! Edge (reads). Fill v3, PaperMC's build service: reads the builds of Paper and of other software.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::http::parse;
 use super::project_page::format_hash;
+use super::rows::read_row;
 use super::{FetchError, Upstream, Upstreams};
 use resolver::model::catalog::{Artifact, Build, BuildChannel};
 use resolver::model::software::Software;
@@ -40,7 +43,7 @@ pub(super) fn builds_url(upstreams: &Upstreams, software: Software, version: &Mi
 
 /// The versions in a response, oldest first, at least one.
 pub(super) fn parse_versions(url: &reqwest::Url, body: &[u8]) -> Result<Vec<Listed>, FetchError> {
-    let listed = read_versions(parse(Upstream::Fill, url, body)?);
+    let listed = read_versions(&parse(Upstream::Fill, url, body)?);
     if listed.is_empty() {
         // Every software has at least one version. An empty list would remove the version of every server.
         return Err(FetchError::NoUsableEntry { upstream: Upstream::Fill, url: url.to_string(), rows: 0 });
@@ -50,14 +53,15 @@ pub(super) fn parse_versions(url: &reqwest::Url, body: &[u8]) -> Result<Vec<List
 
 /// The builds in a response.
 pub(super) fn parse_builds(url: &reqwest::Url, body: &[u8]) -> Result<FillBuilds, FetchError> {
-    Ok(read_builds(parse(Upstream::Fill, url, body)?))
+    Ok(read_builds(&parse::<Vec<Value>>(Upstream::Fill, url, body)?))
 }
 
-fn read_versions(answer: wire::FillVersions) -> Vec<Listed> {
+fn read_versions(answer: &wire::FillVersions) -> Vec<Listed> {
     let mut listed: Vec<Listed> = answer
         .versions
-        .into_iter()
-        .filter_map(|entry| {
+        .iter()
+        .filter_map(|row| {
+            let entry: wire::FillEntry = readable(row)?;
             let java = entry.version.java.unwrap_or_default();
             let mut builds = entry.builds;
             builds.sort_unstable();
@@ -76,14 +80,24 @@ fn read_versions(answer: wire::FillVersions) -> Vec<Listed> {
     listed
 }
 
-fn read_builds(answer: Vec<wire::FillBuild>) -> FillBuilds {
-    let mut numbers: Vec<u32> = answer.iter().map(|build| build.id).collect();
+fn read_builds(answer: &[Value]) -> FillBuilds {
+    let number = |row: &Value| u32::try_from(row.get("id")?.as_u64()?).ok();
+    let mut numbers: Vec<u32> = answer.iter().filter_map(number).collect();
     numbers.sort_unstable();
     numbers.dedup();
-    let mut builds: Vec<Build> = answer.into_iter().filter_map(read_build).collect();
+    let mut builds: Vec<Build> = answer.iter().filter_map(|row| read_build(readable(row)?)).collect();
     builds.sort_by_key(|build| build.number);
     builds.dedup_by_key(|build| build.number);
     FillBuilds { numbers, builds }
+}
+
+/// A row, or `None` for an unreadable one, which costs only one version or build.
+fn readable<T: DeserializeOwned>(row: &Value) -> Option<T> {
+    let read = read_row(row, &["id"]);
+    if let Err(unreadable) = &read {
+        tracing::warn!(?unreadable, "PaperMC Fill sent an unreadable entry");
+    }
+    read.ok()
 }
 
 /// `None` for a build without a server JAR.
@@ -112,10 +126,11 @@ fn read_build(build: wire::FillBuild) -> Option<Build> {
 mod wire {
     use jiff::Timestamp;
     use serde::Deserialize;
+    use serde_json::Value;
 
     #[derive(Deserialize)]
     pub(super) struct FillVersions {
-        pub(super) versions: Vec<FillEntry>,
+        pub(super) versions: Vec<Value>,
     }
 
     #[derive(Deserialize)]
@@ -197,7 +212,7 @@ mod tests {
               "java":{"version":{"minimum":21},"flags":{"recommended":["-XX:+UseG1GC"]}}},"builds":[130,61,99]},
             {"version":{"id":"1.21.9-rc1","support":{"status":"UNSUPPORTED","end":"2025-09-29"}},"builds":[]},
             {"version":{"id":"1.8.8","support":{"status":"WHATEVER"}},"builds":[1]}]}"#;
-        let listed = read_versions(serde_json::from_str(text).unwrap());
+        let listed = read_versions(&serde_json::from_str(text).unwrap());
         let parsed: Vec<_> =
             listed.iter().map(|l| (l.minecraft.as_str(), l.java, l.unsupported, l.builds.clone())).collect();
         assert_eq!(
@@ -212,6 +227,23 @@ mod tests {
     }
 
     #[test]
+    fn fill_unreadable_entry_costs_one_version_or_build() {
+        let text = r#"{"versions":[{"version":{"id":"1.21.10"},"builds":[1]},{"version":{"id":"1.21.9"},"builds":"1"},
+            {"version":null},7]}"#;
+        let listed = read_versions(&serde_json::from_str(text).unwrap());
+        assert_eq!(listed.iter().map(|listed| listed.minecraft.as_str()).collect::<Vec<_>>(), ["1.21.10"]);
+        let good = |id: u32| {
+            format!(
+                r#"{{"id":{id},"time":"2026-01-02T00:00:00Z","channel":"STABLE","downloads":{{"server:default":
+                     {{"name":"p.jar","url":"https://x/p.jar","size":7,"checksums":{{}}}}}}}}"#
+            )
+        };
+        let text = format!(r#"[{},{{"id":8,"time":"yesterday","channel":"STABLE","downloads":{{}}}},{{}}]"#, good(9));
+        let builds = read_builds(&serde_json::from_str::<Vec<Value>>(&text).unwrap());
+        assert_eq!((builds.numbers, builds.builds.len()), (vec![8, 9], 1));
+    }
+
+    #[test]
     fn fill_build_of_unknown_channel_is_least_stable() {
         let sha = "ab".repeat(32);
         let text = format!(
@@ -219,7 +251,7 @@ mod tests {
                  {{"name":"p.jar","url":"https://x/p.jar","size":7,"checksums":{{"sha256":"{sha}"}}}}}}}},
                 {{"id":8,"time":"2026-01-01T00:00:00Z","channel":"STABLE","downloads":{{}}}}]"#
         );
-        let builds = read_builds(serde_json::from_str(&text).unwrap());
+        let builds = read_builds(&serde_json::from_str::<Vec<Value>>(&text).unwrap());
         assert_eq!(builds.numbers, [8, 9]);
         assert_eq!(builds.builds.len(), 1);
         assert_eq!((builds.builds[0].number, builds.builds[0].channel), (9, BuildChannel::Alpha));

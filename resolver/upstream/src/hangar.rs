@@ -1,15 +1,17 @@
 //! Edge (reads). Hangar v1: reads a project and its versions, 25 at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::{StreamExt, TryStreamExt, stream};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::disk_cache::StoredPage;
-use super::http::{Http, HttpResponse, parse};
+use super::http::{Existence, Http, HttpResponse, parse};
 use super::page_cache::Fetched;
 use super::project_page::{Name, ProjectListing, format_hash};
+use super::rows::{UnreadableRow, read_row};
 use super::{FetchError, Upstream, Upstreams};
 use resolver::model::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
@@ -33,8 +35,10 @@ pub(super) struct PageScan {
     at: Timestamp,
     /// Number of versions on all platforms that Hangar reported in its latest response.
     count: usize,
-    /// Ids of the versions without a download for a supported software.
+    /// Ids of the versions without a download for a supported software, and of unreadable ones.
     others: BTreeSet<String>,
+    /// The unreadable versions, by id.
+    unreadable: BTreeMap<String, UnreadableRow>,
 }
 
 pub(super) fn name_url(upstreams: &Upstreams, name: &str) -> reqwest::Url {
@@ -52,7 +56,7 @@ pub(super) async fn fetch_name(
     stored: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    http.refresh(Upstream::Hangar, url, stored, now, |body| parse_name(url, body)).await
+    http.refresh(Upstream::Hangar, url, Existence::Unknown, stored, now, |body| parse_name(url, body)).await
 }
 
 /// The project in a response.
@@ -81,12 +85,17 @@ pub(super) async fn fetch_list(
         Some(merged) => merged,
         None => scan(http, url, first, now).await?,
     };
+    if releases.is_empty() && !scan.unreadable.is_empty() {
+        let rows = scan.unreadable.len();
+        return Err(FetchError::NoUsableEntry { upstream: Upstream::Hangar, url: url.to_string(), rows });
+    }
     Ok(Fetched::New { body: build_listing(name, releases, scan, now), etag: None })
 }
 
 /// The listing of these releases, sorted.
 pub(super) fn build_listing(name: &Name, releases: Vec<Release>, scan: PageScan, now: Timestamp) -> ProjectListing {
-    ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(scan) }
+    let unreadable = scan.unreadable.values().cloned().collect();
+    ProjectListing { project: name.project(Source::Hangar, releases, now), walk: Some(scan), unreadable }
 }
 
 /// Merges the first page into the cached list. `None` means that more may have changed than the page shows: a version
@@ -106,9 +115,10 @@ pub(super) fn merge(
     let shown: BTreeSet<&str> = first.ids().collect();
     releases.retain(|release| !shown.contains(version_of(release)));
     scan.others.retain(|id| !shown.contains(id.as_str()));
+    scan.unreadable.retain(|id, _| !shown.contains(id.as_str()));
     scan.count = first.count;
     for row in &first.rows {
-        row.clone().add_to(&mut releases, &mut scan.others);
+        row.clone().add_to(&mut releases, &mut scan);
     }
     Some((releases, scan))
 }
@@ -137,13 +147,14 @@ async fn scan(
 /// Joins the pages, newest first, to one list.
 pub(super) fn join_pages(pages: Vec<HangarPage>, now: Timestamp) -> (Vec<Release>, PageScan) {
     let count = pages[0].count;
-    let (mut releases, mut others, mut seen) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let (mut releases, mut seen) = (Vec::new(), BTreeSet::new());
+    let mut scan = PageScan { at: now, count, others: BTreeSet::new(), unreadable: BTreeMap::new() };
     for row in pages.into_iter().flat_map(|page| page.rows) {
         if seen.insert(row.id.clone()) {
-            row.add_to(&mut releases, &mut others);
+            row.add_to(&mut releases, &mut scan);
         }
     }
-    (releases, PageScan { at: now, count, others })
+    (releases, scan)
 }
 
 /// One parsed page.
@@ -159,17 +170,21 @@ pub(super) struct HangarPage {
 #[derive(Debug, Clone)]
 struct HangarRow {
     id: String,
-    /// One release per supported platform. Empty when the version is for other platforms only or lacks a required
-    /// field.
+    /// One release per supported platform. Empty when the version is for other platforms only or is unreadable.
     releases: Vec<Release>,
+    unreadable: Option<UnreadableRow>,
 }
 
 impl HangarRow {
-    fn add_to(self, releases: &mut Vec<Release>, others: &mut BTreeSet<String>) {
-        if self.releases.is_empty() {
-            others.insert(self.id);
+    fn add_to(self, releases: &mut Vec<Release>, scan: &mut PageScan) {
+        let Self { id, releases: of_row, unreadable } = self;
+        if let Some(unreadable) = unreadable {
+            scan.unreadable.insert(id.clone(), unreadable);
         }
-        releases.extend(self.releases);
+        if of_row.is_empty() {
+            scan.others.insert(id);
+        }
+        releases.extend(of_row);
     }
 }
 
@@ -203,7 +218,8 @@ async fn fetch_page(http: &Http, url: &reqwest::Url, offset: usize, now: Timesta
     let mut url = url.clone();
     url.query_pairs_mut().append_pair("limit", &PAGE_SIZE.to_string()).append_pair("offset", &offset.to_string());
     // Without an ETag: Hangar sends none.
-    let HttpResponse::New { body, etag: _ } = http.get(Upstream::Hangar, &url, None, now).await? else {
+    let HttpResponse::New { body, etag: _ } = http.get(Upstream::Hangar, &url, Existence::Known, None, now).await?
+    else {
         unreachable!("the request was not conditional");
     };
     parse_page(&url, &body, offset)
@@ -212,9 +228,21 @@ async fn fetch_page(http: &Http, url: &reqwest::Url, offset: usize, now: Timesta
 /// Parses a page.
 pub(super) fn parse_page(url: &reqwest::Url, body: &[u8], offset: usize) -> Result<HangarPage, FetchError> {
     let answer: wire::HangarVersions = parse(Upstream::Hangar, url, body)?;
-    let rows = answer.result.into_iter().map(read_version).collect();
+    let rows = answer.result.iter().enumerate().map(|(at, row)| read_hangar_row(row, offset + at)).collect();
     let wire::Pagination { limit, count } = answer.pagination;
     Ok(HangarPage { rows, offset, limit: limit.clamp(1, PAGE_SIZE), count })
+}
+
+/// Reads the row at this position of the whole list.
+fn read_hangar_row(row: &Value, at: usize) -> HangarRow {
+    match read_row(row, &["name", "id"]) {
+        Ok(version) => read_version(version),
+        Err(unreadable) => {
+            let id = row["id"].as_u64().map(|id| id.to_string());
+            let id = id.or_else(|| row["name"].as_str().map(str::to_owned)).unwrap_or_else(|| format!("#{at}"));
+            HangarRow { id, releases: Vec::new(), unreadable: Some(unreadable) }
+        }
+    }
 }
 
 fn read_version(mut version: wire::HangarVersion) -> HangarRow {
@@ -225,7 +253,7 @@ fn read_version(mut version: wire::HangarVersion) -> HangarRow {
     loaders.retain(|platform| !platform.eq_ignore_ascii_case(VELOCITY));
     let paper = read_platform(&mut version, PAPER, id.clone(), loaders);
     let velocity = read_platform(&mut version, VELOCITY, format!("{id}{VELOCITY_SUFFIX}"), vec!["velocity".to_owned()]);
-    HangarRow { id, releases: paper.into_iter().chain(velocity).collect() }
+    HangarRow { id, releases: paper.into_iter().chain(velocity).collect(), unreadable: None }
 }
 
 /// The release of a version for one platform, if it has one.
@@ -235,7 +263,7 @@ fn read_platform(
     id: String,
     loaders: Vec<String>,
 ) -> Option<Release> {
-    let (download, published) = (version.downloads.remove(platform)?, version.created_at?);
+    let download = version.downloads.remove(platform)?;
     let list = version.platform_dependencies.remove(platform).unwrap_or_default();
     let mut minecraft: Vec<_> = list.iter().filter_map(|text| text.parse().ok()).collect();
     minecraft.sort();
@@ -247,7 +275,7 @@ fn read_platform(
     Some(Release {
         id,
         version: version.name.clone(),
-        published: Some(published),
+        published: Some(version.created_at),
         api_version: None,
         refused: None,
         java: None,
@@ -300,6 +328,7 @@ mod wire {
 
     use jiff::Timestamp;
     use serde::Deserialize;
+    use serde_json::Value;
 
     #[derive(Deserialize)]
     pub(super) struct HangarProject {
@@ -316,7 +345,7 @@ mod wire {
     #[derive(Deserialize)]
     pub(super) struct HangarVersions {
         pub(super) pagination: Pagination,
-        pub(super) result: Vec<HangarVersion>,
+        pub(super) result: Vec<Value>,
     }
 
     #[derive(Deserialize)]
@@ -330,7 +359,7 @@ mod wire {
     pub(super) struct HangarVersion {
         pub(super) id: Option<u64>,
         pub(super) name: String,
-        pub(super) created_at: Option<Timestamp>,
+        pub(super) created_at: Timestamp,
         #[serde(default)]
         pub(super) channel: HangarChannel,
         #[serde(default)]

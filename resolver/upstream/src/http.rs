@@ -80,10 +80,19 @@ pub(super) enum HttpResponse {
     },
 }
 
+/// What a 404 means for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Existence {
+    /// The page exists, as another page or an earlier response says. A 404 is a fault of the upstream, and retried.
+    Known,
+    /// A 404 is an answer.
+    Unknown,
+}
+
 /// A request.
 enum HttpRequest<'a> {
     /// A page, with the `ETag` of the cached page, if there is one.
-    Page { etag: Option<&'a str> },
+    Page { etag: Option<&'a str>, existence: Existence },
     /// A JSON body.
     Post { body: Vec<u8> },
 }
@@ -158,23 +167,26 @@ impl Http {
         &self,
         upstream: Upstream,
         url: &Url,
+        existence: Existence,
         etag: Option<&str>,
         now: Timestamp,
     ) -> Result<HttpResponse, FetchError> {
-        self.send(upstream, url, HttpRequest::Page { etag }, now).await
+        self.send(upstream, url, HttpRequest::Page { etag, existence }, now).await
     }
 
-    /// Reads one page again, unless it is unchanged.
+    /// Reads one page again, unless it is unchanged. A page that is stored exists.
     pub(super) async fn refresh<T>(
         &self,
         upstream: Upstream,
         url: &Url,
+        existence: Existence,
         stored: Option<StoredPage<T>>,
         now: Timestamp,
         read: impl FnOnce(&[u8]) -> Result<T, FetchError>,
     ) -> Result<Fetched<T>, FetchError> {
         let etag = stored.as_ref().and_then(|stored| stored.stamp.etag.as_deref());
-        match self.get(upstream, url, etag, now).await? {
+        let existence = if stored.is_some() { Existence::Known } else { existence };
+        match self.get(upstream, url, existence, etag, now).await? {
             HttpResponse::NotModified => Ok(Fetched::NotModified),
             HttpResponse::New { body, etag } => Ok(Fetched::New { body: read(&body)?, etag }),
         }
@@ -230,7 +242,7 @@ impl Http {
                     now.saturating_add(SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX)).unwrap_or(now);
                 tracing::info!(%upstream, %until, "the upstream asked for a pause");
                 host.pause_until(until);
-                return Err(failed.error);
+                return Err(FetchError::Paused { upstream, until });
             }
             if !failed.retryable || tried >= self.retry_policy.tries {
                 return Err(failed.error);
@@ -312,8 +324,10 @@ async fn send_once(
         wait: None,
     };
     let (request, conditional) = match query {
-        HttpRequest::Page { etag: None } => (client.get(url.clone()), false),
-        HttpRequest::Page { etag: Some(etag) } => (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true),
+        HttpRequest::Page { etag: None, existence: _ } => (client.get(url.clone()), false),
+        HttpRequest::Page { etag: Some(etag), existence: _ } => {
+            (client.get(url.clone()).header(IF_NONE_MATCH, *etag), true)
+        }
         HttpRequest::Post { body } => {
             (client.post(url.clone()).header(CONTENT_TYPE, "application/json").body(body.clone()), false)
         }
@@ -346,8 +360,11 @@ async fn send_once(
     if status.is_success() {
         return Ok(HttpResponse::New { body, etag });
     }
-    let again =
-        status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS || status == StatusCode::REQUEST_TIMEOUT;
+    let exists = matches!(query, HttpRequest::Page { existence: Existence::Known, .. });
+    let again = status.is_server_error()
+        || status == StatusCode::TOO_MANY_REQUESTS
+        || status == StatusCode::REQUEST_TIMEOUT
+        || (status == StatusCode::NOT_FOUND && exists);
     let excerpt = excerpt(&body);
     Err(FailedRequest {
         error: FetchError::Status { upstream, url: url.to_string(), status: status.as_u16(), excerpt },

@@ -1,11 +1,13 @@
 //! Edge (reads). Modrinth v2: reads a project and all its versions.
 
 use jiff::Timestamp;
+use serde_json::Value;
 
 use super::disk_cache::StoredPage;
-use super::http::{Http, parse};
+use super::http::{Existence, Http, parse};
 use super::page_cache::Fetched;
 use super::project_page::{Name, ProjectListing, format_hash};
+use super::rows::read_rows;
 use super::{FetchError, Upstream, Upstreams};
 use resolver::model::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
 
@@ -26,7 +28,7 @@ pub(super) async fn fetch_name(
     stored: Option<StoredPage<Name>>,
     now: Timestamp,
 ) -> Result<Fetched<Name>, FetchError> {
-    http.refresh(Upstream::Modrinth, url, stored, now, |body| parse_name(url, body)).await
+    http.refresh(Upstream::Modrinth, url, Existence::Unknown, stored, now, |body| parse_name(url, body)).await
 }
 
 /// All releases of a project.
@@ -37,7 +39,8 @@ pub(super) async fn fetch_list(
     stored: Option<StoredPage<ProjectListing>>,
     now: Timestamp,
 ) -> Result<Fetched<ProjectListing>, FetchError> {
-    http.refresh(Upstream::Modrinth, url, stored, now, |body| parse_listing(url, body, name, now)).await
+    let read = |body: &[u8]| parse_listing(url, body, name, now);
+    http.refresh(Upstream::Modrinth, url, Existence::Known, stored, now, read).await
 }
 
 /// The project in a response.
@@ -54,9 +57,10 @@ pub(super) fn parse_listing(
     name: &Name,
     now: Timestamp,
 ) -> Result<ProjectListing, FetchError> {
-    let rows: Vec<wire::ModrinthVersion> = parse(Upstream::Modrinth, url, body)?;
-    let releases = rows.into_iter().map(read_version).collect();
-    Ok(ProjectListing { project: name.project(Source::Modrinth, releases, now), walk: None })
+    let rows: Vec<Value> = parse(Upstream::Modrinth, url, body)?;
+    let (versions, unreadable) = read_rows(Upstream::Modrinth, url, &rows, &["version_number", "id"])?;
+    let releases = versions.into_iter().map(read_version).collect();
+    Ok(ProjectListing { project: name.project(Source::Modrinth, releases, now), walk: None, unreadable })
 }
 
 fn read_version(version: wire::ModrinthVersion) -> Release {

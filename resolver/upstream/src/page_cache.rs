@@ -18,7 +18,7 @@ const CLOCK_SLACK: SignedDuration = SignedDuration::from_mins(1);
 /// How long a failure is cached, so that a thousand servers do not each wait for the same unavailable upstream.
 const FAILURE_TTL: SignedDuration = SignedDuration::from_secs(30);
 
-/// How long "no such project" is cached.
+/// How long "no such project" is cached, also for a project that was read before.
 const NOT_FOUND_TTL: SignedDuration = SignedDuration::from_mins(10);
 
 /// Result of reading an upstream.
@@ -176,7 +176,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                         | FetchError::InvalidName { .. }
                         | FetchError::NotAPlugin { .. }
                         | FetchError::RefusedPlugin { .. }
-                );
+                ) || (stored.is_some() && matches!(error, FetchError::Status { status: 404, .. }));
                 let retry_at = now + if missing { NOT_FOUND_TTL } else { FAILURE_TTL };
                 CacheEntry { stored, failure: Some(ReadFailed { error: Arc::new(error), retry_at }) }
             }

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk_format;
 use super::hangar::PageScan;
+use super::rows::UnreadableRow;
 use resolver::model::catalog::{Project, ProjectKey, Release, Source};
 use resolver::model::version::lenient;
 
@@ -36,6 +37,8 @@ pub(super) struct ProjectListing {
     pub(super) project: Project,
     /// For Hangar.
     pub(super) walk: Option<PageScan>,
+    /// Entries of the list that are left out.
+    pub(super) unreadable: Vec<UnreadableRow>,
 }
 
 /// Sorts newest first: by publication, then by version, then by id, which makes the order total. Rows with the same id

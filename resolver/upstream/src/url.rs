@@ -83,7 +83,7 @@ impl Files {
         let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
         let StoredPage { stamp, body } = found.stored;
         let project = project(key, url, &hash, &body, stamp.checked_at)?;
-        let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None }) };
+        let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None, unreadable: Vec::new() }) };
         Ok(CachedPage { stored: held, stale: None })
     }
 

@@ -16,7 +16,7 @@ use crate::{ExitStatus, Output, input};
 use resolver::model::lock::{Lock, LockReason, LockedFile};
 use resolver::model::version::Minecraft;
 use resolver::render::text;
-use upstream::format_chain;
+use upstream::{Fetcher, format_chain};
 use validate::admission::{LONGEST_PLUGIN_NAME, is_valid_server_name};
 
 mod finding;
@@ -24,9 +24,11 @@ mod identify;
 mod paper_version;
 mod proposed_manifests;
 mod server_dir;
+mod software_signs;
 
 use finding::AdoptFinding;
 use identify::Origin;
+use paper_version::VersionClaim;
 use proposed_manifests::{Draft, Managed, ManagedFile};
 use server_dir::{PluginFile, ServerDir};
 
@@ -42,10 +44,27 @@ pub(crate) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
         (None, true) => Some(input::cache_directory().map_err(failed)?),
         (catalog, _) => catalog.clone(),
     };
-    let fetcher = input::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?;
+    // A directory that the user names must exist. The cache does not exist before the first use.
+    let fetcher = match &catalog {
+        Some(cache) if adopt.catalog.is_none() && !cache.is_dir() => {
+            findings.push(AdoptFinding::NoStoredData);
+            Fetcher::offline(cache)
+        }
+        catalog => input::fetcher(&adopt.sources, catalog.as_deref()).map_err(failed)?,
+    };
     let lookup = identify::identify(&fetcher, &folder.plugins, &oldest, catalog.is_some(), now, &mut findings);
     let found = input::block_on(lookup).map_err(failed)?;
     folder.paper.identify_builds(&found.catalog.paper);
+    // Stored data may be older than the build.
+    let unpublished = folder.paper.unpublished_claim(&found.catalog.paper).filter(|_| catalog.is_none());
+    if let Some(VersionClaim { file, minecraft, build }) = unpublished {
+        let build = build.map_or_else(String::new, |build| format!(" build {build}"));
+        return Err(failed(format!(
+            "`{}` runs{build} of Minecraft {minecraft}, as {file} says, and PaperMC does not publish it. It may be a fork of Paper, \
+             and only Paper can be adopted",
+            adopt.directory.display()
+        )));
+    }
     let (minecraft, build) = select_paper(&folder, &mut findings);
     let origins = found.origins(&folder.plugins, &minecraft);
     if !folder.eula {
@@ -53,11 +72,16 @@ pub(crate) fn adopt(adopt: &AdoptArgs, now: Timestamp) -> Result<Output, Output>
     }
     findings
         .extend(folder.properties.game_port.filter(|port| *port != 25565).map(|port| AdoptFinding::GamePort { port }));
-    let (managed, unmanaged) = classify_plugins(&name, &folder.plugins, &origins, &mut findings);
+    let Classified { managed, guesses, unmanaged } = classify_plugins(&name, &folder.plugins, &origins, &mut findings);
+    let unread = findings.iter().filter_map(AdoptFinding::unread_data).collect();
     let rcon_port = folder.properties.rcon_port.filter(|port| *port != 25575 && *port != 0);
-    let draft = Draft { name, namespace, minecraft, build, eula: folder.eula, rcon_port, managed, unmanaged };
+    let eula = folder.eula;
+    let draft = Draft { name, namespace, minecraft, build, eula, rcon_port, managed, guesses, unmanaged, unread };
     let text = draft.render(&adopt.directory.display().to_string(), now);
-    check(&draft, &text, &folder, &adopt.sources, catalog.as_deref(), now, &mut findings);
+    // Without any data, every answer would only be that there is none.
+    if !findings.iter().any(|finding| matches!(finding, AdoptFinding::NoStoredData)) {
+        check(&draft, &text, &folder, &adopt.sources, catalog.as_deref(), now, &mut findings);
+    }
     let severe = findings.iter().any(AdoptFinding::is_severe);
     let stderr = findings.iter().map(ToString::to_string).collect();
     Ok(Output { stdout: text, stderr, status: if severe { ExitStatus::NoSolution } else { ExitStatus::Solved } })
@@ -142,26 +166,29 @@ fn plugin_name(server: &str, project: &str, others: &[Managed]) -> String {
     name
 }
 
-/// The Plugins to write, by name, and the unmanaged files with a description of each.
+/// The files of `plugins`, by what is written for them.
+struct Classified {
+    /// The Plugins to write, by name.
+    managed: Vec<Managed>,
+    /// The Plugins to write as comments, by name. Their files are also unmanaged.
+    guesses: Vec<Managed>,
+    /// Pairs of an unmanaged file and its description.
+    unmanaged: Vec<(String, String)>,
+}
+
 fn classify_plugins(
     server: &str,
     plugins: &[PluginFile],
     origins: &[Origin],
     findings: &mut Vec<AdoptFinding>,
-) -> (Vec<Managed>, Vec<(String, String)>) {
+) -> Classified {
     let mut managed: Vec<Managed> = Vec::new();
     let mut unmanaged = Vec::new();
     for (plugin, origin) in plugins.iter().zip(origins) {
+        let (file, plugin) = (plugin.file.clone(), plugin.display_name());
         match origin {
-            Origin::Release { key, release: _, version, main, pattern, listed, guess } => {
-                if *guess {
-                    findings.push(AdoptFinding::Guess {
-                        file: plugin.file.clone(),
-                        plugin: plugin.display_name(),
-                        project: key.to_string(),
-                    });
-                }
-                let file = ManagedFile { file: plugin.file.clone(), main: *main, pattern: pattern.clone() };
+            Origin::Release { key, release: _, version, main, pattern, listed } => {
+                let file = ManagedFile { file, main: *main, pattern: pattern.clone() };
                 if let Some(same) = managed.iter_mut().find(|managed| managed.key == *key) {
                     same.files.push(file);
                     continue;
@@ -171,22 +198,44 @@ fn classify_plugins(
                     key: key.clone(),
                     version: version.clone(),
                     files: vec![file],
-                    guess: *guess,
                     listed: *listed,
                 });
             }
+            Origin::Guess { key, .. } => {
+                unmanaged.push((file.clone(), plugin.clone()));
+                findings.push(AdoptFinding::Guess { file, plugin, project: key.to_string() });
+            }
             Origin::Unmanaged(reason) => {
-                unmanaged.push((plugin.file.clone(), plugin.display_name()));
-                findings.push(AdoptFinding::Unmanaged {
-                    file: plugin.file.clone(),
-                    plugin: plugin.display_name(),
-                    reason: reason.clone(),
-                });
+                unmanaged.push((file.clone(), plugin.clone()));
+                findings.push(AdoptFinding::Unmanaged { file, plugin, reason: reason.clone() });
             }
         }
     }
+    let mut guesses = guessed_plugins(server, plugins, origins, &managed);
     managed.sort_by(|a, b| a.object.cmp(&b.object));
-    (managed, unmanaged)
+    guesses.sort_by(|a, b| a.object.cmp(&b.object));
+    Classified { managed, guesses, unmanaged }
+}
+
+/// The Plugins of guessed projects that no managed Plugin has.
+fn guessed_plugins(server: &str, plugins: &[PluginFile], origins: &[Origin], managed: &[Managed]) -> Vec<Managed> {
+    let mut guesses: Vec<Managed> = Vec::new();
+    for (plugin, origin) in plugins.iter().zip(origins) {
+        let Origin::Guess { key, version, listed } = origin else { continue };
+        if managed.iter().chain(&guesses).any(|other| other.key == *key) {
+            continue;
+        }
+        let others: Vec<Managed> = managed.iter().chain(&guesses).cloned().collect();
+        let file = ManagedFile { file: plugin.file.clone(), main: true, pattern: String::new() };
+        guesses.push(Managed {
+            object: plugin_name(server, &key.project, &others),
+            key: key.clone(),
+            version: version.clone(),
+            files: vec![file],
+            listed: *listed,
+        });
+    }
+    guesses
 }
 
 /// Solves the written manifests and reports every difference from the directory.
@@ -230,7 +279,7 @@ fn check(
     }
     for (_, answer) in &answer {
         match answer {
-            Ok(resolution) => report_differences(&resolution.lock, draft, &folder.plugins, findings),
+            Ok(resolution) => report_differences(&resolution.lock, &folder.plugins, findings),
             Err(unsolvable) => {
                 let explanation = text::render(&unsolvable.explanation(), now).trim_end().to_owned();
                 findings.push(AdoptFinding::NotSolved { explanation });
@@ -240,11 +289,10 @@ fn check(
 }
 
 /// Reports files of a lock that are not in the directory.
-fn report_differences(lock: &Lock, draft: &Draft, files: &[PluginFile], findings: &mut Vec<AdoptFinding>) {
+fn report_differences(lock: &Lock, files: &[PluginFile], findings: &mut Vec<AdoptFinding>) {
     for locked in &lock.plugins {
-        let guessed = draft.managed.iter().any(|managed| managed.guess && managed.key == locked.key);
         let is_present = |locked: &LockedFile| files.iter().any(|file| file.has_hash(&locked.hash));
-        if guessed || locked.files().all(is_present) {
+        if locked.files().all(is_present) {
             continue;
         }
         findings.push(match &locked.reason {

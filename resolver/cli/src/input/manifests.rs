@@ -34,10 +34,19 @@ pub(crate) struct InputViolation {
 impl InputViolation {
     fn new(position: Option<(String, u64)>, violation: &Violation) -> Self {
         let Violation { object, path, problem, fix } = violation;
+        if fix.is_empty() {
+            return Self::in_words_of_operator(position, object, path, problem);
+        }
         let [object, path, problem, fix] = [object, path, problem, fix].map(|text| shortened(text, MAX_PART_LENGTH));
         let object = if object.is_empty() { String::new() } else { format!("{object}: ") };
         let path = if path.is_empty() { String::new() } else { format!("`{path}` ") };
         Self { position, text: format!("{object}{path}{problem}. {}", sentence(&fix)) }
+    }
+
+    /// A violation of a rule that the operator checks too. Its condition has the same words, which contain the fix.
+    fn in_words_of_operator(position: Option<(String, u64)>, object: &str, path: &str, problem: &str) -> Self {
+        let [object, path, problem] = [object, path, problem].map(|text| shortened(text, MAX_PART_LENGTH));
+        Self { position, text: format!("{object}: {path}: {problem}") }
     }
 }
 
@@ -78,8 +87,7 @@ impl<T> WithPosition<T> {
     /// The same for a rule that the operator checks too. Its condition has the same words.
     pub(crate) fn spec_violation(&self, object: &str, violation: &validate::Violation) -> InputViolation {
         let validate::Violation { path, problem } = violation;
-        let [object, path_text, problem] = [object, path, problem].map(|text| shortened(text, MAX_PART_LENGTH));
-        InputViolation { position: self.position_of(path), text: format!("{object}: {path_text}: {problem}") }
+        InputViolation::in_words_of_operator(self.position_of(path), object, path, problem)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pure. Suggests slugs for a misspelt one when the store is empty.
 
+use from_api::pasted_slug;
 use resolver::model::catalog::{ProjectKey, Source};
 use resolver::model::did_you_mean::nearest;
 
@@ -49,6 +50,9 @@ pub(crate) fn suggest(wrong: &ProjectKey, stored: &[ProjectKey]) -> String {
             .chain(slugs.iter().copied())
             .filter(move |project| !(source == wrong.source && *project == wrong.project))
     };
+    if let Some(slug) = pasted_slug(&wrong.project) {
+        return format!("write its slug alone: `{slug}`");
+    }
     if let Some(suggestion) = nearest(&wrong.project, candidates(wrong.source)).next() {
         return format!("did you mean `{suggestion}`?");
     }
@@ -78,5 +82,6 @@ mod tests {
         assert_eq!(fix(Source::Modrinth, "click-villager"), "did you mean `clickvillagers`?");
         assert_eq!(fix(Source::Hangar, "clickvillagers"), "there is `{type: modrinth, project: clickvillagers}`");
         assert!(fix(Source::Hangar, "something-else-entirely").contains("the slug"));
+        assert_eq!(fix(Source::Modrinth, "@luckperms"), "write its slug alone: `luckperms`");
     }
 }

@@ -14,6 +14,8 @@ use resolver::model::did_you_mean::nearest;
 mod expectation;
 mod misplaced_field;
 
+use expectation::Mismatch;
+
 /// Up to this number of allowed fields, all are listed. A pod spec has more, and such a list does not help.
 const MAX_LISTED_FIELDS: usize = 38;
 
@@ -24,9 +26,9 @@ pub(crate) struct SchemaViolation {
     pub(crate) line: u64,
     /// The field: `spec.updateSchedule.windows[0].cron`.
     pub(crate) path: String,
-    /// The problem, as a text that follows the field's name.
+    /// The problem, as a text that follows the field's name. Without a fix: the words of the operator, which contain it.
     pub(crate) problem: String,
-    /// The suggested fix.
+    /// The suggested fix. Empty where the problem contains it.
     pub(crate) fix: String,
 }
 
@@ -215,12 +217,15 @@ impl Checker<'_> {
         }
         let pattern = schema["pattern"].as_str().and_then(compiled);
         if pattern.is_some_and(|pattern| !pattern.is_match(text)) {
-            let (problem, fix) = if text.is_empty() {
-                ("is empty".to_owned(), "write something, or leave the field out".to_owned())
-            } else {
-                expectation::pattern_mismatch(last_segment(path), schema, text)
-            };
-            self.add(line, path, problem, fix);
+            if text.is_empty() {
+                self.add(line, path, "is empty", "write something, or leave the field out");
+                return;
+            }
+            match expectation::pattern_mismatch(path, schema, text) {
+                Some(Mismatch::Pattern(problem, fix)) => self.add(line, path, problem, fix),
+                Some(Mismatch::Operator(problem)) => self.add(line, path, problem, ""),
+                None => {}
+            }
             return;
         }
         let length = text.chars().count() as u64;

@@ -134,7 +134,7 @@ fn adopt_manifests_resolve_to_existing_files() {
 }
 
 #[test]
-fn adopt_guesses_unknown_jar_by_name_and_version() {
+fn adopt_writes_guess_by_name_and_version_as_comment() {
     let workspace = started_server();
     // The authors' own build, with other bytes than the one on Modrinth.
     write_file(&workspace, "plugins/gp.jar", &jar::plugin(&PluginYml::new("GriefPrevention", "16.18.5")));
@@ -283,11 +283,58 @@ fn adopt_knows_cached_projects_offline() {
     fs::write(workspace.path().join("other.yaml"), manifests).unwrap();
     workspace.run(&["catalog", "fetch", "-f", "other.yaml", "--catalog", "kept"]);
     assert_snapshot("adopt-offline", &workspace.run(&["adopt", "lobby", "--catalog", "kept"]));
-    // With an empty cache.
+}
+
+#[test]
+fn adopt_works_offline_from_directory_alone() {
+    let workspace = started_server();
+    install_from_modrinth(&workspace, "griefprevention", "16.18.5");
     let mut command = workspace.command(&["adopt", "lobby", "--offline"]);
     command.env("XDG_CACHE_HOME", workspace.path().join("none"));
-    let shown = output_text(&command.output().unwrap());
-    assert!(shown.starts_with("exit 2\n") && shown.contains("catalog fetch"), "{shown}");
+    assert_snapshot("adopt-without-cache", &output_text(&command.output().unwrap()));
+}
+
+#[test]
+fn adopt_refuses_forks_by_their_files() {
+    let unpacked = jar::archive(&[Entry::new(
+        "META-INF/MANIFEST.MF",
+        "Implementation-Version: 1.21.10-129-8043efd\r\nBrand-Name: Leaf\r\n",
+    )]);
+    let bundle = jar::archive(&[
+        Entry::new("version.json", r#"{"id":"1.21.10"}"#),
+        Entry::new("META-INF/versions.list", "0\t1.21.10\t1.21.10/folia-1.21.10.jar\n"),
+    ]);
+    let history = ("version_history.json", HISTORY.as_bytes());
+    for (file, bytes, software) in [
+        ("purpur.yml", b"settings: {}".as_slice(), "Purpur"),
+        ("config/leaf-global.yml", b"".as_slice(), "Leaf"),
+        ("config/gale-global.yml", b"".as_slice(), "Gale"),
+        ("pufferfish.yml", b"".as_slice(), "Pufferfish"),
+        ("purpur-1.21.10-2535.jar", b"not read".as_slice(), "Purpur"),
+        ("leaf-1.21.10-129.jar", b"not read".as_slice(), "Leaf"),
+        ("server.jar", bundle.as_slice(), "Folia"),
+        ("versions/1.21.10/server.jar", unpacked.as_slice(), "Leaf"),
+    ] {
+        // The history has the same form in Paper and its forks.
+        let shown = workspace_with(&[history, (file, bytes)]).run(&["adopt", "lobby"]);
+        let refused = format!("`lobby` runs {software}, as {file} says, and only Paper can be adopted");
+        assert!(shown.starts_with("exit 2\n") && shown.contains(&refused) && !shown.contains("kind:"), "{shown}");
+    }
+    // Purpur ran here once, and Paper started last.
+    let old = br#"{"currentVersion":"git-Paper-496 (MC: 1.20.4)"}"#;
+    let shown = workspace_with(&[("version_history.json", old), ("purpur.yml", b"")]).run(&["adopt", "lobby"]);
+    assert!(shown.contains("kind: PaperMCServer"), "{shown}");
+    let shown = workspace_with(&[("paper-1.21.10-129.jar", b""), ("purpur-1.21.10-2535.jar", b"")]);
+    let shown = shown.run(&["adopt", "lobby"]);
+    assert!(shown.contains("purpur-1.21.10-2535.jar of Purpur and paper-1.21.10-129.jar of Paper"), "{shown}");
+}
+
+#[test]
+fn adopt_refuses_build_that_paper_did_not_publish() {
+    let history = br#"{"currentVersion":"1.21.10-2535-8043efd (MC: 1.21.10)"}"#;
+    let shown = workspace_with(&[("version_history.json", history)]).run(&["adopt", "lobby"]);
+    let refused = "`lobby` runs build 2535 of Minecraft 1.21.10, as version_history.json says, and PaperMC does not publish it. It may be a fork";
+    assert!(shown.starts_with("exit 2\n") && shown.contains(refused) && !shown.contains("kind:"), "{shown}");
 }
 
 #[test]

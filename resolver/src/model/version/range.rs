@@ -8,6 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::lenient;
 
+mod spelling;
+
 /// A range of versions: comma-separated conditions that all have to hold. Printed as it was written.
 ///
 /// | written | means |
@@ -66,6 +68,12 @@ pub enum RangeErrorKind {
     /// `>=7.x`
     #[error("`x` means any number, which cannot be compared: write `7.4.x` alone")]
     WildcardCompared,
+    /// `7.4+`
+    #[error("a version cannot end with `+`")]
+    OpenEnd,
+    /// `latest`
+    #[error("`{0}` is not a version: `*` means every version")]
+    WordForAny(String),
     /// `>=7.5, <7.4`
     #[error("no version meets this and the conditions before it")]
     Empty,
@@ -81,6 +89,11 @@ impl NotARange {
     /// The error.
     pub fn kind(&self) -> &RangeErrorKind {
         &self.kind
+    }
+
+    /// The range that is probably meant, as it is written here. `None` if it is not known.
+    pub fn accepted_spelling(&self) -> Option<String> {
+        spelling::accepted(&self.text)
     }
 
     /// The text, and below it a `^` at the position. Two lines.
@@ -266,6 +279,12 @@ fn term(letters: &[char]) -> Result<Term, (usize, RangeErrorKind)> {
         };
         return Err((at + position, kind));
     }
+    if version.ends_with('+') {
+        return Err((at + version.chars().count() - 1, RangeErrorKind::OpenEnd));
+    }
+    if spelling::is_word_for_any(version) {
+        return Err((at, RangeErrorKind::WordForAny(version.to_owned())));
+    }
     let line = version.strip_suffix(".x").or_else(|| version.strip_suffix(".*"));
     let compared = |term: fn(String) -> Term| match version.find('*') {
         None if line.is_none() => Ok(term(version.to_owned())),
@@ -387,6 +406,9 @@ mod tests {
             (">=7.x", 2, "cannot be compared"),
             ("7.*.2", 0, "cannot be compared"),
             ("7-beta.x", 0, "cannot be compared"),
+            (">=7.3, 7.4+", 10, "cannot end with `+`"),
+            ("latest", 0, "`latest` is not a version"),
+            ("=X", 1, "`X` is not a version"),
             (">=7.5, <7.4", 7, "no version meets this"),
             (">7.4, <=7.4", 6, "no version meets this"),
             ("ä", 0, "`ä` begins neither"),

@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::explanation::{LastRead, Unanswerable};
+use crate::explanation::{LastRead, Unanswerable, UnreadPart};
 use crate::model::budget::BudgetExceeded;
 use crate::model::software::Software;
 use crate::model::untrusted_text::sanitize_line;
@@ -42,6 +42,17 @@ impl TextBuilder {
                 self.line(&row);
             }
         }
+    }
+
+    /// The parts that could not be read, with the reasons.
+    pub(super) fn unread(&mut self, parts: &[UnreadPart]) {
+        if parts.is_empty() {
+            return;
+        }
+        self.gap();
+        self.line("could not be read");
+        let rows: Vec<_> = parts.iter().map(|part| (part.what.clone(), vec![part.because.clone()])).collect();
+        self.table(&rows);
     }
 
     pub(super) fn lists_read_later(&mut self, read_at: Option<Timestamp>) {

@@ -6,8 +6,9 @@ use super::unsolvable::{more_servers, one_version_row, one_version_rule, server_
 use super::{hints, image};
 use crate::explanation::{
     ChosenPaper, ChosenPlugin, DelistedReason, DowngradePermission, Listing, NewerBuild, NewerPaper,
-    NotUpdatedWithLatest, OneVersion, SolvedExplanation, Warning, WhyOlder,
+    NotUpdatedWithLatest, OneVersion, SolvedExplanation, UnreadKind, Warning, WhyOlder,
 };
+use crate::model::catalog::ProjectKey;
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
@@ -68,6 +69,7 @@ pub(super) fn solved(page: &mut TextBuilder, solved: &SolvedExplanation) {
         waits: &solved.waits,
     };
     hints::section(page, &solved.server, &hint_section);
+    page.unread(&solved.unread);
     page.lists_read_later(solved.lists_read_later);
 }
 
@@ -156,10 +158,17 @@ pub(super) fn newest(solved: &SolvedExplanation) -> String {
             behind.push(&left.name);
         }
     }
-    if behind.is_empty() {
-        "Everything is up to date.".to_owned()
+    let builds = solved.unread.iter().filter(|part| part.kind == UnreadKind::Builds);
+    let unread: Vec<&str> = builds.map(|part| part.what.as_str()).collect();
+    let but = if unread.is_empty() {
+        String::new()
     } else {
-        format!("Everything except {} is up to date.", list(&behind, 5))
+        format!(" as far as is known, because {} could not be read", list(&unread, 2))
+    };
+    if behind.is_empty() {
+        format!("Everything is up to date{but}.")
+    } else {
+        format!("Everything except {} is up to date{but}.", list(&behind, 5))
     }
 }
 
@@ -409,23 +418,17 @@ fn warning_text(warning: &Warning, software: Software) -> String {
         Warning::SharedName { name, files, stops: _ } => {
             format!("{} share the plugin name {name}: the server loads only one of them. Remove one.", list(files, 4))
         }
+        Warning::SameProjectName { name, projects } => {
+            let projects: Vec<String> = projects.iter().map(ProjectKey::to_display).collect();
+            format!(
+                "{} have the name {name}: if they are one plugin, the server loads only one of them. Remove one of the Plugins.",
+                list(&projects, 4)
+            )
+        }
         Warning::NoSuchCompanion { object, plugin } => {
             format!("`spec.delayTogether` of Plugin {object} names {plugin}, and this server has no such plugin.")
         }
-        Warning::Downgrade { plugin, from, to, reason } => {
-            let lets = match reason {
-                DowngradePermission::Allowed => "as `spec.allowDowngrade` permits".to_owned(),
-                DowngradePermission::Pinned => "as its pin requires".to_owned(),
-                DowngradePermission::Unusable { unusable } => format!("because {from} {}", phrases::unusable(unusable)),
-                DowngradePermission::Overridden => "as the `compatibilityOverride` of its Plugin requires".to_owned(),
-                DowngradePermission::Others { with, facts } => {
-                    format!("because {from} conflicts with {}{}", list(with, 4), phrases::facts_clause(facts))
-                }
-            };
-            format!(
-                "{plugin} is downgraded from {from}, which runs, to {to}, {lets}. It may be unable to read the data of {from}: back up its folder."
-            )
-        }
+        Warning::Downgrade { plugin, from, to, reason } => downgrade_text(plugin, from, to, reason),
         Warning::RunningReleaseKept { plugin, version, because } => {
             let because = match because {
                 DelistedReason::Held => "because you hold it",
@@ -449,6 +452,21 @@ fn warning_text(warning: &Warning, software: Software) -> String {
             build_channel(*allowed)
         ),
     }
+}
+
+fn downgrade_text(plugin: &str, from: &str, to: &str, reason: &DowngradePermission) -> String {
+    let lets = match reason {
+        DowngradePermission::Allowed => "as `spec.allowDowngrade` permits".to_owned(),
+        DowngradePermission::Pinned => "as its pin requires".to_owned(),
+        DowngradePermission::Unusable { unusable } => format!("because {from} {}", phrases::unusable(unusable)),
+        DowngradePermission::Overridden => "as the `compatibilityOverride` of its Plugin requires".to_owned(),
+        DowngradePermission::Others { with, facts } => {
+            format!("because {from} conflicts with {}{}", list(with, 4), phrases::facts_clause(facts))
+        }
+    };
+    format!(
+        "{plugin} is downgraded from {from}, which runs, to {to}, {lets}. It may be unable to read the data of {from}: back up its folder."
+    )
 }
 
 fn legacy_text(subject: &str, api_version: Option<&str>) -> String {

@@ -109,6 +109,7 @@ fn conflict_summary(impossible: &Conflict, size: Size) -> String {
         more_hints: _,
         hints_left_out: _,
         waits: _,
+        unread: _,
         lists_read_later: _,
     } = impossible;
     let keeps_running = running

@@ -112,6 +112,7 @@ fn summary_is_one_line_without_cut_names() {
             more_hints: 0,
             hints_left_out: None,
             waits: Vec::new(),
+            unread: Vec::new(),
             lists_read_later: None,
         };
         Explanation::Impossible(conflict).summary()

@@ -32,6 +32,7 @@ pub(super) fn conflict(page: &mut TextBuilder, impossible: &Conflict) {
         waits: &impossible.waits,
     };
     hints::section(page, server, &hint_section);
+    page.unread(&impossible.unread);
     page.lists_read_later(impossible.lists_read_later);
 }
 

@@ -7,7 +7,7 @@ use futures::{StreamExt as _, stream};
 use jiff::Timestamp;
 use serde::Deserialize;
 
-use super::super::http::{HttpResponse, parse};
+use super::super::http::{Existence, HttpResponse, parse};
 use super::super::page_cache::{CachedPage, Fetched, is_younger};
 use super::super::{FetchError, Upstream};
 use super::Fetcher;
@@ -111,7 +111,7 @@ impl Fetcher {
             id: u64,
         }
         let url = self.upstreams.url(Upstream::Hangar, &["versions", "hash", sha256], &[]);
-        match self.http.get(Upstream::Hangar, &url, None, now).await {
+        match self.http.get(Upstream::Hangar, &url, Existence::Unknown, None, now).await {
             Ok(HttpResponse::New { body, etag: _ }) => {
                 let HashLookupProject { id } = parse(Upstream::Hangar, &url, &body)?;
                 Ok(Some(ProjectKey { source: Source::Hangar, project: id.to_string() }))

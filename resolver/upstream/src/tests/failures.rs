@@ -98,12 +98,36 @@ async fn missing_project_is_user_error_and_requested_once() {
 }
 
 #[tokio::test]
+async fn project_that_was_read_before_is_never_unknown() {
+    let replay = Replay::start().await;
+    let first = projects(&replay.fetcher(), &[PLUGIN], now()).await;
+    replay.server.take_requests();
+    replay.fail(Played::Modrinth, Failure::Status(404));
+    // The name is read again after a day.
+    for hours in [1, 30] {
+        let later = projects(&replay.fetcher(), &[PLUGIN], now() + SignedDuration::from_hours(hours)).await;
+        assert_eq!(later.catalog.projects, first.catalog.projects, "the cached page is used");
+        let [problem] = &later.problems[..] else { panic!("{:?}", later.problems) };
+        assert_eq!((problem.error.category(), problem.error.blame()), ("status", Blame::Upstream), "{problem}");
+        assert_eq!(problem.cached_since, Some(now()));
+    }
+    let paths = replay.server.take_requests().into_iter().filter(|(path, ..)| path.contains("/modrinth/"));
+    assert_eq!(paths.count(), 2 + 2 + 2, "each 404 is retried: a list, then a name and a list");
+}
+
+#[tokio::test]
 async fn upstream_retry_after_is_respected() {
     let replay = Replay::start().await;
     let fetcher = replay.fetcher();
     replay.fail(Played::Modrinth, Failure::Status(429));
     let reading = projects(&fetcher, &[PLUGIN], now()).await;
-    assert_eq!(reading.problems[0].error.category(), "status");
+    // The first answer says it too.
+    assert_eq!(reading.problems[0].error.category(), "resting");
+    assert_eq!(
+        reading.problems[0].error.to_string(),
+        "Modrinth allows no requests until 2026-01-22T00:01:00Z",
+        "the pause is shown as a time"
+    );
     assert_eq!(replay.server.take_requests().len(), 1 + 1, "no retry before `Retry-After` has passed");
     replay.state.fail(Played::Modrinth, None);
     let resting = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(45)).await;

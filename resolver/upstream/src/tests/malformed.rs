@@ -108,6 +108,113 @@ async fn modrinth_unknown_words_and_odd_files_are_tolerated() {
 }
 
 #[tokio::test]
+async fn missing_list_of_existing_project_is_retried_as_upstream_fault() {
+    let (server, _dir, fetcher) = canned(|uri| match uri.path() {
+        "/modrinth/v2/project/odd" => Some(text(PROJECT)),
+        _ => None,
+    })
+    .await;
+    let reading = projects(&fetcher, &["modrinth/odd"], now()).await;
+    let problem = reading.problems.iter().find(|problem| problem.subject == "modrinth/odd").unwrap();
+    assert_eq!((problem.error.category(), problem.error.blame()), ("status", crate::Blame::Upstream), "{problem}");
+    assert!(reading.catalog.unread_reason(&key("modrinth/odd")).unwrap().contains("404"));
+    let lists = server.take_requests().into_iter().filter(|(path, ..)| path.contains("/version?"));
+    assert_eq!(lists.count(), 2, "all tries are used");
+}
+
+#[tokio::test]
+async fn unreadable_entry_costs_one_release_and_is_named() {
+    for (field, value) in [
+        ("dependencies", "null"),
+        ("game_versions", "null"),
+        ("files", r#"[{"url":"https://x/a.jar","filename":null}]"#),
+        ("date_published", r#""yesterday""#),
+        ("version_type", "null"),
+    ] {
+        let row = |version: &str, odd: bool| {
+            let mut row = serde_json::json!({"id": version, "version_number": version, "version_type": "release",
+                "date_published": "2026-01-01T00:00:00Z", "files": []});
+            if odd {
+                row[field] = serde_json::from_str(value).unwrap();
+            }
+            row
+        };
+        let list = serde_json::json!([row("1.6", false), row("0.9", true), row("1.5", false)]).to_string();
+        let (_server, _dir, fetcher) = canned(move |uri| match uri.path() {
+            "/modrinth/v2/project/odd" => Some(text(PROJECT)),
+            "/modrinth/v2/project/AAAAAAAA/version" => Some(text(list.clone())),
+            _ => None,
+        })
+        .await;
+        let reading = projects(&fetcher, &["modrinth/odd"], now()).await;
+        let versions: Vec<_> =
+            project(&reading, "modrinth/odd").releases.iter().map(|release| release.version.as_str()).collect();
+        assert_eq!(versions, ["1.6", "1.5"], "{field}");
+        let because = &reading.catalog.unread["modrinth/odd/0.9"];
+        assert!(because.contains(field), "{because}");
+        // The stored page has the note, too.
+        let again = projects(&fetcher, &["modrinth/odd"], now() + minutes(1)).await;
+        assert_eq!(again.catalog.unread.get("modrinth/odd/0.9"), Some(because));
+    }
+}
+
+#[tokio::test]
+async fn hangar_unreadable_entry_costs_one_release_and_is_named() {
+    for (field, value) in [
+        ("pluginDependencies", "null"),
+        ("channel", "null"),
+        ("createdAt", "null"),
+        ("id", r#""seven""#),
+        ("downloads", r#"{"PAPER":{"fileInfo":{"name":"a.jar","sizeBytes":"7"},"downloadUrl":"https://x/a.jar"}}"#),
+    ] {
+        let row = |id: u32, version: &str, odd: bool| {
+            let mut row = serde_json::json!({"id": id, "name": version, "createdAt": "2026-01-01T00:00:00Z",
+                "downloads": {"PAPER": {}}});
+            if odd {
+                row[field] = serde_json::from_str(value).unwrap();
+            }
+            row
+        };
+        let list = serde_json::json!({"pagination": {"limit": 25, "count": 3},
+            "result": [row(3, "1.6", false), row(2, "0.9", true), row(1, "1.5", false)]})
+        .to_string();
+        let (_server, _dir, fetcher) = canned(move |uri| match uri.path() {
+            "/hangar/api/v1/projects/odd" => {
+                Some(text(r#"{"id":7,"name":"Odd","namespace":{"owner":"o","slug":"odd"}}"#))
+            }
+            "/hangar/api/v1/projects/7/versions" => Some(text(list.clone())),
+            _ => None,
+        })
+        .await;
+        // The second time, the first page is merged into the stored list.
+        for at in [0, 11] {
+            let reading = projects(&fetcher, &["hangar/odd"], now() + minutes(at)).await;
+            let versions: Vec<_> =
+                project(&reading, "hangar/odd").releases.iter().map(|release| release.version.as_str()).collect();
+            assert_eq!(versions, ["1.6", "1.5"], "{field}");
+            let because = &reading.catalog.unread["hangar/odd/0.9"];
+            assert!(because.contains(field), "{because}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn list_without_readable_entry_is_no_empty_project() {
+    let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
+        "/modrinth/v2/project/odd" => Some(text(PROJECT)),
+        "/modrinth/v2/project/AAAAAAAA/version" => Some(text(r#"[{"id":1}]"#)),
+        "/hangar/api/v1/projects/odd" => Some(text(r#"{"id":7,"name":"Odd","namespace":{"owner":"o","slug":"odd"}}"#)),
+        "/hangar/api/v1/projects/7/versions" => {
+            Some(text(r#"{"pagination":{"limit":25,"count":1},"result":[{"id":1}]}"#))
+        }
+        _ => None,
+    })
+    .await;
+    let reading = projects(&fetcher, &["modrinth/odd", "hangar/odd"], now()).await;
+    assert_eq!((category(&reading, "modrinth/odd"), category(&reading, "hangar/odd")), ("hollow", "hollow"));
+}
+
+#[tokio::test]
 async fn renamed_project_is_found_by_old_name() {
     let (_server, _dir, fetcher) = canned(|uri| match uri.path() {
         "/modrinth/v2/project/old-name" => Some(text(PROJECT)),

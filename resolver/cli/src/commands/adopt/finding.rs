@@ -7,7 +7,7 @@ use artifacts::FactsError;
 use resolver::model::unusable::Unusable;
 use resolver::model::version::Minecraft;
 use resolver::render::phrases;
-use upstream::format_chain;
+use upstream::{Upstream, format_chain};
 
 /// A fact that is unknown, or a difference between the manifests and the directory.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub(super) enum AdoptFinding {
         /// The folder in `plugins`.
         folder: String,
     },
-    /// The project was identified only by name and version.
+    /// The project was identified only by name and version, so its Plugin is a comment.
     Guess {
         /// The file in `plugins`.
         file: String,
@@ -82,11 +82,15 @@ pub(super) enum AdoptFinding {
         /// The reason.
         reason: Because,
     },
-    /// A site could not be reached.
-    Unreachable {
-        /// The error text.
+    /// A site could not be asked.
+    SiteNotRead {
+        /// The site.
+        site: Upstream,
+        /// The first error text.
         error: String,
     },
+    /// The command is offline, and nothing was stored before.
+    NoStoredData,
     /// The manifests would install another file than the present one.
     DifferentFile {
         /// The plugin.
@@ -137,8 +141,8 @@ pub(super) enum Because {
         /// The project.
         project: String,
     },
-    /// A site could not be reached.
-    Unreachable,
+    /// A site could not be asked.
+    SiteNotRead,
     /// The command is offline.
     Offline,
 }
@@ -148,8 +152,8 @@ impl AdoptFinding {
     pub(super) fn is_severe(&self) -> bool {
         match self {
             Self::NoBuild { .. }
-            | Self::Guess { .. }
-            | Self::Unreachable { .. }
+            | Self::SiteNotRead { .. }
+            | Self::NoStoredData
             | Self::UnpublishedJar { .. }
             | Self::DifferentFile { .. }
             | Self::AdditionalPlugin { .. }
@@ -160,9 +164,44 @@ impl AdoptFinding {
             | Self::Legacy { .. }
             | Self::Symlink { .. }
             | Self::PendingUpdate { .. }
+            | Self::Guess { .. }
             | Self::Unmanaged { .. }
             | Self::GamePort { .. }
             | Self::NoEula => false,
+        }
+    }
+
+    /// What the manifests lack because data could not be read. It is written into them.
+    pub(super) fn unread_data(&self) -> Option<String> {
+        match self {
+            Self::SiteNotRead { site: site @ (Upstream::Modrinth | Upstream::Hangar), error: _ } => Some(format!(
+                "{site} could not be asked, so plugins that only {site} publishes are listed as unmanaged. \
+                 Run `resolver adopt` again when {site} answers"
+            )),
+            Self::SiteNotRead { site: site @ (Upstream::Fill | Upstream::Purpur | Upstream::DockerHub), error: _ } => {
+                Some(format!(
+                    "{site} could not be asked, so the server's JAR and build were not compared with the published ones. \
+                     Run `resolver adopt` again when {site} answers"
+                ))
+            }
+            Self::NoStoredData => Some(
+                "There is no stored data of Modrinth, Hangar and PaperMC, so every plugin is listed as unmanaged. \
+                 Run `resolver adopt` with network access, or `resolver catalog fetch` first"
+                    .to_owned(),
+            ),
+            Self::ConflictingVersions { .. }
+            | Self::NoBuild { .. }
+            | Self::UnpublishedJar { .. }
+            | Self::NotLoaded { .. }
+            | Self::Symlink { .. }
+            | Self::PendingUpdate { .. }
+            | Self::Guess { .. }
+            | Self::Unmanaged { .. }
+            | Self::DifferentFile { .. }
+            | Self::AdditionalPlugin { .. }
+            | Self::NotSolved { .. }
+            | Self::GamePort { .. }
+            | Self::NoEula => None,
         }
     }
 }
@@ -179,7 +218,7 @@ impl fmt::Display for Because {
                 )
             }
             Self::NoSuchVersion { project } => write!(f, "{project} has its name, but no release of this version"),
-            Self::Unreachable => f.write_str("not every site could be reached"),
+            Self::SiteNotRead => f.write_str("not every site could be asked"),
             Self::Offline => f.write_str("no stored project has it"),
         }
     }
@@ -237,12 +276,16 @@ impl fmt::Display for AdoptFinding {
             ),
             Self::Guess { file, plugin, project } => write!(
                 f,
-                "plugins/{file}: a guess: {project} has a release with the name and version of {plugin}, but another file"
+                "plugins/{file}: {plugin} stays unmanaged: {project} has a release of that name and version, but with other bytes, \
+                 so it is only a guess. Its Plugin is written as a comment"
             ),
             Self::Unmanaged { file, plugin, reason } => {
                 write!(f, "plugins/{file}: {plugin} stays unmanaged: {reason}")
             }
-            Self::Unreachable { error } => write!(f, "{error}. Files that it knows may be missing here"),
+            Self::SiteNotRead { site: _, error } => {
+                write!(f, "{}: {error}", self.unread_data().unwrap_or_default())
+            }
+            Self::NoStoredData => f.write_str(&self.unread_data().unwrap_or_default()),
             Self::DifferentFile { plugin, version } => {
                 write!(f, "{plugin}: the release {version} that would be installed has another file than the directory")
             }

@@ -41,8 +41,15 @@ pub(super) enum Origin {
         pattern: String,
         /// Its page lists the running Minecraft version, or has no list.
         listed: bool,
-        /// Identified by name and version, and not by its hash.
-        guess: bool,
+    },
+    /// A project has a release with the name and version of the file, but with other bytes. It may be another plugin.
+    Guess {
+        /// The project, by its slug.
+        key: ProjectKey,
+        /// The version as its authors write it.
+        version: String,
+        /// Its page lists the running Minecraft version, or has no list.
+        listed: bool,
     },
     /// No release that a Plugin can request.
     Unmanaged(Because),
@@ -71,11 +78,13 @@ pub(super) async fn identify(
     let all = CatalogQuery { projects: &keys, oldest: Some(oldest), ..CatalogQuery::default() };
     let reading = fetcher.catalog(all, |_| Vec::new(), now).await;
     let subjects: BTreeSet<String> = guesses.iter().map(ToString::to_string).collect();
-    findings.extend(unexpected_errors(&reading.problems, &subjects, offline));
-    let failed = findings.iter().any(|finding| matches!(finding, AdoptFinding::Unreachable { .. }));
+    for error in unexpected_errors(&reading.problems, &subjects, offline) {
+        add_unread_site(error, findings);
+    }
+    let failed = findings.iter().any(|finding| matches!(finding, AdoptFinding::SiteNotRead { .. }));
     let fallback_reason = match (offline, failed) {
         (true, _) => Because::Offline,
-        (false, true) => Because::Unreachable,
+        (false, true) => Because::SiteNotRead,
         (false, false) => Because::Unknown,
     };
     IdentifiedFiles { catalog: reading.catalog, owners, fallback_reason }
@@ -121,7 +130,7 @@ async fn owners(
     let mut owners: BTreeMap<String, ProjectKey> = match fetcher.modrinth_by_hash(&hashes, now).await {
         Ok(owners) => owners.into_iter().map(|(sha512, owner)| (sha512, owner.project)).collect(),
         Err(error) => {
-            findings.push(AdoptFinding::Unreachable { error: format_chain(&error) });
+            add_unread_site(&error, findings);
             BTreeMap::new()
         }
     };
@@ -132,7 +141,7 @@ async fn owners(
         match fetcher.hangar_by_hash(&file.sha256, now).await {
             Ok(owner) => owners.extend(owner.map(|owner| (file.sha512.clone(), owner))),
             Err(error) => {
-                findings.push(AdoptFinding::Unreachable { error: format_chain(&error) });
+                add_unread_site(&error, findings);
                 // The site is unreachable, so the other lookups would fail as well, each after all its retries.
                 break;
             }
@@ -151,16 +160,27 @@ fn candidate_keys(name: &str) -> [ProjectKey; 2] {
 }
 
 /// Errors to report. A missing project for a guessed slug is expected, and offline every error is.
-fn unexpected_errors(problems: &[ReadError], guesses: &BTreeSet<String>, offline: bool) -> Vec<AdoptFinding> {
-    let news = problems.iter().filter(|problem| {
+fn unexpected_errors<'a>(
+    problems: &'a [ReadError],
+    guesses: &BTreeSet<String>,
+    offline: bool,
+) -> impl Iterator<Item = &'a FetchError> {
+    let unexpected = problems.iter().filter(move |problem| {
         let none = matches!(&*problem.error, FetchError::NotFound { .. } | FetchError::InvalidName { .. });
         let expected = offline || (none && guesses.contains(&problem.subject));
         !expected
     });
-    let mut messages: Vec<String> = news.map(|problem| format_chain(&problem.error)).collect();
-    messages.sort();
-    messages.dedup();
-    messages.into_iter().map(|error| AdoptFinding::Unreachable { error }).collect()
+    unexpected.map(|problem| &*problem.error)
+}
+
+/// Adds the site of this error, once: the pages of a site that is down all fail.
+fn add_unread_site(error: &FetchError, findings: &mut Vec<AdoptFinding>) {
+    let Some(of_error) = error.upstream() else { return };
+    let known =
+        findings.iter().any(|finding| matches!(finding, AdoptFinding::SiteNotRead { site, .. } if *site == of_error));
+    if !known {
+        findings.push(AdoptFinding::SiteNotRead { site: of_error, error: format_chain(error) });
+    }
 }
 
 fn origin(
@@ -170,14 +190,13 @@ fn origin(
     minecraft: &Minecraft,
     fallback_reason: &Because,
 ) -> Origin {
-    let release_origin = |project: &Project, release: &Release, at: usize, guess: bool| Origin::Release {
+    let release_origin = |project: &Project, release: &Release, at: usize| Origin::Release {
         key: project.key.clone(),
         release: release.id.clone(),
         version: release.version.clone(),
         main: at == 0,
         pattern: pattern(release, at),
         listed: is_listed(release, minecraft),
-        guess,
     };
     let position = |release: &Release| {
         let is_file = |hash: &String| file.has_hash(hash);
@@ -187,7 +206,7 @@ fn origin(
     let releases = sites.flat_map(|project| project.releases.iter().map(move |release| (project, release)));
     let mut found = releases.filter(|(_, release)| Software::Paper.is_named_by(release));
     if let Some(origin) =
-        found.find_map(|(project, release)| Some(release_origin(project, release, position(release)?, false)))
+        found.find_map(|(project, release)| Some(release_origin(project, release, position(release)?)))
     {
         return origin;
     }
@@ -203,7 +222,11 @@ fn origin(
     };
     let guess = named.iter().find_map(|project| Some((*project, project.releases.iter().find(same)?)));
     match (guess, named.first()) {
-        (Some((project, release)), _) => release_origin(project, release, 0, true),
+        (Some((project, release)), _) => Origin::Guess {
+            key: project.key.clone(),
+            version: release.version.clone(),
+            listed: is_listed(release, minecraft),
+        },
         (None, Some(project)) => Origin::Unmanaged(Because::NoSuchVersion { project: project.key.to_string() }),
         (None, None) => Origin::Unmanaged(fallback_reason.clone()),
     }

@@ -6,6 +6,8 @@
 //! | `.papermc-manifest.json` | the version that itzg's image installed last | mc-image-helper: `minecraftVersion`, `build`, `project` |
 //! | `versions/<Minecraft>/paper-<Minecraft>.jar` | the version that Paperclip unpacked | `Implementation-Version` of its manifest |
 //! | the server's JAR | the version that was installed | its sha256 at Fill, else the name that Fill gives its files, `paper-1.21.10-130.jar`, and the Minecraft in Mojang's `version.json` inside |
+//!
+//! The software that these files name is in [`software_signs`].
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -13,7 +15,8 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use super::server_dir::{hash_file, one_line, printable};
+use super::server_dir::{hash_file, printable};
+use super::software_signs::{self, Evidence, OtherSoftware, SoftwareSign, is_paper, named_by_bundle, named_by_file};
 use artifacts::{Algorithm, Jar};
 use resolver::model::catalog::PaperVersion;
 use resolver::model::version::Minecraft;
@@ -22,9 +25,6 @@ use resolver::model::version::Minecraft;
 /// thousand.
 const MAX_FILE_SIZE: u64 = 1 << 20;
 
-/// Maximum length of a displayed software name. Real ones have a dozen letters.
-const MAX_NAME_LENGTH: usize = 64;
-
 /// Paper versions found in the directory.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct PaperSeen {
@@ -32,8 +32,8 @@ pub(super) struct PaperSeen {
     pub(super) claims: Vec<VersionClaim>,
     /// The server JARs beside `server.properties`, by name.
     pub(super) jars: Vec<ServerJar>,
-    /// Other software that a file names, such as `Purpur`, and the file.
-    pub(super) other_software: Option<(String, String)>,
+    /// The files that name a server software.
+    signs: Vec<SoftwareSign>,
 }
 
 /// The version that one file contains.
@@ -62,6 +62,9 @@ pub(super) fn read(directory: &Path) -> PaperSeen {
     paper.read_unpacked_jar(directory);
     paper.read_server_jars(directory, &mut weak);
     paper.claims.extend(weak);
+    let mut files = file_names(directory);
+    files.extend(file_names(&directory.join("config")).iter().map(|name| format!("config/{name}")));
+    paper.signs.extend(software_signs::configuration(&files));
     paper
 }
 
@@ -74,7 +77,7 @@ impl PaperSeen {
         }
         const FILE: &str = "version_history.json";
         if let Some(History { current_version }) = read_json(&directory.join(FILE)) {
-            self.add_claim(FILE, read_version(&current_version, None));
+            self.add_claim(FILE, Evidence::LastStart, read_version(&current_version, None));
         }
     }
 
@@ -89,7 +92,8 @@ impl PaperSeen {
         const FILE: &str = ".papermc-manifest.json";
         if let Some(JarManifest { minecraft_version, build, project }) = read_json(&directory.join(FILE)) {
             let minecraft = minecraft_version.parse().ok();
-            self.add_claim(FILE, minecraft.map(|minecraft| VersionText { software: project, minecraft, build }));
+            let version = minecraft.map(|minecraft| VersionText { software: project, minecraft, build });
+            self.add_claim(FILE, Evidence::Installed, version);
         }
     }
 
@@ -101,22 +105,29 @@ impl PaperSeen {
         let jars: Vec<String> = file_names(&inside).into_iter().filter(|name| is_jar(name)).collect();
         let [jar] = jars.as_slice() else { return };
         let file = format!("versions/{minecraft}/{jar}");
-        let version = read_manifest(&inside.join(jar)).and_then(|text| attribute(&text, "Implementation-Version"));
-        let version_text = version.and_then(|version| read_version(&version, Some(minecraft)));
-        let software = jar.strip_suffix(&format!("-{minecraft}.jar")).map(str::to_owned);
-        self.add_claim(
-            &file,
-            version_text
-                .map(|version_text| VersionText { software: version_text.software.or(software), ..version_text }),
-        );
+        let manifest = read_manifest(&inside.join(jar)).unwrap_or_default();
+        let brand = attribute(&manifest, "Brand-Name");
+        if let Some(software) = brand.as_deref().or_else(|| named_by_bundle(jar)) {
+            self.signs.push(SoftwareSign::new(Evidence::Installed, software, &file));
+            if !is_paper(software) {
+                return;
+            }
+        }
+        let version = attribute(&manifest, "Implementation-Version");
+        self.add_claim(&file, Evidence::Installed, version.and_then(|version| read_version(&version, Some(minecraft))));
     }
 
     fn read_server_jars(&mut self, directory: &Path, weak: &mut Vec<VersionClaim>) {
         for file in file_names(directory).into_iter().filter(|name| is_jar(name)) {
             let path = directory.join(&file);
-            let Some((minecraft, software)) = server_jar(&path) else { continue };
-            if let Some(software) = software.filter(|software| !is_paper(software)) {
-                self.other_software.get_or_insert((sanitized_name(&software), file));
+            let server = server_jar(&path);
+            let bundled = server.as_ref().and_then(|(_, software)| software.as_deref());
+            let software = bundled.or_else(|| named_by_file(&file)).map(str::to_owned);
+            if let Some(software) = &software {
+                self.signs.push(SoftwareSign::new(Evidence::Installed, software, &file));
+            }
+            let Some((minecraft, _)) = server else { continue };
+            if software.is_some_and(|software| !is_paper(&software)) {
                 continue;
             }
             let Ok([sha256, _]) = hash_file(&path) else { continue };
@@ -150,13 +161,31 @@ impl PaperSeen {
         }
     }
 
-    fn add_claim(&mut self, file: &str, version: Option<VersionText>) {
+    /// The software of the directory if it is not Paper, or may not be.
+    pub(super) fn other_software(&self) -> Option<OtherSoftware> {
+        software_signs::other_software(&self.signs)
+    }
+
+    /// The claim that a build runs which PaperMC does not publish, although its other builds of that Minecraft version
+    /// are known. `None` while the hash of a server JAR identifies a build.
+    pub(super) fn unpublished_claim(&self, published: &[PaperVersion]) -> Option<&VersionClaim> {
+        let claim = self.claims.first()?;
+        let build = claim.build?;
+        let hashes = || published.iter().flat_map(|paper| &paper.builds).filter_map(|build| build.file.hash.as_ref());
+        if self.jars.iter().any(|jar| hashes().any(|hash| *hash == jar.hash)) {
+            return None;
+        }
+        let of = published.iter().find(|paper| paper.minecraft == claim.minecraft)?;
+        let unknown = !of.builds.is_empty() && of.builds.iter().all(|candidate| candidate.number != build);
+        unknown.then_some(claim)
+    }
+
+    fn add_claim(&mut self, file: &str, evidence: Evidence, version: Option<VersionText>) {
         let Some(VersionText { software, minecraft, build }) = version else { return };
-        match software.filter(|software| !is_paper(software)) {
-            Some(software) => {
-                self.other_software.get_or_insert((sanitized_name(&software), file.to_owned()));
-            }
-            None => self.claims.push(VersionClaim { file: file.to_owned(), minecraft, build }),
+        let other = software.as_deref().is_some_and(|software| !is_paper(software));
+        self.signs.extend(software.map(|software| SoftwareSign::new(evidence, &software, file)));
+        if !other {
+            self.claims.push(VersionClaim { file: file.to_owned(), minecraft, build });
         }
     }
 }
@@ -167,15 +196,6 @@ struct VersionText {
     software: Option<String>,
     minecraft: Minecraft,
     build: Option<u32>,
-}
-
-/// A software name, safe to display. The file may contain any text.
-fn sanitized_name(software: &str) -> String {
-    one_line(&software.chars().take(MAX_NAME_LENGTH).collect::<String>())
-}
-
-fn is_paper(software: &str) -> bool {
-    software.eq_ignore_ascii_case("paper")
 }
 
 /// Parses `1.21.10-130-8043efd (MC: 1.21.10)` and `git-Paper-496 (MC: 1.20.4)`. Without the parenthesis, the version
@@ -213,8 +233,7 @@ fn server_jar(path: &Path) -> Option<(Minecraft, Option<String>)> {
     let list = jar.entry("META-INF/versions.list", MAX_FILE_SIZE).ok()?;
     let software = list.and_then(|list| {
         let list = String::from_utf8_lossy(&list).into_owned();
-        let file = list.lines().next()?.rsplit(['\t', '/']).next()?.to_owned();
-        Some(file.strip_suffix(&format!("-{id}.jar"))?.to_owned())
+        named_by_bundle(list.lines().next()?.rsplit(['\t', '/']).next()?).map(str::to_owned)
     });
     Some((id.parse().ok()?, software))
 }

@@ -24,12 +24,16 @@ pub(super) struct Draft {
     pub(super) rcon_port: Option<u16>,
     /// By the names of their objects.
     pub(super) managed: Vec<Managed>,
+    /// By the names of their objects. They are written as comments.
+    pub(super) guesses: Vec<Managed>,
     /// Pairs of file and description, sorted by file.
     pub(super) unmanaged: Vec<(String, String)>,
+    /// What is missing because data could not be read, one sentence each, without a full stop.
+    pub(super) unread: Vec<String>,
 }
 
 /// A plugin that a Plugin object can request.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Managed {
     /// The name of its Plugin object.
     pub(super) object: String,
@@ -37,12 +41,11 @@ pub(super) struct Managed {
     pub(super) version: String,
     /// At least one.
     pub(super) files: Vec<ManagedFile>,
-    pub(super) guess: bool,
     pub(super) listed: bool,
 }
 
 /// A file that a Plugin installs.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct ManagedFile {
     /// Its name in `plugins`.
     pub(super) file: String,
@@ -53,6 +56,11 @@ pub(super) struct ManagedFile {
 }
 
 impl Managed {
+    /// `a.jar and b.jar`
+    fn file_names(&self) -> String {
+        self.files.iter().map(|file| file.file.as_str()).collect::<Vec<_>>().join(" and ")
+    }
+
     /// The value of `spec.source.jars`. Empty for the main file alone.
     fn jars(&self) -> Vec<String> {
         match self.files.as_slice() {
@@ -63,7 +71,8 @@ impl Managed {
 }
 
 impl Draft {
-    /// The manifests of `directory`, dated with `now`: the server, then its plugins by name.
+    /// The manifests of `directory`, dated with `now`: the server, then its plugins by name, then the guesses as
+    /// comments.
     pub(super) fn render(&self, directory: &str, now: Timestamp) -> String {
         let mut text = format!(
             "# The versions in {}, read by `resolver adopt` on {}. Everything is pinned to exactly these.\n\
@@ -74,9 +83,17 @@ impl Draft {
             one_line(directory),
             date(now)
         );
+        for sentence in &self.unread {
+            write_line(&mut text, format_args!("# {sentence}."));
+        }
         self.write_server(&mut text);
         for plugin in &self.managed {
+            let how = if plugin.files.len() == 1 { "by its hash" } else { "by their hashes" };
+            write_line(&mut text, format_args!("---\n# {}, {how}", plugin.file_names()));
             self.write_plugin(&mut text, plugin);
+        }
+        for plugin in &self.guesses {
+            self.write_guess(&mut text, plugin);
         }
         text
     }
@@ -92,7 +109,7 @@ impl Draft {
     }
 
     fn write_server(&self, text: &mut String) {
-        let Self { name, namespace: _, minecraft, build, eula, rcon_port, managed: _, unmanaged } = self;
+        let Self { name, minecraft, build, eula, rcon_port, unmanaged, .. } = self;
         self.write_head(text, "PaperMCServer", name);
         write_line(text, format_args!("  labels: {{{LABEL}: {}}}\nspec:", quoted(name)));
         if *eula {
@@ -129,17 +146,25 @@ impl Draft {
         }
     }
 
+    /// Writes a Plugin as a comment, because its file may be another plugin of the same name and version.
+    fn write_guess(&self, text: &mut String, plugin: &Managed) {
+        let mut manifest = String::from("---\n");
+        self.write_plugin(&mut manifest, plugin);
+        let (file, project) = (plugin.file_names(), one_line(&plugin.key.to_string()));
+        write_line(
+            text,
+            format_args!(
+                "# {file}: a guess by its name and version. {project} has other bytes, so it may be another plugin.\n\
+                 # To replace the file with that release, remove the first two characters of these lines:"
+            ),
+        );
+        for line in manifest.lines() {
+            write_line(text, format_args!("# {line}"));
+        }
+    }
+
     fn write_plugin(&self, text: &mut String, plugin: &Managed) {
-        let Managed { object, key, version, files, guess, listed } = plugin;
-        let how = if *guess {
-            "a guess by its name and version: the file differs"
-        } else if let [_] = files.as_slice() {
-            "by its hash"
-        } else {
-            "by their hashes"
-        };
-        let names: Vec<&str> = files.iter().map(|file| file.file.as_str()).collect();
-        write_line(text, format_args!("---\n# {}, {how}", names.join(" and ")));
+        let Managed { object, key, version, files: _, listed } = plugin;
         self.write_head(text, "Plugin", object);
         let jars = plugin.jars();
         let jars = if jars.is_empty() { String::new() } else { format!(", jars: [{}]", jars.join(", ")) };

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::finding::AdoptFinding;
 use super::paper_version::{self, PaperSeen, is_jar, small_file};
+use super::software_signs::OtherSoftware;
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hasher, java_properties, update_folder_name};
 use resolver::model::api_version::ApiVersion;
@@ -84,6 +85,11 @@ pub(super) enum FolderError {
     NoPaper { path: PathBuf },
     #[error("`{}` runs {software}, as {file} says, and only Paper can be adopted", .path.display())]
     OtherSoftware { path: PathBuf, software: String, file: String },
+    #[error(
+        "`{}` has {file} of {software} and {paper} of Paper, and only Paper can be adopted: remove the one that does not run",
+        .path.display()
+    )]
+    SeveralSoftware { path: PathBuf, software: String, file: String, paper: String },
     #[error("{}", describe_conflicts(.0))]
     NameConflicts(Vec<JarNameConflict>),
 }
@@ -106,11 +112,16 @@ impl ServerDir {
         // Distinguishes missing permissions from an empty directory.
         fs::read_dir(path).map_err(|source| FolderError::Read { path: path.to_owned(), source })?;
         let paper = paper_version::read(path);
-        if paper.claims.is_empty() {
-            return Err(match paper.other_software {
-                Some((software, file)) => FolderError::OtherSoftware { path: path.to_owned(), software, file },
-                None => FolderError::NoPaper { path: path.to_owned() },
-            });
+        let owned = path.to_owned();
+        match paper.other_software() {
+            Some(OtherSoftware { software, file, paper: None }) => {
+                return Err(FolderError::OtherSoftware { path: owned, software, file });
+            }
+            Some(OtherSoftware { software, file, paper: Some(paper) }) => {
+                return Err(FolderError::SeveralSoftware { path: owned, software, file, paper });
+            }
+            None if paper.claims.is_empty() => return Err(FolderError::NoPaper { path: owned }),
+            None => {}
         }
         let mut findings = Vec::new();
         let plugins = loaded_by(&paper, read_plugins(path, &mut findings)?, &mut findings);

@@ -54,10 +54,16 @@ fn catalog() -> Catalog {
 
 /// The manifests for a server with these files, and the findings.
 fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
-    let plugin = |name: &&str| {
+    let files: Vec<(&str, Option<&str>)> = names.iter().map(|name| (*name, None)).collect();
+    adopt_versions(&files)
+}
+
+/// The same with the version in each description. The name in it is the beginning of the file's name.
+fn adopt_versions(names: &[(&str, Option<&str>)]) -> (String, Vec<AdoptFinding>) {
+    let plugin = |(name, version): &(&str, Option<&str>)| {
         let facts = PluginFacts {
             name: resolver::model::jar_pattern::stem(name),
-            version: String::new(),
+            version: version.unwrap_or_default().to_owned(),
             main: "a.B".to_owned(),
             api_version: None,
             depend: Vec::new(),
@@ -76,7 +82,7 @@ fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
     let minecraft: Minecraft = "1.21.10".parse().unwrap();
     let origins = found.origins(&files, &minecraft);
     let mut findings = Vec::new();
-    let (managed, unmanaged) = classify_plugins("lobby", &files, &origins, &mut findings);
+    let Classified { managed, guesses, unmanaged } = classify_plugins("lobby", &files, &origins, &mut findings);
     let draft = Draft {
         name: "lobby".to_owned(),
         namespace: None,
@@ -85,13 +91,15 @@ fn adopt_files(names: &[&str]) -> (String, Vec<AdoptFinding>) {
         eula: true,
         rcon_port: None,
         managed,
+        guesses,
         unmanaged,
+        unread: Vec::new(),
     };
     let text = draft.render("lobby", now());
     let file = InputFile { name: "written".to_owned(), text: text.clone() };
     let checked = requests::check(manifests::read(&[file]), &mut Vec::new()).unwrap();
     for (_, result) in resolve_all(&found.catalog, &checked.requests, now()) {
-        report_differences(&result.unwrap().lock, &draft, &files, &mut findings);
+        report_differences(&result.unwrap().lock, &files, &mut findings);
     }
     (text, findings)
 }
@@ -132,6 +140,27 @@ fn adopt_names_file_in_full_when_it_prefixes_another() {
     let (text, findings) = adopt_files(&["Lights-1.0.jar", "Lights-1.0-lite.jar"]);
     assert!(findings.is_empty(), "{findings:?}\n{text}");
     assert!(text.contains("jars: [\"Lights-1.0\", \"Lights-1.0-lite\"]}"), "{text}");
+}
+
+#[test]
+fn adopt_writes_guess_as_comment_only() {
+    // The name and the version of a release, but other bytes.
+    let (text, findings) = adopt_versions(&[("Lights-9.jar", Some("1.0"))]);
+    let [AdoptFinding::Guess { file, project, .. }] = findings.as_slice() else { panic!("{findings:?}") };
+    assert_eq!((file.as_str(), project.as_str()), ("Lights-9.jar", "modrinth/lights"));
+    assert!(text.contains("  #   Lights-9.jar (Lights 1.0)\n"), "the file stays unmanaged: {text}");
+    assert!(text.contains("# kind: Plugin\n") && !text.contains("\nkind: Plugin"), "{text}");
+    let restored: Vec<&str> = text.lines().map(|line| line.strip_prefix("# ").unwrap_or(line)).collect();
+    let restored = restored.join("\n");
+    assert!(restored.contains("\n---\napiVersion: nightshift.dev/v1alpha1\nkind: Plugin\n"), "{restored}");
+}
+
+#[test]
+fn adopt_never_guesses_project_that_is_identified() {
+    let (text, findings) = adopt_versions(&[("Lights-1.0.jar", None), ("Lights-9.jar", Some("1.0"))]);
+    assert!(matches!(findings.as_slice(), [AdoptFinding::Guess { .. }]), "{findings:?}");
+    assert_eq!(text.matches("kind: Plugin").count(), 1, "{text}");
+    assert!(text.contains("# Lights-1.0.jar, by its hash\n"), "{text}");
 }
 
 #[test]

@@ -3,8 +3,11 @@
 use crds::duration;
 use serde_json::Value;
 
+use super::last_segment;
 use crate::output::join::or_list;
-use from_api::{CHECKSUM_FORMAT, url_error};
+use from_api::{CHECKSUM_FORMAT, pasted_slug, range_error, url_error};
+use resolver::model::version::range::Range;
+use scheduler::maintenance::{WindowError, check_cron, check_zone};
 
 /// Expected: a set of fields.
 pub(super) const FIELDS: &str = "a set of fields";
@@ -26,11 +29,25 @@ pub(super) fn hint_for_type(expected: &str) -> &'static str {
     }
 }
 
-/// The problem of a text that does not match its pattern, and the suggested fix.
-pub(super) fn pattern_mismatch(field: &str, schema: &Value, text: &str) -> (String, String) {
+/// A text that does not match its pattern.
+pub(super) enum Mismatch {
+    /// The problem and the fix in words for the pattern.
+    Pattern(String, String),
+    /// The violation in the words of the operator, which checks the value too.
+    Operator(String),
+}
+
+/// What is wrong with a text that does not match its pattern. `None` if the value is valid nevertheless.
+pub(super) fn pattern_mismatch(path: &str, schema: &Value, text: &str) -> Option<Mismatch> {
     let pattern = schema["pattern"].as_str().unwrap_or_default();
+    let field = last_segment(path);
     let (noun, fix) = match field {
-        "cron" | "checkCron" => return cron_mismatch(text),
+        "cron" | "checkCron" => return operator_words(check_cron(text)),
+        "timeZone" => return operator_words(check_zone(text)),
+        "version" if path.contains("requires[") => {
+            let (problem, fix) = range_error(&text.parse::<Range>().err()?);
+            return Some(Mismatch::Pattern(problem, fix));
+        }
         _ if pattern == duration::PATTERN => {
             ("duration", "write numbers with d, h, m or s, such as `72h` or `1h30m`".to_owned())
         }
@@ -39,10 +56,17 @@ pub(super) fn pattern_mismatch(field: &str, schema: &Value, text: &str) -> (Stri
         }
         "heap" => ("heap size", "write `auto`, or a size such as `4Gi`".to_owned()),
         // A separate message: the URL may contain a password, which must not be printed.
-        "url" if let Some((problem, fix)) = url_error(text) => return (problem, fix.to_owned()),
+        "url" if let Some((problem, fix)) = url_error(text) => {
+            return Some(Mismatch::Pattern(problem, fix.to_owned()));
+        }
         "checksum" => ("sha256", format!("write {CHECKSUM_FORMAT}")),
-        "project" if text.contains('/') => ("project", format!("write its slug alone: `{}`", slug(text))),
-        "project" => ("project", "write its slug, the last part of the project page's address".to_owned()),
+        "project" => (
+            "project",
+            pasted_slug(text).map_or_else(
+                || "write its slug, the last part of the project page's address".to_owned(),
+                |slug| format!("write its slug alone: `{slug}`"),
+            ),
+        ),
         // The patterns of Nightshift and of Kubernetes both contain the suffixes.
         _ if pattern.contains("Ki") || pattern.contains("[KMGTPE]i") => {
             ("quantity", "write a number with an optional unit, such as `2`, `500m` or `6Gi`".to_owned())
@@ -50,23 +74,11 @@ pub(super) fn pattern_mismatch(field: &str, schema: &Value, text: &str) -> (Stri
         "version" => ("version", "write it as in `1.21.10`".to_owned()),
         _ => ("value", "see `kubectl explain` for its form".to_owned()),
     };
-    (format!("is `{text}`, which is not a valid {noun}"), fix)
+    Some(Mismatch::Pattern(format!("is `{text}`, which is not a valid {noun}"), fix))
 }
 
-fn cron_mismatch(text: &str) -> (String, String) {
-    let fields: Vec<&str> = text.split_whitespace().collect();
-    if fields.len() == 6 {
-        let problem = format!("is `{text}`, which has six fields, but cron here has no seconds");
-        return (problem, format!("leave the first out: `{}`", fields[1..].join(" ")));
-    }
-    let fix = "write five fields (minute, hour, day, month, weekday), such as `0 4 * * 0` for Sundays at 04:00";
-    (format!("is `{text}`, which is not a cron expression"), fix.to_owned())
-}
-
-/// The last part of a URL, reduced to characters of a slug.
-fn slug(address: &str) -> String {
-    let last = address.trim_end_matches('/').rsplit('/').next().unwrap_or_default();
-    last.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-')).collect()
+fn operator_words(checked: Result<(), WindowError>) -> Option<Mismatch> {
+    checked.err().map(|error| Mismatch::Operator(error.to_string()))
 }
 
 /// Suggested fix for a missing field.

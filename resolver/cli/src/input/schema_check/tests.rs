@@ -9,6 +9,7 @@ fn violations(kind: usize, spec: &str) -> String {
     let lines: Vec<String> = check(node, schema, &text)
         .iter()
         .map(|violation| format!("{} `{}` {}; {}", violation.line, violation.path, violation.problem, violation.fix))
+        .map(|line| line.trim_end_matches("; ").to_owned())
         .collect();
     lines.join("\n")
 }
@@ -55,9 +56,9 @@ fn schema_check_explains_invalid_values() {
     8 `spec.jvm.heap` is `huge`, which is not a valid heap size; write `auto`, or a size such as `4Gi`
     9 `spec.image` is empty; write something, or leave the field out
     10 `spec.rcon` is the truth value yes, and should be a set of fields; write its fields below it, further to the right
-    12 `spec.updateSchedule.checkCron` is `0 0 3 * * *`, which has six fields, but cron here has no seconds; leave the first out: `0 3 * * *`
+    12 `spec.updateSchedule.checkCron` `0 0 3 * * *` has 6 fields, a schedule has five and no seconds: try `0 3 * * *`
     13 `spec.updateSchedule.maintenanceWindow.enabled` is the number 1, and should be `true` or `false`; write one of the two, without quotes
-    13 `spec.updateSchedule.maintenanceWindow.cron` is `61 4 * * 0`, which is not a cron expression; write five fields (minute, hour, day, month, weekday), such as `0 4 * * 0` for Sundays at 04:00
+    13 `spec.updateSchedule.maintenanceWindow.cron` `61` is wrong as minute of a schedule: write 0 to 59
     16 `spec.updateSchedule.windows[1]` exists twice; give each item another `name`
     17 `spec.updateSchedule.windows[2].cron` is missing; write five cron fields, such as `cron: "0 4 * * 0"`
     18 `spec.podTemplate.spec.containers[0].resources.limits.cpu` is `two`, which is not a valid quantity; write a number with an optional unit, such as `2`, `500m` or `6Gi`
@@ -71,4 +72,43 @@ fn schema_check_names_missing_plugin_fields() {
     3 `spec.source.project` is `https://modrinth.com/plugin/viaversion/`, which is not a valid project; write its slug alone: `viaversion`
     3 `spec.source.type` is missing; write `hangar`, `modrinth` or `url`
     "##);
+}
+
+#[test]
+fn schema_check_repeats_operator_words_for_schedules_and_zones() {
+    let of = |cron: &str, zone: &str| {
+        violations(
+            0,
+            &format!(
+                "  updateStrategy: auto\n  timeZone: '{zone}'\n  updateSchedule: {{maintenanceWindow: {{cron: \"{cron}\"}}}}\n"
+            ),
+        )
+    };
+    for valid in ["00 04 * * 00", "0 4 * * 0  ", "0\\t4\\t*\\t*\\t0", "0 4 * * 0,0,0"] {
+        assert_eq!(of(valid, "UTC"), "", "{valid}");
+    }
+    insta::assert_snapshot!(of("60 24 * * sunday", "+02:00"), @r##"
+    4 `spec.timeZone` `+02:00` is an offset and not a time zone: write the place, such as `Europe/Berlin`, whose clocks also change in summer, or `Etc/GMT-2` for exactly this offset (its sign is reversed)
+    5 `spec.updateSchedule.maintenanceWindow.cron` `60` is wrong as minute of a schedule: write 0 to 59; `24` is wrong as hour of a schedule: write 0 to 23; `sunday` is wrong as day of week of a schedule: write 0 to 7 or sun, mon, tue, wed, thu, fri, sat
+    "##);
+    insta::assert_snapshot!(of("CRON_TZ=Europe/Berlin 0 4 * * *", "UTC"), @"5 `spec.updateSchedule.maintenanceWindow.cron` `CRON_TZ=Europe/Berlin` is not part of a schedule: write `0 4 * * *`, and `timeZone: Europe/Berlin` beside it");
+}
+
+#[test]
+fn schema_check_points_at_error_in_range_of_other_tool() {
+    let of = |range: &str| {
+        violations(
+            1,
+            &format!(
+                "  source: {{type: modrinth, project: guard}}\n  instanceSelector: {{}}\n  requires: [{{plugin: Edit, version: '{range}'}}]\n"
+            ),
+        )
+    };
+    assert_eq!(of(">=7.4, <7.5"), "");
+    insta::assert_snapshot!(of(">=7.4 <7.5"), @r##"
+    5 `spec.requires[0].version` is not a version range: a version ends at the space: write a comma between two conditions; write `>=7.4, <7.5`
+        >=7.4 <7.5
+             ^
+    "##);
+    assert!(of("^7.4").contains("write `>=7.4, <8`\n    ^7.4\n    ^"), "{}", of("^7.4"));
 }
