@@ -2,6 +2,7 @@
 
 pub mod api_version;
 pub mod budget;
+pub mod bundled_plugins;
 pub mod catalog;
 pub mod compatibility_facts;
 pub mod delisted;

@@ -9,6 +9,7 @@ use from_api::ServerState;
 use jiff::{SignedDuration, Timestamp};
 use resolver::Unsolvable;
 use resolver::explanation::Explanation;
+use resolver::model::bundled_plugins::bundled_in;
 use resolver::model::catalog::Catalog;
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use resolver::model::lock::Lock;
@@ -398,8 +399,10 @@ fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, no
         .as_ref()
         .map_or(SignedDuration::ZERO, |report| clock_offset(report.at, observed.reply.replied_at));
     let by_our_clock = |at: Timestamp| at.checked_add(ahead).unwrap_or(at);
+    let record = observed.pod_lock.as_deref().unwrap_or(goal);
+    let bundled: Vec<_> = bundled_in(record.lock.software, &record.lock.minecraft).map(|plugin| plugin.name).collect();
     let expected = VerificationTarget {
-        files: observed.pod_lock.as_ref().map_or(&goal.files, |record| &record.files),
+        files: &record.files,
         before: observed.stable_lock.as_ref().map(|record| &record.files),
         baseline: observed.stable.as_ref().map_or(&EMPTY_BASELINE, |record| &record.baseline),
         settle,
@@ -407,6 +410,7 @@ fn verify_pod(observed: &Observed, goal: &LockRecord, settle: SignedDuration, no
         reachable_from: observed.pod.as_ref().and_then(reachable_from).map_or(now, by_our_clock),
         process: observed.pod.as_ref().map_or(ProcessState::Running, |pod| process_state(pod, settle, now)),
         other_image: image.as_deref(),
+        bundled: &bundled,
     };
     verify(observed.reply.report.as_deref(), &expected, now)
 }

@@ -1,6 +1,6 @@
 //! Pure. Verifies that a new set works. Readiness proves nothing, so the verification uses the server's own output.
 
-use agent_api::{AgentReport, FileSet, Server};
+use agent_api::{AgentReport, FileSet, Server, is_same_plugin};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Verification;
 
@@ -44,6 +44,15 @@ pub(crate) struct VerificationTarget<'a> {
     pub(crate) process: ProcessState,
     /// A message about an image other than the planned one. `None` if no difference is known.
     pub(crate) other_image: Option<&'a str>,
+    /// The names of plugins that the server contains itself. It does not load a file with such a plugin.
+    pub(crate) bundled: &'a [&'static str],
+}
+
+impl VerificationTarget<'_> {
+    /// Whether the server contains a plugin of this name itself.
+    fn is_bundled(&self, name: &str) -> bool {
+        self.bundled.iter().any(|bundled| is_same_plugin(bundled, name))
+    }
 }
 
 /// A verification result with its message.
@@ -208,8 +217,8 @@ impl<'a> FailedPlugins<'a> {
     fn new(report: &'a AgentReport, expected: &'a VerificationTarget<'a>) -> Self {
         let mut failed_plugins = Self { at_fault: Vec::new(), unknown: Vec::new(), unmanaged: Vec::new() };
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return failed_plugins };
-        for name in plugin_names(expected.files).filter(|name| !plugins.get(*name).is_some_and(|plugin| plugin.enabled))
-        {
+        let is_enabled = |name: &str| plugins.get(name).is_some_and(|plugin| plugin.enabled);
+        for name in plugin_names(expected.files).filter(|name| !is_enabled(name) && !expected.is_bundled(name)) {
             match expected.baseline.earlier_state(name, expected.before) {
                 EarlierState::New | EarlierState::Enabled => failed_plugins.at_fault.push(name),
                 EarlierState::Unread => failed_plugins.unknown.push(name),
@@ -217,6 +226,7 @@ impl<'a> FailedPlugins<'a> {
             }
         }
         failed_plugins.unmanaged = expected.baseline.failed_unmanaged(report, expected.files);
+        failed_plugins.unmanaged.retain(|name| !expected.is_bundled(name));
         failed_plugins
     }
 }

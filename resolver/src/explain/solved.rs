@@ -18,8 +18,10 @@ use crate::index::listed_versions::ListingEvidence;
 use crate::index::unmanaged_jars::UnmanagedJarCompatibility;
 use crate::index::{CandidateIndex, MissingDependency, is_older};
 use crate::model::api_version::{ApiVersion, is_legacy_without};
+use crate::model::bundled_plugins::bundled_in;
 use crate::model::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
 use crate::model::lock::Guess;
+use crate::model::name_conflict::folded;
 use crate::model::request::{OverrideMode, PaperRequest, Running};
 use crate::model::unmanaged_jar::{UnmanagedJar, UnmanagedPlugins};
 use crate::model::unusable::Unusable;
@@ -382,8 +384,14 @@ fn plugin_warnings(
     warnings.extend(candidates.guesses(at, position).map(|Guess { plugin, version, needs, at_least, .. }| {
         Warning::GuessedBound { plugin, version, needs, at_least }
     }));
+    let bundled = || bundled_in(candidates.request.software, minecraft);
+    let main_classes = jars.iter().filter_map(|jar| jar.declared?.main.as_deref());
+    for found in main_classes.filter_map(|main| bundled().find(|bundled| bundled.main == main)) {
+        warnings.push(Warning::Bundled { plugin: plugin(), version: version(), since: found.since() });
+    }
     let is_unmanaged = |name: &str| candidates.request.unmanaged.iter().any(|jar| jar.is_named(name));
-    for needs in candidate.missing_at_source.iter().filter(|needs| !is_unmanaged(needs)) {
+    let is_bundled = |name: &str| bundled().any(|bundled| folded(bundled.name) == folded(name));
+    for needs in candidate.missing_at_source.iter().filter(|needs| !is_unmanaged(needs) && !is_bundled(needs)) {
         warnings.push(Warning::OutsideDependency { plugin: plugin(), needs: needs.clone() });
     }
     let conflicts = candidates.file_conflicts(at, position).into_iter();

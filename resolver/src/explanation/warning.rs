@@ -64,6 +64,15 @@ pub enum Warning {
         /// The guessed minimum.
         at_least: String,
     },
+    /// The server contains the plugin and does not load the installed one.
+    Bundled {
+        /// The plugin name.
+        plugin: String,
+        /// The chosen version.
+        version: String,
+        /// The first Minecraft version whose builds contain it.
+        since: String,
+    },
     /// A required dependency that its source does not have. It is assumed to be installed.
     OutsideDependency {
         /// The plugin name.

@@ -7,6 +7,7 @@ use super::dependency_targets::{DependencyTarget, resolve_target, sorted_depende
 use super::jar_selection::Jars;
 use super::known_constraints::is_named;
 use super::version_bounds::BoundContext;
+use crate::model::bundled_plugins::bundled_in_any;
 use crate::model::catalog::{Catalog, Declared, DependencyKind, Project, Release, Source};
 use crate::model::delisted::has_any_release;
 use crate::model::name_conflict::folded;
@@ -74,6 +75,8 @@ enum Owner {
     Project(usize),
     /// An unmanaged JAR on the server.
     Unmanaged,
+    /// The server itself, from some version on.
+    Server,
 }
 
 /// The owners of names on one server.
@@ -132,7 +135,8 @@ impl NameTable {
         let claimed = claims.into_iter().map(|(_, _, _, name, position)| (name, Owner::Project(position)));
         let unmanaged =
             request.unmanaged.iter().flat_map(UnmanagedJar::names).map(|name| (folded(name), Owner::Unmanaged));
-        for (name, owner) in claimed.chain(unmanaged) {
+        let bundled = bundled_in_any(request.software).map(|plugin| (folded(plugin.name), Owner::Server));
+        for (name, owner) in claimed.chain(unmanaged).chain(bundled) {
             let name_owners = owners.entry(name).or_default();
             if !name_owners.contains(&owner) {
                 name_owners.push(owner);
@@ -172,6 +176,8 @@ impl NameTable {
                 _ if own_names.contains(&folded) => {}
                 Some(Owner::Project(found)) => targets.push(DependencyTarget::Project(found)),
                 Some(Owner::Unmanaged) => {}
+                // Whether the server has it depends on the chosen version. It is at no source, so it is not installed.
+                Some(Owner::Server) => targets.push(DependencyTarget::NotAtSource(name.to_owned())),
                 None => targets.extend(self.page_targets(catalog, position, (release, name), context)),
             }
         }

@@ -389,6 +389,9 @@ impl FurtherJar {
 pub struct Declared {
     /// Its own name.
     pub name: String,
+    /// Its main class, by which a server recognises a plugin that it contains itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub main: Option<String>,
     /// Further names with which it satisfies the `depend` of other plugins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub provides: Vec<String>,

@@ -78,6 +78,7 @@ fn declared(rng: &mut Rng, name: &str, projects: &[(Source, String, String)]) ->
     };
     Declared {
         name: if rng.chance(90) { name.to_owned() } else { rng.choose(&NAMES).to_uppercase() },
+        main: None,
         provides: if rng.chance(15) { vec![rng.choose(&NAMES).to_uppercase()] } else { Vec::new() },
         depend: (0..count).map(|_| needed(rng)).collect(),
     }

@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::model::catalog::{Declared, Dependency, DependencyKind, Release, Source};
 
+use resolver::model::software::Software;
+
 use super::dependencies::{Needs, Resolved, is_named};
 use super::rules::Terms;
 
@@ -57,6 +59,10 @@ impl NameOwners {
             for name in jar.name.iter().chain(&jar.provides) {
                 owners.entry(normalized(name)).or_default().push(None);
             }
+        }
+        // No other plugin has to be installed for a name that Paper itself has from 1.21 on.
+        if matches!(needs.request.software, Software::Paper | Software::Purpur) {
+            owners.entry("spark".to_owned()).or_default().push(None);
         }
         Self { owners, is_complete }
     }

@@ -29,6 +29,8 @@ pub(crate) struct ReleaseFields {
     #[serde(default)]
     depend: Vec<String>,
     api_version: Option<ApiVersion>,
+    /// The main class of its JAR, which was read.
+    main: Option<String>,
     /// The rule by which Paper refuses its JAR, which was read.
     refused: Option<String>,
     /// Whether its JAR was read and declares no minimum Minecraft.
@@ -178,6 +180,7 @@ fn declared(name: Option<String>, provides: &[String], depend: &[String], defaul
     let read = name.is_some() || !provides.is_empty() || !depend.is_empty();
     read.then(|| Declared {
         name: name.unwrap_or_else(|| default_name.to_owned()),
+        main: None,
         provides: provides.to_vec(),
         depend: depend.to_vec(),
     })
@@ -225,7 +228,10 @@ impl ReleaseFields {
         });
         // The JAR of a plugin from a URL is always read.
         let declared_name = self.called.or_else(|| is_file.then(|| shown.to_owned()));
-        let declared = declared(declared_name, &self.provides, &self.depend, shown);
+        let mut declared = declared(declared_name, &self.provides, &self.depend, shown);
+        if let Some(declared) = &mut declared {
+            declared.main = self.main;
+        }
         Release {
             id: format!("{name}-{version}"),
             further: further.collect(),

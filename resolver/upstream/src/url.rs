@@ -201,8 +201,8 @@ async fn is_intact(path: &Path, hash: &Hash) -> bool {
 
 /// Names that a JAR declares.
 fn declared_names(facts: &PluginFacts) -> Declared {
-    let PluginFacts { name, provides, depend, .. } = facts;
-    Declared { name: name.clone(), provides: provides.clone(), depend: depend.clone() }
+    let PluginFacts { name, main, provides, depend, .. } = facts;
+    Declared { name: name.clone(), main: Some(main.clone()), provides: provides.clone(), depend: depend.clone() }
 }
 
 /// A file as a project with one release. A plugin that Paper refuses is an error: there is no other release of it.

@@ -9,7 +9,6 @@ use agent_api::loaded_content::{AtStart, Loaded, is_same_world};
 use agent_api::{AgentReport, Server};
 
 use super::VerificationTarget;
-use crate::server::model::baseline::Baseline;
 
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
 const SWITCHABLE_WORLDS: [&str; 2] = ["the_nether", "the_end"];
@@ -35,7 +34,7 @@ impl MissingContent {
         let loaded = report.loaded.as_ref().unwrap_or(&nothing_read);
         if let Some(before) = &expected.baseline.worlds {
             match &loaded.worlds {
-                Some(now) => missing.find_missing_worlds(before, now, removed_plugin(report, expected.baseline)),
+                Some(now) => missing.find_missing_worlds(before, now, removed_plugin(report, expected)),
                 None if loaded.too_many_worlds => {}
                 None => missing.unread.push("the open worlds could not be read"),
             }
@@ -101,10 +100,11 @@ impl MissingContent {
 }
 
 /// A plugin that was enabled before and is not installed now. A user has removed it, with this update or earlier.
-fn removed_plugin<'a>(report: &AgentReport, baseline: &'a Baseline) -> Option<&'a str> {
+fn removed_plugin<'a>(report: &AgentReport, expected: &'a VerificationTarget<'_>) -> Option<&'a str> {
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
     let is_installed = |name: &&String| plugins.keys().any(|installed| is_same_plugin(installed, name));
-    baseline.enabled.iter().find(|name| !is_installed(name)).map(String::as_str)
+    let mut enabled = expected.baseline.enabled.iter();
+    enabled.find(|name| !is_installed(name) && !expected.is_bundled(name)).map(String::as_str)
 }
 
 /// One start proves little: a plugin may choose another map each time.

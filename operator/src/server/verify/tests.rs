@@ -91,6 +91,7 @@ fn verify_against(
         reachable_from: at(90),
         process: ProcessState::Running,
         other_image: None,
+        bundled: &[],
     };
     verify(report.map(|report| at_operator_clock(report, now)).as_ref(), &expected, at(now))
 }
@@ -138,6 +139,7 @@ fn verification_passes_after_settle_time() {
         reachable_from,
         process,
         other_image,
+        bundled: &[],
     };
     let result_at =
         |ahead: i64, now: i64| verify(Some(&at_operator_clock(&good, now + ahead)), &expected, at(now)).result;
@@ -303,6 +305,7 @@ fn verification_never_passes_with_changed_image() {
             reachable_from,
             process,
             other_image,
+            bundled: &[],
         };
         let VerificationResult { result, problem } =
             verify(Some(&at_operator_clock(&report(&[("ViaVersion", true), ("Shop", shop)]), now)), &expected, at(now));
@@ -478,6 +481,7 @@ fn verification_is_unverified_for_unreadable_known_worlds() {
         reachable_from: at(90),
         process: ProcessState::Running,
         other_image: None,
+        bundled: &[],
     };
     let soon = verify(Some(&at_operator_clock(&unread, 110)), &expected, at(110));
     assert_eq!(soon.result, Verification::Pending { until: at(160) }, "worlds may become readable after the plugins");
@@ -507,4 +511,26 @@ fn verification_message_names_few_of_many_worlds() {
     let now = at_start(&names.iter().map(|name| (*name, NotAnyMore)).collect::<Vec<_>>());
     let (_, problem) = result_against(&with_loaded(&GOOD, now, opened(&[])), &opened_before(&names, &[]), 160);
     assert!(problem.starts_with("worlds `w1`, `w2`, `w3`, `w4`, `w5` and 3 more are no longer open"), "{problem}");
+}
+
+#[test]
+fn plugin_that_the_server_contains_is_not_a_failed_plugin() {
+    let (now, before) = (files(&["spark", "Vault"]), files(&["spark", "Vault"]));
+    let (baseline, report) = (baseline(&["Vault", "spark"], &[]), report(&[("Vault", true)]));
+    let result = |bundled: &[&'static str]| {
+        let expected = VerificationTarget {
+            files: &now,
+            before: Some(&before),
+            baseline: &baseline,
+            settle: SignedDuration::from_secs(30),
+            began: at(0),
+            reachable_from: at(0),
+            process: ProcessState::Running,
+            other_image: None,
+            bundled,
+        };
+        verify(Some(&at_operator_clock(&report, 600)), &expected, at(600))
+    };
+    assert_eq!(result(&[]), failed("spark did not enable".to_owned()));
+    assert_eq!(result(&["spark"]).result, Verification::Passed);
 }

@@ -185,6 +185,11 @@ fn adopt_names_the_rule_by_which_paper_refuses_a_file() {
     let old_form = "name: Home\nversion: 4.1.1\nmain: a.B\napi-version: '1.19'\ndependencies:\n  - name: Vault\n    required: true\n";
     put("Home", "paper-plugin.yml", old_form);
     put("Slash", "plugin.yml/", "name: Slash\nversion: 1\nmain: a.B\napi-version: '1.21'\n");
+    put(
+        "Tps",
+        "plugin.yml",
+        "name: spark\nversion: 1\nmain: me.lucko.spark.bukkit.BukkitSparkPlugin\napi-version: '1.13'\n",
+    );
     put("Odd", "plugin.yml", "name: [\n");
     let shown = workspace.run(&["adopt", "lobby"]);
     for expected in [
@@ -194,6 +199,7 @@ fn adopt_names_the_rule_by_which_paper_refuses_a_file() {
         "plugins/Line.jar: Paper 1.21.10 does not load it: it states `api-version: 1.21.x`, which Paper refuses: it must have two or \
          three numbers, as 1.21 or 1.21.4. It is left out",
         "plugins/Float.jar: it states `api-version: 1.2` (YAML reads an unquoted 1.20 as 1.2), older than 1.13, so Paper loads it in legacy mode",
+        "plugins/Tps.jar: Paper 1.21 and later contain spark, and do not load this file. You can delete it and its Plugin",
         "plugins/Home.jar: Home 4.1.1 stays unmanaged",
         "plugins/Slash.jar: Slash 1 stays unmanaged",
         "plugins/Odd.jar: Nightshift could not read its `plugin.yml`: ",

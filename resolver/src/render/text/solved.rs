@@ -382,6 +382,9 @@ fn warning_text(warning: &Warning, software: Software) -> String {
         Warning::GuessedBound { plugin, version, needs, at_least } => format!(
             "{plugin} {version} is assumed to need {needs} {at_least} or newer (guessed from their dates, stated on no page)."
         ),
+        Warning::Bundled { plugin, version, since } => {
+            format!("{software} {since} and later contain {plugin}: the server does not load {plugin} {version}.")
+        }
         Warning::OutsideDependency { plugin, needs } => {
             format!("{plugin} needs {needs}, which Nightshift does not manage. It is assumed to be installed by you.")
         }

@@ -212,7 +212,8 @@ async fn cached_jar_adds_facts_missing_from_page() {
         (Some(25), Some("1.21".to_owned()))
     );
     let (provides, depend) = (vec!["Regions".to_owned()], vec!["Vault".to_owned()]);
-    let declared = Some(Declared { name: "Claims".to_owned(), provides, depend });
+    let main = Some(PluginYml::new("Claims", "").main);
+    let declared = Some(Declared { name: "Claims".to_owned(), main, provides, depend });
     assert_eq!((&catalog.projects[0].releases[0].declared, &module.declared), (&declared, &declared));
     assert_eq!(catalog.projects[0].releases[1].declared, None);
 }

@@ -18,6 +18,7 @@ fn verification_fails_crashing_server_without_agent() {
         reachable_from: at(90),
         process: ProcessState::Running,
         other_image: None,
+        bundled: &[],
     };
     let ends = VerificationTarget { process: ProcessState::Exited { times: 3 }, ..stays };
     let over = at(90) + VERIFICATION_TIMEOUT;
@@ -42,6 +43,7 @@ fn verification_fails_after_five_exits_except_first_start() {
         reachable_from: at(90),
         process: ProcessState::Exited { times },
         other_image: None,
+        bundled: &[],
     };
     let absent = AgentReport { server: Server::Absent, ..report(&[]) };
     for report in [Some(&absent), None] {
@@ -117,6 +119,7 @@ fn result(pod: &Pod, report: Option<&AgentReport>, before: bool, now: i64) -> Ve
         reachable_from: reachable_from(pod).unwrap(),
         process: process_state(pod, SETTLE, minute(now)),
         other_image: None,
+        bundled: &[],
     };
     verify(report, &expected, minute(now))
 }

@@ -38,6 +38,15 @@ pub(super) enum AdoptFinding {
         /// The reason.
         error: FactsError,
     },
+    /// The directory's Paper contains the plugin and does not load the file.
+    Bundled {
+        /// The file in `plugins`.
+        file: String,
+        /// The plugin.
+        name: &'static str,
+        /// The first Minecraft version whose builds contain it.
+        since: String,
+    },
     /// The directory's Paper refuses the `api-version` of the file.
     Refused {
         /// The file in `plugins`.
@@ -160,6 +169,7 @@ impl AdoptFinding {
             | Self::NotSolved { .. } => true,
             Self::ConflictingVersions { .. }
             | Self::NotLoaded { .. }
+            | Self::Bundled { .. }
             | Self::Refused { .. }
             | Self::Legacy { .. }
             | Self::Symlink { .. }
@@ -259,6 +269,10 @@ impl fmt::Display for AdoptFinding {
             Self::NotLoaded { file, error } => {
                 write!(f, "plugins/{file}: {}. {}", one_line(&format_chain(error)), left_out(error))
             }
+            Self::Bundled { file, name, since } => write!(
+                f,
+                "plugins/{file}: Paper {since} and later contain {name}, and do not load this file. You can delete it and its Plugin"
+            ),
             Self::Refused { file, minecraft, because } => {
                 let because = phrases::unusable(because);
                 write!(f, "plugins/{file}: Paper {minecraft} does not load it: it {because}. It is left out")

@@ -11,7 +11,9 @@ use super::software_signs::OtherSoftware;
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hasher, java_properties, update_folder_name};
 use resolver::model::api_version::ApiVersion;
+use resolver::model::bundled_plugins::bundled_in;
 use resolver::model::name_conflict::{JarNameConflict, find_conflicts};
+use resolver::model::software::Software;
 use resolver::model::unusable::Unusable;
 
 /// Content of a server directory.
@@ -200,7 +202,14 @@ fn loaded_by(paper: &PaperSeen, plugins: Vec<PluginFile>, findings: &mut Vec<Ado
         }
         true
     };
-    plugins.into_iter().filter(|plugin| is_loaded(plugin)).collect()
+    let loaded: Vec<PluginFile> = plugins.into_iter().filter(|plugin| is_loaded(plugin)).collect();
+    for plugin in &loaded {
+        if let Some(bundled) = bundled_in(Software::Paper, minecraft).find(|found| found.main == plugin.facts.main) {
+            let (name, since) = (bundled.name, bundled.since());
+            findings.push(AdoptFinding::Bundled { file: plugin.file.clone(), name, since });
+        }
+    }
+    loaded
 }
 
 /// The folder in `plugins` whose JARs replace others at the next start.
