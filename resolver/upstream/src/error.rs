@@ -182,6 +182,7 @@ impl FetchError {
             Self::InvalidFileKey { .. }
             | Self::Download(_)
             | Self::NotAPlugin { .. }
+            | Self::RefusedPlugin { .. }
             | Self::FileOffline { .. }
             | Self::NotOnDockerHub { .. } => None,
         }

@@ -203,6 +203,9 @@ impl AdoptFinding {
             | Self::NoBuild { .. }
             | Self::UnpublishedJar { .. }
             | Self::NotLoaded { .. }
+            | Self::Bundled { .. }
+            | Self::Refused { .. }
+            | Self::Legacy { .. }
             | Self::Symlink { .. }
             | Self::PendingUpdate { .. }
             | Self::Guess { .. }
