@@ -16,7 +16,7 @@ use kube::runtime::reflector::{self, ObjectRef, reflector};
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
 use kube::{Api, Client, ResourceExt};
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Config;
@@ -72,6 +72,9 @@ impl Controllers {
     ) {
         let (client, config) = (ctx.client.clone(), ctx.config.clone());
         let server_store = ctx.servers.clone();
+        // Passes wait for this channel, because a store wakes only the last task that waits for it.
+        let (stores_are_complete, complete) = watch::channel(false);
+        let (for_servers, for_plugins) = (complete.clone(), complete);
         let managed = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
         let plugin_changes = watch_objects(scoped::<Plugin>(&client, &config))
             .touched_objects()
@@ -89,7 +92,11 @@ impl Controllers {
             .reconcile_all_on(ctx.catalog.changes())
             .reconcile_on(receiver_stream(woken))
             .shutdown_on_signal()
-            .run(spawn_pass, error_policy::<PaperMCServer>, ctx.clone())
+            .run(
+                move |server, ctx| spawn_pass(server, ctx, for_servers.clone()),
+                error_policy::<PaperMCServer>,
+                ctx.clone(),
+            )
             .for_each(|pass| {
                 if let Err(Error::ObjectNotFound(object)) = pass {
                     let namespace = object.namespace.as_deref().unwrap_or_default();
@@ -102,7 +109,11 @@ impl Controllers {
             .reconcile_all_on(ctx.catalog.changes())
             .reconcile_on(receiver_stream(self.woken_plugins))
             .shutdown_on_signal()
-            .run(run_plugin_pass, error_policy::<Plugin>, ctx.clone())
+            .run(
+                move |plugin, ctx| run_plugin_pass(plugin, ctx, for_plugins.clone()),
+                error_policy::<Plugin>,
+                ctx.clone(),
+            )
             .for_each(|pass| {
                 if let Err(Error::ObjectNotFound(object)) = pass {
                     ctx.matched_servers.remove(&(object.namespace.unwrap_or_default(), object.name));
@@ -113,6 +124,7 @@ impl Controllers {
             let both = futures::join!(ctx.servers.wait_until_ready(), ctx.plugins.wait_until_ready());
             if let (Ok(()), Ok(())) = both {
                 readiness.open(ReadyGate::Stores);
+                stores_are_complete.send_replace(true);
             }
         };
         futures::join!(servers, plugins, ready);
@@ -120,18 +132,26 @@ impl Controllers {
 }
 
 /// Runs a pass as a task of its own. kube would poll all waiting passes whenever one of them advances, and on one core.
-async fn spawn_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+async fn spawn_pass(
+    server: Arc<PaperMCServer>,
+    ctx: Arc<Context>,
+    mut stores: watch::Receiver<bool>,
+) -> Result<Action, Infallible> {
     // Without the Plugins, the server would be planned without its plugins. An error means that the process ends.
-    drop(ctx.plugins.wait_until_ready().await);
+    drop(stores.wait_for(|are_complete| *are_complete).await);
     // When the Lease is lost, the controller is dropped, and this guard aborts the pass.
     let pass = AbortOnDropHandle::new(tokio::spawn(server::reconcile(server, ctx)));
     pass.await.unwrap_or_else(|ended| std::panic::resume_unwind(ended.into_panic()))
 }
 
 /// Runs a pass over a Plugin once all servers are known. Before, its status would show that it matches none.
-async fn run_plugin_pass(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, Infallible> {
+async fn run_plugin_pass(
+    plugin: Arc<Plugin>,
+    ctx: Arc<Context>,
+    mut stores: watch::Receiver<bool>,
+) -> Result<Action, Infallible> {
     // An error means that the process ends.
-    drop(ctx.servers.wait_until_ready().await);
+    drop(stores.wait_for(|are_complete| *are_complete).await);
     plugin::reconcile(plugin, ctx).await
 }
 
