@@ -8,6 +8,7 @@ use kube::ResourceExt;
 use kube::runtime::controller::Action;
 use tracing::{Instrument as _, info, info_span, warn};
 
+use crate::caches::Key;
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
@@ -104,24 +105,11 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
                 warn!(error = %ErrorChain(&error), "this process is no longer the leader");
                 Outcome::Waiting { until: None }
             }
-            Err(error) => {
-                if error.is_namespace_terminating() {
-                    ctx.record_terminating(&server);
-                    return Outcome::Waiting { until: None };
-                }
-                ctx.catalog.requests.record_unknown(&namespace, &name);
-                let attempt = ctx.caches.attempts.get(&key).unwrap_or(0);
-                ctx.caches.attempts.put(key.clone(), attempt.saturating_add(1));
-                update_slot::record_failure(&ctx, &key, attempt);
-                let blame = error.retry_blame();
-                if let PassError::Files(error) = &error {
-                    error.record(&ctx.metrics);
-                }
-                let why = ErrorChain(&error).to_string();
-                warn!(attempt, ?blame, error = why, "the pass failed");
-                report::report_failure(&ctx, &server, &why, now()).await;
-                Outcome::Failed { blame, attempt }
+            Err(error) if error.is_namespace_terminating() => {
+                ctx.record_terminating(&server);
+                Outcome::Waiting { until: None }
             }
+            Err(error) => report_failed_pass(&ctx, &server, &key, &error).await,
         }
     }
     .instrument(span)
@@ -137,6 +125,22 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
     ctx.metrics.store_downloads.inner().store(held.downloads, Ordering::Relaxed);
     ctx.metrics.store_hits.inner().store(held.hits, Ordering::Relaxed);
     outcome
+}
+
+/// Records and reports a pass that failed.
+async fn report_failed_pass(ctx: &Context, server: &PaperMCServer, key: &Key, error: &PassError) -> Outcome {
+    ctx.catalog.requests.record_unknown(&key.0, &key.1);
+    let attempt = ctx.caches.attempts.get(key).unwrap_or(0);
+    ctx.caches.attempts.put(key.clone(), attempt.saturating_add(1));
+    update_slot::record_failure(ctx, key, attempt);
+    let blame = error.retry_blame();
+    if let PassError::Files(error) = error {
+        error.record(&ctx.metrics);
+    }
+    let why = ErrorChain(error).to_string();
+    warn!(attempt, ?blame, error = why, "the pass failed");
+    report::report_failure(ctx, server, &why, now()).await;
+    Outcome::Failed { blame, attempt }
 }
 
 /// Drops all cached state of a deleted server. Usually the object is already deleted, and the deletion of its children triggers this call.

@@ -147,7 +147,7 @@ pub(crate) fn paper_plugin_yml(entry: &'static str, yml: &Value) -> Result<Plugi
     if let Some(load) = yml.get("load") {
         check_load(&load.java_text().replace(['_', '-'], ""))?;
     }
-    let dependencies = Dependencies::of(yml);
+    let dependencies = NamedPlugins::of(yml);
     let provides = match yml.get("provides") {
         Some(Value::List(items)) => items.iter().filter(|item| **item != Value::Null).map(Value::java_text).collect(),
         // Configurate accepts a scalar for a list.
@@ -174,13 +174,13 @@ pub(crate) fn paper_plugin_yml(entry: &'static str, yml: &Value) -> Result<Plugi
 
 /// The plugins that a `paper-plugin.yml` names.
 #[derive(Default)]
-struct Dependencies {
+struct NamedPlugins {
     required: BTreeSet<String>,
     optional: BTreeSet<String>,
     load_after_it: BTreeSet<String>,
 }
 
-impl Dependencies {
+impl NamedPlugins {
     fn of(yml: &Value) -> Self {
         let mut named = Self::default();
         if let Some(sections @ Value::Map(_)) = yml.get("dependencies") {

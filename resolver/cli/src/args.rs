@@ -225,7 +225,7 @@ pub(super) struct TrustArgs {
         long = "filename",
         value_name = "FILE|DIR|-",
         num_args = 1,
-        conflicts_with_all = ["namespace", "kubeconfig", "context"]
+        conflicts_with_all = super::cluster::SCOPE_ARGUMENTS
     )]
     pub(super) files: Vec<String>,
     /// Location of the server when no file is given
@@ -339,7 +339,7 @@ pub(super) struct CatalogArgs {
         long = "filename",
         value_name = "FILE|DIR|-",
         num_args = 1..,
-        conflicts_with_all = ["namespace", "kubeconfig", "context"]
+        conflicts_with_all = super::cluster::SCOPE_ARGUMENTS
     )]
     pub(super) files: Vec<String>,
     /// Location of the objects when no file is given

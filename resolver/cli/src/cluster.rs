@@ -44,6 +44,9 @@ pub(super) struct ClusterSelection {
     all_namespaces: bool,
 }
 
+/// The arguments of [`ClusterScope`], which conflict with manifests.
+pub(super) const SCOPE_ARGUMENTS: [&str; 3] = ["namespace", "kubeconfig", "context"];
+
 /// Namespace and cluster.
 #[derive(Debug, Args)]
 pub(super) struct ClusterScope {

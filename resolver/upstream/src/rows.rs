@@ -81,13 +81,13 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Deserialize)]
-    struct Row {
+    struct ReleaseRow {
         #[expect(dead_code, reason = "only its form matters")]
-        files: Vec<File>,
+        files: Vec<ReleaseFile>,
     }
 
     #[derive(Debug, Deserialize)]
-    struct File {
+    struct ReleaseFile {
         #[expect(dead_code, reason = "only its form matters")]
         name: String,
     }
@@ -101,9 +101,9 @@ mod tests {
             (json!({"files": [{}]}), "?", "files[0].name"),
             (json!("text"), "?", ""),
         ] {
-            let found = read_row::<Row>(&row, &["v", "id"]).unwrap_err();
+            let found = read_row::<ReleaseRow>(&row, &["v", "id"]).unwrap_err();
             assert_eq!((found.release.as_str(), found.field.as_str()), (release, field), "{row}");
         }
-        assert!(read_row::<Row>(&json!({"files": [{"name": "a", "new": 1}]}), &[]).is_ok());
+        assert!(read_row::<ReleaseRow>(&json!({"files": [{"name": "a", "new": 1}]}), &[]).is_ok());
     }
 }

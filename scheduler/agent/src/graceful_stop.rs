@@ -17,7 +17,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tracing::{info, warn};
 
-use super::state::{RequestedStop, SidecarState};
+use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, clock, loaded_content, monitor, online_backup};
 use crate::rcon::responses;
 use agent_api::Announce;
@@ -136,7 +136,7 @@ async fn prepare_stop(shared: &Arc<SidecarState>) -> &'static str {
     if let Err(error) = lease.console().await.kick_all(&shared.settings.kick_text, timeouts::kick(left())).await {
         warn!("players were not told why they are disconnected: {}", ErrorChain(&error));
     }
-    record_stop(shared, RequestedStop { saved, why, players });
+    record_stop(shared, PreparedStop { saved, why, players });
     shared.wake.notify_one();
     info!("the server is ready for SIGTERM, saved: {saved}");
     "ok"
@@ -146,14 +146,14 @@ async fn prepare_stop(shared: &Arc<SidecarState>) -> &'static str {
 fn leave_to_sigterm(shared: &SidecarState, because: &str, players: Option<u32>) -> &'static str {
     // Without a server process no end follows, and the record would be kept for the next process.
     if !shared.state().monitor.is_absent() {
-        record_stop(shared, RequestedStop { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
+        record_stop(shared, PreparedStop { saved: false, why: format!("stopped by SIGTERM, {because}"), players });
         shared.wake.notify_one();
     }
     "SIGTERM stops the server"
 }
 
 /// Recorded before the hook is answered, because SIGTERM follows at once.
-fn record_stop(shared: &SidecarState, stop: RequestedStop) {
+fn record_stop(shared: &SidecarState, stop: PreparedStop) {
     let mut state = shared.state();
     state.stop = Some(stop);
     state.monitor.stop_requested(clock::now());

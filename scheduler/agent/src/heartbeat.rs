@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracing::warn;
 
 use super::clock;
-use super::state::SidecarState;
+use super::state::{SidecarState, new_console};
 use crate::rcon::Error;
 
 /// The pause between two commands.
@@ -20,7 +20,7 @@ pub(super) async fn watch(shared: &Arc<SidecarState>) {
     if !shared.settings.rcon_enabled {
         return;
     }
-    let mut console = shared.new_console();
+    let mut console = new_console(&shared.settings);
     let process_generation = shared.state().process_generation;
     loop {
         tokio::time::sleep(PAUSE).await;

@@ -15,7 +15,7 @@ use super::process_record::{self, FollowUp};
 use super::retry::Backoff;
 use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, Transition};
-use super::state::{RequestedStop, SidecarState};
+use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, backup_size, clock, heartbeat, loaded_content, online_backup, play_record};
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
@@ -320,12 +320,12 @@ async fn read_logged_saves(shared: &SidecarState) -> LoggedSaves {
 /// log. The record knows when it was first observed.
 fn last_stop(
     at: Timestamp,
-    stop: Option<RequestedStop>,
+    stop: Option<PreparedStop>,
     confirmed_at: Option<Timestamp>,
     logged_saves: LoggedSaves,
 ) -> LastStop {
     let saved_at = confirmed_at.max(logged_saves.last);
-    let RequestedStop { saved, why, players } = stop.unwrap_or_else(|| RequestedStop {
+    let PreparedStop { saved, why, players } = stop.unwrap_or_else(|| PreparedStop {
         saved: false,
         why: format!("{UNREQUESTED_STOP}: a crash, a kill, or /stop"),
         players: None,

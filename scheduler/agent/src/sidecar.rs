@@ -8,7 +8,7 @@ use tracing::{info, warn};
 
 use super::fetch::Fetcher;
 use super::process_record::{self, ProcessRecord};
-use super::state::{RequestedStop, SidecarState};
+use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, api, clock, config, graceful_stop, monitor, online_backup, stage};
 
 /// The sidecar cannot start. Later failures are only logged.
@@ -74,7 +74,7 @@ impl Sidecar {
             if !state.monitor.is_absent() && state.stop.is_none() {
                 let why = "stopped by SIGTERM, without a save request from the hook".to_owned();
                 let players = state.monitor.players(clock::now()).count();
-                state.stop = Some(RequestedStop { saved: false, why, players });
+                state.stop = Some(PreparedStop { saved: false, why, players });
             }
             state.monitor.stop_requested(clock::now());
         }

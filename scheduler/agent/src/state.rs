@@ -65,8 +65,8 @@ pub(super) struct MutableState {
     pub(super) staging_task: Option<JoinHandle<()>>,
     pub(super) announced: Option<Announce>,
     pub(super) announcing: Option<JoinHandle<()>>,
-    /// The stop that was sent and whose end has not been observed.
-    pub(super) stop: Option<RequestedStop>,
+    /// The stop that was prepared, while the server has not exited.
+    pub(super) stop: Option<PreparedStop>,
     pub(super) last_stop: Option<LastStop>,
     /// The current process, as recorded on the volume.
     pub(super) record: ProcessRecord,
@@ -108,15 +108,15 @@ impl StartFacts {
 
 /// A stop in progress.
 #[derive(Debug, Clone)]
-pub(super) struct RequestedStop {
+pub(super) struct PreparedStop {
     pub(super) saved: bool,
     pub(super) why: String,
     /// How many players it disconnects.
     pub(super) players: Option<u32>,
 }
 
-/// A closed console of the server.
-fn new_console(settings: &config::SidecarConfig) -> Console {
+/// A closed console of the server, with a connection of its own.
+pub(super) fn new_console(settings: &config::SidecarConfig) -> Console {
     Console::new(SocketAddr::from((Ipv4Addr::LOCALHOST, settings.rcon_port)), settings.rcon_password.clone())
 }
 
@@ -160,11 +160,6 @@ impl SidecarState {
             record_lock: Mutex::new(()),
             state: Mutex::new(state),
         }
-    }
-
-    /// A console with a separate connection, which is closed.
-    pub(super) fn new_console(&self) -> Console {
-        new_console(&self.settings)
     }
 
     /// The state, for a short time. It is never held across an await.

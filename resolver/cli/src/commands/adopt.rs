@@ -154,11 +154,12 @@ fn select_paper(folder: &ServerDir, findings: &mut Vec<AdoptFinding>) -> (Minecr
 
 /// Name of the Plugin object of a project. It contains the server's name, because another server of the namespace may
 /// pin the same plugin to another version.
-fn plugin_name(server: &str, project: &str, others: &[Managed]) -> String {
+fn plugin_name<'m>(server: &str, project: &str, others: impl Iterator<Item = &'m Managed>) -> String {
+    let taken: Vec<&str> = others.map(|other| other.object.as_str()).collect();
     let whole = object_name(&format!("{server}-{project}"), LONGEST_PLUGIN_NAME);
     let mut name = whole.clone();
     let mut number = 2;
-    while others.iter().any(|other| other.object == name) {
+    while taken.contains(&name.as_str()) {
         let max_length = LONGEST_PLUGIN_NAME - 4;
         name = format!("{}-{number}", whole.chars().take(max_length).collect::<String>());
         number += 1;
@@ -194,7 +195,7 @@ fn classify_plugins(
                     continue;
                 }
                 managed.push(Managed {
-                    object: plugin_name(server, &key.project, &managed),
+                    object: plugin_name(server, &key.project, managed.iter()),
                     key: key.clone(),
                     version: version.clone(),
                     files: vec![file],
@@ -225,10 +226,9 @@ fn guessed_plugins(server: &str, plugins: &[PluginFile], origins: &[Origin], man
         if managed.iter().chain(&guesses).any(|other| other.key == *key) {
             continue;
         }
-        let others: Vec<Managed> = managed.iter().chain(&guesses).cloned().collect();
         let file = ManagedFile { file: plugin.file.clone(), main: true, pattern: String::new() };
         guesses.push(Managed {
-            object: plugin_name(server, &key.project, &others),
+            object: plugin_name(server, &key.project, managed.iter().chain(&guesses)),
             key: key.clone(),
             version: version.clone(),
             files: vec![file],

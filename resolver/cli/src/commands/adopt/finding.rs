@@ -183,39 +183,24 @@ impl AdoptFinding {
 
     /// What the manifests lack because data could not be read. It is written into them.
     pub(super) fn unread_data(&self) -> Option<String> {
-        match self {
-            Self::SiteNotRead { site: site @ (Upstream::Modrinth | Upstream::Hangar), error: _ } => Some(format!(
-                "{site} could not be asked, so plugins that only {site} publishes are listed as unmanaged. \
-                 Run `resolver adopt` again when {site} answers"
-            )),
-            Self::SiteNotRead { site: site @ (Upstream::Fill | Upstream::Purpur | Upstream::DockerHub), error: _ } => {
-                Some(format!(
-                    "{site} could not be asked, so the server's JAR and build were not compared with the published ones. \
-                     Run `resolver adopt` again when {site} answers"
-                ))
-            }
-            Self::NoStoredData => Some(
-                "There is no stored data of Modrinth, Hangar and PaperMC, so every plugin is listed as unmanaged. \
-                 Run `resolver adopt` with network access, or `resolver catalog fetch` first"
-                    .to_owned(),
-            ),
-            Self::ConflictingVersions { .. }
-            | Self::NoBuild { .. }
-            | Self::UnpublishedJar { .. }
-            | Self::NotLoaded { .. }
-            | Self::Bundled { .. }
-            | Self::Refused { .. }
-            | Self::Legacy { .. }
-            | Self::Symlink { .. }
-            | Self::PendingUpdate { .. }
-            | Self::Guess { .. }
-            | Self::Unmanaged { .. }
-            | Self::DifferentFile { .. }
-            | Self::AdditionalPlugin { .. }
-            | Self::NotSolved { .. }
-            | Self::GamePort { .. }
-            | Self::NoEula => None,
+        if let Self::SiteNotRead { site, error: _ } = self {
+            let effect = match site {
+                Upstream::Modrinth | Upstream::Hangar => {
+                    format!("plugins that only {site} publishes are listed as unmanaged")
+                }
+                Upstream::Fill | Upstream::Purpur | Upstream::DockerHub => {
+                    "the server's JAR and build were not compared with the published ones".to_owned()
+                }
+            };
+            return Some(format!(
+                "{site} could not be asked, so {effect}. Run `resolver adopt` again when {site} answers"
+            ));
         }
+        matches!(self, Self::NoStoredData).then(|| {
+            "There is no stored data of Modrinth, Hangar and PaperMC, so every plugin is listed as unmanaged. \
+             Run `resolver adopt` with network access, or `resolver catalog fetch` first"
+                .to_owned()
+        })
     }
 }
 

@@ -16,7 +16,9 @@ use std::path::Path;
 use serde::Deserialize;
 
 use super::server_dir::{hash_file, printable};
-use super::software_signs::{self, Evidence, OtherSoftware, SoftwareSign, is_paper, named_by_bundle, named_by_file};
+use super::software_signs::{
+    self, Evidence, SoftwareSign, UnsupportedSoftware, is_paper, named_by_bundle, named_by_file,
+};
 use artifacts::{Algorithm, Jar};
 use resolver::model::catalog::PaperVersion;
 use resolver::model::version::Minecraft;
@@ -162,7 +164,7 @@ impl PaperSeen {
     }
 
     /// The software of the directory if it is not Paper, or may not be.
-    pub(super) fn other_software(&self) -> Option<OtherSoftware> {
+    pub(super) fn other_software(&self) -> Option<UnsupportedSoftware> {
         software_signs::other_software(&self.signs)
     }
 

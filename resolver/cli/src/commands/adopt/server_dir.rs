@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::finding::AdoptFinding;
 use super::paper_version::{self, PaperSeen, is_jar, small_file};
-use super::software_signs::OtherSoftware;
+use super::software_signs::UnsupportedSoftware;
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hasher, java_properties, update_folder_name};
 use resolver::model::api_version::ApiVersion;
@@ -116,10 +116,10 @@ impl ServerDir {
         let paper = paper_version::read(path);
         let owned = path.to_owned();
         match paper.other_software() {
-            Some(OtherSoftware { software, file, paper: None }) => {
+            Some(UnsupportedSoftware { software, file, paper: None }) => {
                 return Err(FolderError::OtherSoftware { path: owned, software, file });
             }
-            Some(OtherSoftware { software, file, paper: Some(paper) }) => {
+            Some(UnsupportedSoftware { software, file, paper: Some(paper) }) => {
                 return Err(FolderError::SeveralSoftware { path: owned, software, file, paper });
             }
             None if paper.claims.is_empty() => return Err(FolderError::NoPaper { path: owned }),

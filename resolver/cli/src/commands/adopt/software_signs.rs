@@ -73,7 +73,7 @@ pub(super) struct SoftwareSign {
 
 /// The software of a directory that does not run Paper, or may not.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct OtherSoftware {
+pub(super) struct UnsupportedSoftware {
     /// `Purpur`
     pub(super) software: String,
     /// The file that names it.
@@ -142,12 +142,12 @@ pub(super) fn configuration(files: &[String]) -> Vec<SoftwareSign> {
 }
 
 /// The first sign of other software, unless a more trustworthy one names Paper.
-pub(super) fn other_software(signs: &[SoftwareSign]) -> Option<OtherSoftware> {
+pub(super) fn other_software(signs: &[SoftwareSign]) -> Option<UnsupportedSoftware> {
     let best = signs.iter().map(|sign| sign.evidence).min()?;
     let trusted = || signs.iter().filter(move |sign| sign.evidence == best);
     let SoftwareSign { software, file, .. } = trusted().find(|sign| !sign.is_paper())?;
     let paper = trusted().find(|sign| sign.is_paper()).map(|sign| sign.file.clone());
-    Some(OtherSoftware { software: software.clone(), file: file.clone(), paper })
+    Some(UnsupportedSoftware { software: software.clone(), file: file.clone(), paper })
 }
 
 #[cfg(test)]
@@ -157,7 +157,7 @@ mod tests {
     fn found(signs: &[(Evidence, &str, &str)]) -> Option<(String, String, Option<String>)> {
         let signs: Vec<SoftwareSign> =
             signs.iter().map(|(evidence, software, file)| SoftwareSign::new(*evidence, software, file)).collect();
-        other_software(&signs).map(|OtherSoftware { software, file, paper }| (software, file, paper))
+        other_software(&signs).map(|UnsupportedSoftware { software, file, paper }| (software, file, paper))
     }
 
     #[test]
