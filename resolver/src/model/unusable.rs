@@ -14,7 +14,7 @@ use super::version::Minecraft;
 /// The reason why an existing release may not be used. It takes part in the solve with this reason, so that the
 /// explanation can name it.
 ///
-/// Only `explain::phrases` renders it as text.
+/// Only `render::phrases` renders it as text.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(tag = "why", rename_all = "camelCase", rename_all_fields = "camelCase")]
