@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use agent_api::{AgentReport, FileSet, UnmanagedJar};
 use crds::PaperMCServerSpec;
 use crds::paper_mc_server::UnmanagedFile;
+use resolver::model::api_version::ApiVersion;
 use resolver::model::name_conflict::{JarNameConflict, find_unmanaged_conflicts};
 
 use crate::error_chain::cut;
@@ -32,13 +33,19 @@ pub(crate) fn unmanaged_files(report: &AgentReport) -> Vec<UnmanagedFile> {
         name: jar.and_then(|jar| jar.name.as_ref()).map(text),
         provides: jar.iter().flat_map(|jar| &jar.provides).take(MAX_PROVIDED_NAMES).map(text).collect(),
         depend: jar.iter().flat_map(|jar| &jar.depend).take(MAX_REQUIRED_NAMES).map(text).collect(),
-        api_version: jar.and_then(|jar| jar.api_version.as_ref()).map(text),
+        api_version: jar.and_then(stated_api_version),
         java: jar.and_then(|jar| jar.java),
     };
     let mut files: Vec<UnmanagedFile> = by_file.into_iter().map(file).collect();
     // The list is keyed by file. The API server rejects the whole status if an entry occurs twice.
     files.dedup_by(|a, b| a.file == b.file);
     files
+}
+
+/// The text from which `from_api` reads the `api-version` again.
+fn stated_api_version(jar: &UnmanagedJar) -> Option<String> {
+    let stated = ApiVersion::new(jar.api_version.as_deref()?, jar.paper_plugin);
+    Some(cut(&stated.to_string(), 64))
 }
 
 /// The JARs that the status keeps: all, or first those that `spec.unmanaged` does not cover. An omitted JAR then imposes no additional
@@ -108,6 +115,9 @@ mod tests {
         );
         assert_eq!((found[0].api_version.as_deref(), found[0].java), (Some("1.21"), Some(21)));
         assert_eq!(found[0].depend, ["Vault"]);
+        let paper_plugin = json!({"file": "Shop.jar", "sha256": sha256, "apiVersion": "1.21", "paperPlugin": true});
+        let found = unmanaged_files(&report(&json!({"unmanagedJars": [paper_plugin]})));
+        assert_eq!(found[0].api_version.as_deref(), Some("paper-plugin.yml 1.21"));
         assert_eq!(unmanaged_files(&report(&json!({"unmanaged": ["Shop.jar"]})))[0].sha256, None);
         assert_eq!(unmanaged_files(&report(&json!({}))), []);
     }

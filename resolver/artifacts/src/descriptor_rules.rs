@@ -26,9 +26,6 @@ const MAX_QUOTE_LENGTH: usize = 64;
 /// Limit of characters of an `api-version`. A longer text is no version.
 const MAX_API_VERSION_LENGTH: usize = 40;
 
-/// Marks the `api-version` of a `paper-plugin.yml`, to which other rules apply.
-const PAPER_MARK: &str = "paper-plugin.yml ";
-
 /// A rule of Paper by which it refuses a plugin on every server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DescriptorRule {
@@ -122,6 +119,7 @@ pub(crate) fn plugin_yml(entry: &'static str, yml: &Value) -> Result<PluginFacts
         version,
         main,
         api_version: yml.get("api-version").map(|version| cut(&version.java_text(), MAX_API_VERSION_LENGTH)),
+        paper_plugin: false,
         depend: sorted(depend),
         soft_depend: sorted(soft_depend),
         load_before: sorted(load_before),
@@ -160,7 +158,8 @@ pub(crate) fn paper_plugin_yml(entry: &'static str, yml: &Value) -> Result<Plugi
         name,
         version,
         main,
-        api_version: Some(format!("{PAPER_MARK}{}", cut(&api_version, MAX_API_VERSION_LENGTH))),
+        api_version: Some(cut(&api_version, MAX_API_VERSION_LENGTH)),
+        paper_plugin: true,
         depend: dependencies.required.into_iter().collect(),
         soft_depend: dependencies.optional.into_iter().collect(),
         load_before: dependencies.load_after_it.into_iter().collect(),

@@ -38,9 +38,10 @@ pub struct PluginFacts {
     pub version: String,
     /// The main class.
     pub main: String,
-    /// The `api-version` as the server reads it: an unquoted `1.20` is `1.2`. That of a `paper-plugin.yml` begins with
-    /// `paper-plugin.yml `, because other rules apply to it.
+    /// The `api-version` as the server reads it: an unquoted `1.20` is `1.2`.
     pub api_version: Option<String>,
+    /// Whether the descriptor is a `paper-plugin.yml`. Other rules apply to its `api-version`.
+    pub paper_plugin: bool,
     /// Plugins without which it does not load, by name.
     pub depend: Vec<String>,
     /// Plugins that it uses if they are installed.

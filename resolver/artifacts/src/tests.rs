@@ -36,6 +36,7 @@ fn plugin_yml_is_read() {
             version: "5.7.1".to_owned(),
             main: "dev.nightshift.replay.viabackwards.ViaBackwards".to_owned(),
             api_version: Some("1.20".to_owned()),
+            paper_plugin: false,
             depend: vec!["ViaVersion".to_owned()],
             soft_depend: vec!["Alpha".to_owned(), "Zed".to_owned()],
             load_before: vec!["ProtocolLib".to_owned()],
@@ -63,7 +64,8 @@ fn paper_plugin_yml_takes_precedence() {
                  Hard:\n      load: BEFORE\n      required: true\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";
     let entries = [Entry::new("plugin.yml", "name: Old\nmain: a.B\n"), Entry::new("paper-plugin.yml", paper)];
     let facts = plugin_facts(&entries).unwrap();
-    assert_eq!((facts.name.as_str(), facts.api_version.as_deref()), ("New", Some("paper-plugin.yml 1.21")));
+    assert_eq!((facts.name.as_str(), facts.api_version.as_deref()), ("New", Some("1.21")));
+    assert!(facts.paper_plugin);
     assert_eq!(facts.depend, ["Bare", "Boot", "Hard"]);
     assert_eq!((facts.soft_depend, facts.load_before), (vec!["Soft".to_owned()], vec!["Soft".to_owned()]));
     assert_eq!(facts.provides, ["Old"]);

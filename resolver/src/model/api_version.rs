@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::version::Minecraft;
 
-/// Begins the text of a value that is in `paper-plugin.yml`, in catalogs, agents' reports and statuses.
+/// Begins the stored form of a value that is in `paper-plugin.yml`, in catalogs and statuses.
 const PAPER_MARK: &str = "paper-plugin.yml ";
 
 /// Paper 1.13 is the first that reads `api-version`.
@@ -23,7 +23,7 @@ const FIRST_WITH_PATCHES: [i32; 3] = [1, 20, 5];
 /// The oldest version that a `paper-plugin.yml` may state (`PaperPluginMeta.MINIMUM`).
 const OLDEST_IN_PAPER_PLUGIN: [i32; 3] = [1, 19, 0];
 
-/// The `api-version` of one JAR, as the server reads it.
+/// The `api-version` of one JAR, as the server reads it. It is stored as one text: [`fmt::Display`].
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub struct ApiVersion {
@@ -74,6 +74,11 @@ enum Stated {
 }
 
 impl ApiVersion {
+    /// The value that a `plugin.yml` or a `paper-plugin.yml` states.
+    pub fn new(text: &str, in_paper_plugin: bool) -> Self {
+        Self { text: text.into(), in_paper_plugin }
+    }
+
     /// The stated text.
     pub fn text(&self) -> &str {
         &self.text
@@ -181,7 +186,7 @@ impl From<String> for ApiVersion {
 impl From<&str> for ApiVersion {
     fn from(text: &str) -> Self {
         let value = text.strip_prefix(PAPER_MARK);
-        Self { text: value.unwrap_or(text).into(), in_paper_plugin: value.is_some() }
+        Self::new(value.unwrap_or(text), value.is_some())
     }
 }
 
@@ -275,6 +280,7 @@ mod tests {
             let stored = serde_json::to_string(&ApiVersion::from(text)).unwrap();
             assert_eq!(serde_json::from_str::<ApiVersion>(&stored).unwrap(), ApiVersion::from(text));
         }
-        assert_eq!(ApiVersion::from("paper-plugin.yml 1.20").text(), "1.20");
+        assert_eq!(ApiVersion::from("paper-plugin.yml 1.20"), ApiVersion::new("1.20", true));
+        assert_eq!(ApiVersion::from("1.20"), ApiVersion::new("1.20", false));
     }
 }

@@ -19,7 +19,7 @@ use sha2::{Digest, Sha256};
 use super::StartError;
 
 /// Incremented when the stored form changes. Older files are then misses.
-const FORMAT: u32 = 5;
+const FORMAT: u32 = 6;
 
 /// Extension of the files.
 const EXTENSION: &str = ".msgpack";

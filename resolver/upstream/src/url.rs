@@ -21,6 +21,7 @@ use super::{FetchError, Upstreams};
 use artifacts::download::{DownloadError, DownloadPolicy, Downloads, path_of};
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hash};
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{
     Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
 };
@@ -108,7 +109,7 @@ impl Files {
                     Some(JarContent::Plugin(facts)) => {
                         *java = facts.java.map(u32::from);
                         *folia = Some(facts.folia);
-                        *api_version = facts.api_version.as_deref().map(Into::into);
+                        *api_version = stated_api_version(&facts);
                         *declared = Some(declared_names(&facts));
                     }
                     Some(JarContent::Refused(rule)) => *refused = Some(rule),
@@ -199,6 +200,11 @@ async fn is_intact(path: &Path, hash: &Hash) -> bool {
     same.is_ok_and(|same| same.is_ok_and(|same| same))
 }
 
+/// The `api-version` that a JAR states.
+fn stated_api_version(facts: &PluginFacts) -> Option<ApiVersion> {
+    facts.api_version.as_deref().map(|stated| ApiVersion::new(stated, facts.paper_plugin))
+}
+
 /// Names that a JAR declares.
 fn declared_names(facts: &PluginFacts) -> Declared {
     let PluginFacts { name, main, provides, depend, .. } = facts;
@@ -236,7 +242,7 @@ fn project(
             channel: Channel::Release,
             // A JAR has no list of Minecraft versions. It declares a minimum version, and that is binding.
             minecraft: Vec::new(),
-            api_version: facts.api_version.as_deref().map(Into::into),
+            api_version: stated_api_version(facts),
             refused: None,
             loaders: vec!["paper".to_owned()],
             folia: Some(facts.folia),

@@ -246,9 +246,12 @@ pub struct UnmanagedJar {
     /// Names without which it does not load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depend: Vec<String>,
-    /// The `api-version` in its description, as the server reads it, after `paper-plugin.yml ` if it is in that file.
+    /// The `api-version` in its description, as the server reads it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub api_version: Option<String>,
+    /// Whether its description is a `paper-plugin.yml`. Other rules apply to its `api-version`.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paper_plugin: bool,
     /// The Java version for which its main class was compiled. `None`: that class is missing, or the agent is older.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub java: Option<u32>,

@@ -6,6 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::*;
 use crate::ReadError;
+use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{Declared, FALLBACK_VERSION};
 
 /// A server with JARs, trusted because it has the origin of an upstream.
@@ -159,6 +160,28 @@ async fn jar_without_version_gets_substitute_version() {
     let release = &reading.catalog.project(&key).unwrap().releases[0];
     assert_eq!(release.version, FALLBACK_VERSION);
     assert_eq!(release.file.as_ref().unwrap().name, "Bare-0.0.0.jar");
+}
+
+#[tokio::test]
+async fn api_version_keeps_which_descriptor_states_it() {
+    let paper = "name: Rules\nversion: '2'\nmain: a.B\napi-version: '1.21'\n";
+    // The text of a `plugin.yml` cannot claim to be from the other file.
+    let bukkit = "name: Rules\nversion: '2'\nmain: a.B\napi-version: 'paper-plugin.yml 1.21'\n";
+    for (entry, yml, stated) in [
+        ("paper-plugin.yml", paper, ApiVersion::new("1.21", true)),
+        ("plugin.yml", bukkit, ApiVersion::new("paper-plugin.yml 1.21", false)),
+    ] {
+        let jar = jar::archive(&[Entry::new(entry, yml)]);
+        let server = serve(&[("/rules.jar", jar.clone())]).await;
+        let dir = tempfile::tempdir().unwrap();
+        let key = ProjectKey::from_file(&format!("{}/rules.jar", server.base), &hash_of(&jar));
+        // The second time, the facts are in the cache.
+        for fetcher in [fetcher(&dir, &server), Fetcher::offline(dir.path())] {
+            let reading = read(&fetcher, &key).await;
+            let release = &reading.catalog.project(&key).unwrap().releases[0];
+            assert_eq!(release.api_version.as_ref(), Some(&stated), "{entry}");
+        }
+    }
 }
 
 #[tokio::test]

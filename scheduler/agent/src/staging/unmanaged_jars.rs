@@ -61,6 +61,7 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
         provides: plugin.as_ref().map(|plugin| names(&plugin.provides)).unwrap_or_default(),
         depend: plugin.as_ref().map(|plugin| names(&plugin.depend)).unwrap_or_default(),
         api_version: plugin.as_ref().and_then(|plugin| plugin.api_version.as_deref().map(cut)),
+        paper_plugin: plugin.as_ref().is_some_and(|plugin| plugin.paper_plugin),
         java: plugin.and_then(|plugin| plugin.java).map(u32::from),
     })
 }

@@ -66,6 +66,7 @@ fn adopt_versions(names: &[(&str, Option<&str>)]) -> (String, Vec<AdoptFinding>)
             version: version.unwrap_or_default().to_owned(),
             main: "a.B".to_owned(),
             api_version: None,
+            paper_plugin: false,
             depend: Vec::new(),
             soft_depend: Vec::new(),
             load_before: Vec::new(),
