@@ -1,9 +1,9 @@
 //! Edge (writes). Keeps the artifact store: each file of each lock once, on this replica's own disk, named by its hash.
 //!
-//! It is a pull-through cache, and the running servers have files of their own. A file is added only after its hash was
-//! verified. The store downloads it to a separate directory, verifies it, syncs it to the disk and then renames it
-//! ([`artifacts::download`]). No file in the store is ever executed. [`paper_descriptor`] and [`artifacts`] read
-//! only data from a JAR, with limits. The catalog's fetcher downloads the files of `type: url` into the same directory.
+//! It is a pull-through cache in a [`ContentStore`], and the running servers have files of their own. A file is added
+//! only after its hash was verified ([`artifacts::download`]). No file in the store is ever executed.
+//! [`paper_descriptor`] and [`artifacts`] read only data from a JAR, with limits. The catalog's fetcher downloads the
+//! files of `type: url` into the same directory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::File;
 use artifacts::Hash;
-use artifacts::download;
-use artifacts::download::{Downloads, UNFINISHED, path_of};
+use artifacts::content_store::{ContentStore, StoredContent};
+use artifacts::download::{self, Downloads};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
@@ -49,7 +49,7 @@ type InFlight = Arc<OnceCell<Result<PathBuf, FetchError>>>;
 
 /// The store. One for the process. All methods take `&self`.
 pub(crate) struct Store {
-    dir: PathBuf,
+    content: ContentStore,
     max_bytes: u64,
     downloads: Downloads,
     state: Mutex<StoreState>,
@@ -96,16 +96,13 @@ pub(crate) struct Counts {
 impl Store {
     /// Opens the directory, and creates it if it is missing. Removes unfinished downloads of an earlier process.
     pub(crate) fn new(dir: &Path, policy: StorePolicy) -> Result<Self, OpenError> {
-        let unfinished = dir.join(UNFINISHED);
-        let directory = |source| OpenError::Directory { path: dir.display().to_string(), source };
-        match std::fs::remove_dir_all(&unfinished) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(directory(error)),
-            Ok(()) | Err(_) => std::fs::create_dir_all(&unfinished).map_err(directory)?,
-        }
+        let content = ContentStore::new(dir);
+        let prepared = content.remove_unfinished().and_then(|()| content.create());
+        prepared.map_err(|source| OpenError::Directory { path: dir.display().to_string(), source })?;
         Ok(Self {
-            dir: dir.to_owned(),
+            downloads: Downloads::new(content.clone(), policy.downloads).map_err(OpenError::Client)?,
+            content,
             max_bytes: policy.max_bytes,
-            downloads: Downloads::new(dir, policy.downloads).map_err(OpenError::Client)?,
             state: Mutex::default(),
             downloaded: AtomicU64::new(0),
             hits: AtomicU64::new(0),
@@ -175,7 +172,7 @@ impl Store {
                 info!(%hash, url = source.url, size, downloads, hits, "downloaded");
                 self.state().verified.insert(hash.clone());
                 self.evict().await;
-                Ok(path_of(&self.dir, hash))
+                Ok(self.content.path(hash))
             }
             Err(error) => {
                 warn!(%hash, category = error.category(), error = %ErrorChain(&error), "could not fetch a file");
@@ -187,7 +184,7 @@ impl Store {
     /// The path of the file, if it is in the store and its content still has this hash. The content is verified once
     /// per process.
     async fn verified_path(&self, hash: &Hash) -> Option<PathBuf> {
-        let path = path_of(&self.dir, hash);
+        let path = self.content.path(hash);
         if self.state().verified.contains(hash) {
             if tokio::fs::try_exists(&path).await.unwrap_or(false) {
                 return Some(path);
@@ -195,20 +192,25 @@ impl Store {
             self.state().verified.remove(hash);
             return None;
         }
-        let (read, wanted) = (path.clone(), hash.clone());
-        let found = tokio::task::spawn_blocking(move || wanted.matches_file(&read)).await.ok()?;
-        match found {
-            Ok(true) => {
+        let (content, wanted) = (self.content.clone(), hash.clone());
+        let verified = tokio::task::spawn_blocking(move || {
+            let found = content.verify(&wanted)?;
+            if found == StoredContent::Damaged {
+                // If the removal fails, the next check finds the wrong content again.
+                let _ = content.remove(&wanted);
+            }
+            Ok::<_, io::Error>(found)
+        });
+        match verified.await.ok()? {
+            Ok(StoredContent::Intact) => {
                 self.state().verified.insert(hash.clone());
                 Some(path)
             }
-            Ok(false) => {
+            Ok(StoredContent::Damaged) => {
                 warn!(%hash, "removed a file of the store that has changed on the disk");
-                // If the removal fails, the next check finds the wrong content again.
-                let _ = tokio::fs::remove_file(&path).await;
                 None
             }
-            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Ok(StoredContent::Missing) => None,
             Err(error) => {
                 warn!(%hash, %error, "could not read a file of the store");
                 None
@@ -217,8 +219,8 @@ impl Store {
     }
 
     async fn evict(&self) {
-        let (dir, max_bytes, used) = (self.dir.clone(), self.max_bytes, self.state().used.clone());
-        let evicted = tokio::task::spawn_blocking(move || eviction::evict_files(&dir, max_bytes, &used)).await;
+        let (content, max_bytes, used) = (self.content.clone(), self.max_bytes, self.state().used.clone());
+        let evicted = tokio::task::spawn_blocking(move || eviction::evict_files(&content, max_bytes, &used)).await;
         match evicted.map_err(io::Error::other).flatten() {
             Ok(removed) if removed.is_empty() => {}
             Ok(removed) => info!(files = removed.len(), max_bytes, "freed space in the store"),

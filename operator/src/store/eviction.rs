@@ -5,52 +5,33 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::path::PathBuf;
 
 use artifacts::Hash;
-use artifacts::download::UNFINISHED;
+use artifacts::content_store::{ContentStore, StoredFile};
 
-/// A file of the store.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct StoredFile {
-    /// When this process used it last: a higher number is later, and 0 means never.
-    used: u64,
-    /// When it was written. It orders the files that an earlier process left.
-    written: SystemTime,
-    path: PathBuf,
-    size: u64,
-}
-
-/// Removes files until the others have at most `max_bytes` bytes together, and returns the removed ones. The file used last
-/// always stays. A reader of a removed file is not interrupted. Blocks.
-pub(super) fn evict_files(dir: &Path, max_bytes: u64, used: &BTreeMap<Hash, u64>) -> io::Result<Vec<PathBuf>> {
-    let mut stored = Vec::new();
-    for folder in fs::read_dir(dir)? {
-        let folder = folder?;
-        if folder.file_name() == UNFINISHED {
-            continue;
-        }
-        for file in fs::read_dir(folder.path())? {
-            let file = file?;
-            let metadata = file.metadata()?;
-            let (algorithm, hex) = (folder.file_name(), file.file_name());
-            let hash = Hash::from_parts(&algorithm.to_string_lossy(), &hex.to_string_lossy());
-            let used = hash.and_then(|hash| used.get(&hash).copied()).unwrap_or_default();
-            stored.push(StoredFile { used, written: metadata.modified()?, path: file.path(), size: metadata.len() });
-        }
-    }
-    stored.sort();
+/// Removes files until the others have at most `max_bytes` bytes together, and returns the removed ones. The file used
+/// last always stays. `used` has the last use of each file in this process: a higher number is later. Files that an
+/// earlier process left have none, and are removed first, by their age. A reader of a removed file is not interrupted.
+/// Blocks.
+pub(super) fn evict_files(
+    store: &ContentStore,
+    max_bytes: u64,
+    used: &BTreeMap<Hash, u64>,
+) -> io::Result<Vec<PathBuf>> {
+    let last_use = |file: &StoredFile| file.hash.as_ref().and_then(|hash| used.get(hash).copied()).unwrap_or_default();
+    let mut stored = store.list()?;
+    stored.sort_by_cached_key(|file| (last_use(file), file.written, file.path.clone()));
     stored.pop();
     let mut excess = stored.iter().map(|file| file.size).sum::<u64>().saturating_sub(max_bytes);
     let mut removed = Vec::new();
-    for StoredFile { path, size, used: _, written: _ } in stored {
+    for file in stored {
         if excess == 0 {
             break;
         }
-        fs::remove_file(&path)?;
-        excess = excess.saturating_sub(size);
-        removed.push(path);
+        fs::remove_file(&file.path)?;
+        excess = excess.saturating_sub(file.size);
+        removed.push(file.path);
     }
     Ok(removed)
 }
@@ -62,13 +43,11 @@ mod tests {
     #[test]
     fn eviction_removes_least_recently_used_file_first() {
         let dir = tempfile::tempdir().unwrap();
+        let store = ContentStore::new(dir.path());
         let hash = |digit: &str| Hash::from_parts("sha256", &digit.repeat(64)).unwrap();
-        for folder in ["sha256", UNFINISHED] {
-            fs::create_dir(dir.path().join(folder)).unwrap();
-        }
-        fs::write(dir.path().join(UNFINISHED).join("x"), [0; 99]).unwrap();
+        fs::create_dir(dir.path().join("sha256")).unwrap();
         for digit in ["1", "2", "3", "4"] {
-            fs::write(dir.path().join("sha256").join(hash(digit).hex()), [0; 10]).unwrap();
+            fs::write(store.path(&hash(digit)), [0; 10]).unwrap();
         }
         let used = BTreeMap::from([(hash("1"), 7), (hash("2"), 5), (hash("3"), 6)]);
         let left = || {
@@ -77,13 +56,13 @@ mod tests {
             names.sort();
             names.iter().map(|name| name[..1].to_owned()).collect::<String>()
         };
-        evict_files(dir.path(), 30, &used).unwrap();
+        evict_files(&store, 30, &used).unwrap();
         assert_eq!(left(), "1234", "the file used last does not count");
-        evict_files(dir.path(), 25, &used).unwrap();
+        evict_files(&store, 25, &used).unwrap();
         assert_eq!(left(), "123", "a file without a use is removed first");
-        evict_files(dir.path(), 10, &used).unwrap();
+        evict_files(&store, 10, &used).unwrap();
         assert_eq!(left(), "13");
-        evict_files(dir.path(), 0, &used).unwrap();
+        evict_files(&store, 0, &used).unwrap();
         assert_eq!(left(), "1");
     }
 }

@@ -249,7 +249,7 @@ async fn store_keeps_complete_files_across_restart() {
     let setup = Setup::new().await;
     let wanted = file(setup.cdn.url("file.jar"), sha256(CONTENT));
     let path = setup.store.fetch(&wanted).await.unwrap();
-    std::fs::write(setup.dir.path().join(UNFINISHED).join("half"), "ha").unwrap();
+    std::fs::write(setup.dir.path().join("unfinished").join("half"), "ha").unwrap();
     let restarted = open(setup.dir.path(), Vec::new());
     assert_eq!(setup.on_disk(), 1);
     assert_eq!(restarted.fetch(&wanted).await.unwrap(), path);

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,20 +11,16 @@ use md5::{Digest, Md5};
 use reqwest::header::LOCATION;
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
-use tempfile::NamedTempFile;
-use tokio::io::AsyncWriteExt;
 
+use crate::content_store::{CompleteFile, ContentStore, UnfinishedFile, WriteError};
 use crate::http_client::{ClientError, client};
-use crate::{Algorithm, Hash, Hasher};
+use crate::{Algorithm, Hash};
 
 mod error;
 mod public_address;
 
-pub use error::DownloadError;
+pub use error::{DownloadError, ReceiveError};
 pub use public_address::{NotPublic, PublicOnly, is_private_host};
-
-/// The directory for incomplete files, next to those of the algorithms. No algorithm has this name.
-pub const UNFINISHED: &str = "unfinished";
 
 /// Limit of redirects, each checked like the first URL. CDNs of the known sources use one or two.
 const MAX_REDIRECTS: usize = 5;
@@ -55,14 +50,9 @@ impl DownloadPolicy {
     }
 }
 
-/// The path of a file with this hash below a directory of files: `<algorithm>/<hex>`.
-pub fn path_of(dir: &Path, hash: &Hash) -> PathBuf {
-    dir.join(hash.algorithm().as_str()).join(hash.hex())
-}
-
-/// Downloads files into one directory, each named by its hash ([`path_of`]). Several instances may share the directory.
+/// Downloads files to a store.
 pub struct Downloads {
-    dir: PathBuf,
+    store: ContentStore,
     policy: DownloadPolicy,
     /// For the public Internet.
     public: Client,
@@ -74,13 +64,13 @@ pub struct Downloads {
 
 impl fmt::Debug for Downloads {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Downloads").field("dir", &self.dir).finish_non_exhaustive()
+        f.debug_struct("Downloads").field("store", &self.store).finish_non_exhaustive()
     }
 }
 
 impl Downloads {
-    /// Downloads into this directory, which is created with the first file.
-    pub fn new(dir: &Path, policy: DownloadPolicy) -> Result<Self, ClientError> {
+    /// Downloads to `store`.
+    pub fn new(store: ContentStore, policy: DownloadPolicy) -> Result<Self, ClientError> {
         let client = |public: bool| {
             client(policy.contact.as_deref(), |builder| {
                 // Redirects are followed manually, so that each URL is checked.
@@ -91,7 +81,7 @@ impl Downloads {
             })
         };
         let (public, trusted) = (client(true)?, client(false)?);
-        Ok(Self { dir: dir.to_owned(), policy, public, trusted, mismatched: Mutex::default() })
+        Ok(Self { store, policy, public, trusted, mismatched: Mutex::default() })
     }
 
     /// Downloads `url`. The file gets its name (its hash) when it is complete, matches `hash` and is on the disk.
@@ -138,60 +128,37 @@ impl Downloads {
         if size.is_some_and(|size| size > self.policy.max_size) {
             return Err(self.too_large(url));
         }
-        let mut hasher = Hasher::new(hash.algorithm());
-        let (temporary, written) = self.receive(url, |bytes| hasher.update(bytes)).await?;
-        verify_hash(url, &hash.to_string(), &hasher.finish().to_string())?;
-        self.store(temporary, hash).await?;
-        Ok(written)
+        let file = self.receive(url, hash.algorithm(), |_| {}).await?;
+        verify_hash(url, &hash.to_string(), &file.hash().to_string())?;
+        keep(file).await
     }
 
     async fn fetch_by_md5(&self, url: &str, announced: &str) -> Result<(Hash, u64), DownloadError> {
-        let (mut md5, mut sha256) = (Md5::new(), Hasher::new(Algorithm::Sha256));
-        let received = self.receive(url, |bytes| {
-            md5.update(bytes);
-            sha256.update(bytes);
-        });
-        let (temporary, written) = received.await?;
+        let mut md5 = Md5::new();
+        let file = self.receive(url, Algorithm::Sha256, |bytes| md5.update(bytes)).await?;
         verify_hash(url, announced, &format!("md5:{}", hex::encode(md5.finalize())))?;
-        let hash = sha256.finish();
-        self.store(temporary, &hash).await?;
-        Ok((hash, written))
+        let hash = file.hash().clone();
+        Ok((hash, keep(file).await?))
     }
 
     fn too_large(&self, url: &str) -> DownloadError {
         DownloadError::TooLarge { url: url.to_owned(), limit: self.policy.max_size }
     }
 
-    /// Downloads the content of `url` to an unnamed file on the disk and returns it with its size in bytes. `on_chunk`
-    /// receives all bytes in order.
-    async fn receive(&self, url: &str, mut on_chunk: impl FnMut(&[u8])) -> Result<(NamedTempFile, u64), DownloadError> {
-        let too_large = || self.too_large(url);
-        let mut response = self.follow(url).await?;
-        if response.content_length().is_some_and(|length| length > self.policy.max_size) {
-            return Err(too_large());
-        }
-        let unfinished = self.dir.join(UNFINISHED);
-        std::fs::create_dir_all(&unfinished).map_err(disk_error)?;
-        let temporary = NamedTempFile::new_in(unfinished).map_err(disk_error)?;
-        let mut file = tokio::fs::File::from_std(temporary.reopen().map_err(disk_error)?);
-        let mut written = 0;
-        while let Some(chunk) = response.chunk().await.map_err(|error| connection_error(url, error))? {
-            written += chunk.len() as u64;
-            if written > self.policy.max_size {
-                return Err(too_large());
-            }
-            on_chunk(&chunk);
-            file.write_all(&chunk).await.map_err(disk_error)?;
-        }
-        file.sync_all().await.map_err(disk_error)?;
-        Ok((temporary, written))
-    }
-
-    /// Renames a file to its hash.
-    async fn store(&self, temporary: NamedTempFile, hash: &Hash) -> Result<(), DownloadError> {
-        let path = path_of(&self.dir, hash);
-        let named = tokio::task::spawn_blocking(move || name(temporary, &path)).await;
-        named.map_err(|error| disk_error(io::Error::other(error)))?.map_err(disk_error)
+    /// Downloads the content of `url` completely. `on_chunk` receives all bytes in order.
+    async fn receive(
+        &self,
+        url: &str,
+        algorithm: Algorithm,
+        on_chunk: impl FnMut(&[u8]),
+    ) -> Result<CompleteFile, DownloadError> {
+        let response = self.follow(url).await?;
+        let mut file = self.store.begin(algorithm, self.policy.max_size).map_err(disk_error)?;
+        receive_body(response, &mut file, on_chunk).await.map_err(|error| match error {
+            ReceiveError::Connection(error) => connection_error(url, error),
+            ReceiveError::Write(error) => write_error(url, error),
+        })?;
+        file.finish().await.map_err(|error| write_error(url, error))
     }
 
     /// The response after all redirects.
@@ -240,12 +207,35 @@ fn verify_hash(url: &str, expected: &str, found: &str) -> Result<(), DownloadErr
     Err(DownloadError::WrongHash { url: url.to_owned(), expected: expected.to_owned(), found: found.to_owned() })
 }
 
-/// Renames a complete file, so that after a crash it either exists completely or does not exist. Blocks.
-fn name(temporary: NamedTempFile, path: &Path) -> io::Result<()> {
-    let folder = path.parent().expect("the path ends with `<algorithm>/<hex>`");
-    std::fs::create_dir_all(folder)?;
-    temporary.persist(path)?;
-    std::fs::File::open(folder)?.sync_all()
+/// Adds the body of a response to `file`. `on_chunk` receives all bytes in order.
+pub async fn receive_body(
+    mut response: Response,
+    file: &mut UnfinishedFile,
+    mut on_chunk: impl FnMut(&[u8]),
+) -> Result<(), ReceiveError> {
+    if let Some(length) = response.content_length() {
+        file.check_size(length)?;
+    }
+    while let Some(chunk) = response.chunk().await.map_err(ReceiveError::Connection)? {
+        file.write(&chunk).await?;
+        on_chunk(&chunk);
+    }
+    Ok(())
+}
+
+/// Keeps a file in the store, and returns its size in bytes.
+async fn keep(file: CompleteFile) -> Result<u64, DownloadError> {
+    let size = file.size();
+    let kept = tokio::task::spawn_blocking(move || file.keep()).await;
+    kept.map_err(|error| disk_error(io::Error::other(error)))?.map_err(disk_error)?;
+    Ok(size)
+}
+
+fn write_error(url: &str, error: WriteError) -> DownloadError {
+    match error {
+        WriteError::TooLarge { limit } => DownloadError::TooLarge { url: url.to_owned(), limit },
+        WriteError::Disk(error) => disk_error(error),
+    }
 }
 
 fn disk_error(error: io::Error) -> DownloadError {

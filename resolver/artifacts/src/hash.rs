@@ -20,7 +20,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
+    pub(crate) const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
 
     /// The name before the colon, and of the directory with such files.
     pub fn as_str(self) -> &'static str {

@@ -1,7 +1,8 @@
-//! Edge (writes). Downloads files, computes their hashes, and reads the descriptors in JARs. No code in them is ever
-//! executed.
+//! Edge (writes). Downloads files, stores them by their hashes, and reads the descriptors in JARs. No code in them is
+//! ever executed.
 
 mod archive;
+pub mod content_store;
 mod descriptor_rules;
 pub mod download;
 mod error;

@@ -71,7 +71,7 @@ pub struct Settings {
     pub upstreams: Upstreams,
     /// The cache directory. It is created if it is missing.
     pub store: PathBuf,
-    /// The directory for files that are named by their URL, in the layout of [`artifacts::download`].
+    /// The directory for files that are named by their URL: an [`artifacts::content_store`].
     pub files: PathBuf,
     /// Mail address or page of the admin, for the `User-Agent`.
     pub contact: Option<String>,

@@ -2,12 +2,12 @@
 //!
 //! Builds for which only an md5 is published are downloaded once, to find their sha256 and size.
 //!
-//! The files are in a directory with the layout of [`artifacts::download`]. The operator's store uses the same one. The
-//! content of a JAR is cached forever, because its name is its hash.
+//! The files are in a [`ContentStore`], which the operator's store shares. The content of a JAR is cached forever,
+//! because its name is its hash.
 
 use std::collections::BTreeSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
@@ -18,7 +18,8 @@ use super::disk_cache::{DiskStore, StoredPage};
 use super::page_cache::{CachedPage, Fetched, Pages, Reads};
 use super::project_page::ProjectListing;
 use super::{FetchError, Upstreams};
-use artifacts::download::{DownloadError, DownloadPolicy, Downloads, path_of};
+use artifacts::content_store::{ContentStore, StoredContent};
+use artifacts::download::{DownloadError, DownloadPolicy, Downloads};
 use artifacts::plugin_descriptor::{PluginFacts, facts};
 use artifacts::{Algorithm, FactsError, Hash};
 use resolver::model::api_version::ApiVersion;
@@ -46,7 +47,7 @@ enum JarContent {
 
 /// The directory of files with its cache.
 pub(super) struct Files {
-    dir: PathBuf,
+    store: ContentStore,
     /// Download policy and client. The client is created for the first download. `None` means offline: nothing is
     /// downloaded.
     downloads: Option<(DownloadPolicy, OnceLock<Downloads>)>,
@@ -55,17 +56,17 @@ pub(super) struct Files {
 
 impl Files {
     /// Files that may be downloaded. A URL with the origin of an upstream is trusted as that upstream is.
-    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, store: &DiskStore) -> Self {
+    pub(super) fn new(dir: &Path, upstreams: &Upstreams, contact: Option<&str>, pages: &DiskStore) -> Self {
         let policy = DownloadPolicy { contact: contact.map(str::to_owned), ..DownloadPolicy::new(upstreams.all()) };
-        Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, store) }
+        Self { downloads: Some((policy, OnceLock::new())), ..Self::offline(dir, pages) }
     }
 
     /// Files that exist already.
-    pub(super) fn offline(dir: &Path, store: &DiskStore) -> Self {
+    pub(super) fn offline(dir: &Path, pages: &DiskStore) -> Self {
         Self {
-            dir: dir.to_owned(),
+            store: ContentStore::new(dir),
             downloads: None,
-            read: Pages::new("jars", 1_000, store, Reads::BlockingThread, false),
+            read: Pages::new("jars", 1_000, pages, Reads::BlockingThread, false),
         }
     }
 
@@ -123,38 +124,39 @@ impl Files {
     async fn jar_metadata(&self, file: &Artifact, stored: &BTreeSet<Hash>, now: Timestamp) -> Option<JarContent> {
         let hash = file.hash.as_deref().and_then(Hash::parse).filter(|hash| stored.contains(hash))?;
         let page = Url::parse(&file.url).ok()?;
-        let path = path_of(&self.dir, &hash);
         let read = |_| async {
-            if !is_intact(&path, &hash).await {
+            if !self.is_intact(&hash).await {
                 return Err(FetchError::FileOffline { url: file.url.clone() });
             }
-            Self::read_jar(&file.url, path.clone()).await.map(|body| Fetched::New { body, etag: None })
+            self.read_jar(&file.url, &hash).await.map(|body| Fetched::New { body, etag: None })
         };
         let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
         Some(found.stored.body.content.clone())
     }
 
-    /// Hashes of the files in the directory, by file name.
+    /// Hashes of the files in the store. Those named by a sha1 are left out: other bytes can have the same sha1.
     async fn stored_hashes(&self) -> BTreeSet<Hash> {
-        let dir = self.dir.clone();
+        let store = self.store.clone();
         let listed = tokio::task::spawn_blocking(move || {
-            let folders = [Algorithm::Sha256, Algorithm::Sha512].map(Algorithm::as_str);
-            let files = folders.into_iter().flat_map(|folder| {
-                let entries = std::fs::read_dir(dir.join(folder)).into_iter().flatten().flatten();
-                entries.filter_map(move |entry| Hash::from_parts(folder, entry.file_name().to_str()?))
-            });
-            files.collect()
+            let hashes = store.list().unwrap_or_default().into_iter().filter_map(|file| file.hash);
+            hashes.filter(|hash| hash.algorithm() != Algorithm::Sha1).collect()
         });
         listed.await.unwrap_or_default()
     }
 
+    /// Whether the file is stored with the right content. Otherwise it is downloaded again.
+    async fn is_intact(&self, hash: &Hash) -> bool {
+        let (store, hash) = (self.store.clone(), hash.clone());
+        let found = tokio::task::spawn_blocking(move || store.verify(&hash)).await;
+        matches!(found, Ok(Ok(StoredContent::Intact)))
+    }
+
     async fn fetch(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
-        let path = path_of(&self.dir, hash);
-        if !is_intact(&path, hash).await {
+        if !self.is_intact(hash).await {
             let size = self.downloads(url)?.get(url, None, hash).await?;
             tracing::info!(url, %hash, size, "downloaded a plugin to read it");
         }
-        Self::read_jar(url, path).await
+        self.read_jar(url, hash).await
     }
 
     /// Downloads a build for which only an md5 is published, and returns its sha256 and size.
@@ -172,14 +174,14 @@ impl Files {
         if let Some(downloads) = made.get() {
             return Ok(downloads);
         }
-        let downloads = Downloads::new(&self.dir, policy.clone()).map_err(|error| DownloadError::Unreachable {
-            url: url.to_owned(),
-            source: Arc::new(error.into_source()),
+        let downloads = Downloads::new(self.store.clone(), policy.clone()).map_err(|error| {
+            DownloadError::Unreachable { url: url.to_owned(), source: Arc::new(error.into_source()) }
         })?;
         Ok(made.get_or_init(|| downloads))
     }
 
-    async fn read_jar(url: &str, path: PathBuf) -> Result<Read, FetchError> {
+    async fn read_jar(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
+        let path = self.store.path(hash);
         let read = tokio::task::spawn_blocking(move || {
             let size = path.metadata().map_err(FactsError::Open)?.len();
             let content = match facts(&path) {
@@ -191,13 +193,6 @@ impl Files {
         let read = read.await.unwrap_or_else(|error| Err(FactsError::Open(io::Error::other(error))));
         read.map_err(|source| FetchError::NotAPlugin { url: url.to_owned(), source })
     }
-}
-
-/// Whether the file exists with the right content. Otherwise it is downloaded again.
-async fn is_intact(path: &Path, hash: &Hash) -> bool {
-    let (path, hash) = (path.to_owned(), hash.clone());
-    let same = tokio::task::spawn_blocking(move || hash.matches_file(&path)).await;
-    same.is_ok_and(|same| same.is_ok_and(|same| same))
 }
 
 /// The `api-version` that a JAR states.

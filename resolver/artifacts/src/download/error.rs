@@ -3,6 +3,19 @@
 use std::io;
 use std::sync::Arc;
 
+use crate::content_store::WriteError;
+
+/// The reason why the body of a response could not be received.
+#[derive(Debug, thiserror::Error)]
+pub enum ReceiveError {
+    /// The connection broke, or no data arrived in time.
+    #[error("the download failed")]
+    Connection(#[source] reqwest::Error),
+    /// The file exceeds its limit, or the disk returned an error.
+    #[error(transparent)]
+    Write(#[from] WriteError),
+}
+
 /// The reason why a file could not be downloaded. Cheap to clone: all callers that waited for a download get its error.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownloadError {
