@@ -156,7 +156,7 @@ impl SimCluster {
     pub(super) fn staging_error(&self) -> Option<Staging> {
         let file_set = self.scripted.refused_files.as_ref()?;
         let needed = file_set.plugins.len() as u64 * (5 << 20);
-        let error = agent::staging::content_store::Error::Full { free: FREE_ON_FULL_VOLUME, needed };
+        let error = agent::staging::volume_store::Error::Full { free: FREE_ON_FULL_VOLUME, needed };
         Some(Staging { lock: file_set.lock.clone(), done: 0, of: 4, error: Some(error.to_string()) })
     }
 

@@ -10,8 +10,8 @@ use agent::process_record::ProcessRecord;
 use agent::server_list_ping::StatusResponse;
 use agent::server_state::{PingResult, Sample, ServerMonitor, Transition};
 use agent::staging::Volume;
-use agent::staging::content_store::ContentStore;
 use agent::staging::hash_cache::HashCache;
+use agent::staging::volume_store::VolumeStore;
 use agent::volume_report::VolumeReport;
 use agent_api::backup_size::Sizes;
 use agent_api::loaded_content::Loaded;
@@ -235,7 +235,7 @@ fn json(status: StatusCode, body: &impl Serialize) -> (StatusCode, Vec<u8>) {
 
 /// Downloads the files of a version set to the volume, as the agent does while the server runs.
 pub(super) async fn stage(handle: &ClusterHandle, file_set: &FileSet) {
-    let store = ContentStore::new(Volume::new(handle.cluster().disks.data()));
+    let store = VolumeStore::new(Volume::new(handle.cluster().disks.data()));
     let fetcher = Fetcher::new("").expect("a client");
     let missing = store.missing(file_set, &mut HashCache::default()).expect("a store on the volume");
     for file in &missing {
@@ -331,7 +331,7 @@ impl SimCluster {
 
     /// A new process of the agent reads which files are on the volume.
     pub(super) fn load_staged(&mut self) {
-        let staged = ContentStore::new(Volume::new(self.disks.data())).staged(None).expect("a store on the volume");
+        let staged = VolumeStore::new(Volume::new(self.disks.data())).staged(None).expect("a store on the volume");
         if let Some(pod) = &mut self.pod {
             pod.agent.staged = staged;
         }

@@ -3,12 +3,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use futures::StreamExt;
-
 use super::ErrorChain;
-use crate::staging::content_store::{self, ContentStore};
+use crate::staging::volume_store::{self, VolumeStore};
 use agent_api::File;
 use artifacts::Hash;
+use artifacts::content_store::WriteError;
+use artifacts::download::{ReceiveError, receive_body};
+use artifacts::http_client::{ClientError, client};
 
 /// The timeout for a connection and for each pause between two chunks. The whole download may take as long as it makes progress.
 const IO_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,7 +32,24 @@ enum SourceError {
     #[error("no data arrived for {} s", IO_TIMEOUT.as_secs())]
     TimedOut,
     #[error(transparent)]
-    Store(#[from] content_store::Error),
+    Write(#[from] WriteError),
+    #[error(transparent)]
+    Store(#[from] volume_store::Error),
+}
+
+impl From<reqwest::Error> for SourceError {
+    fn from(error: reqwest::Error) -> Self {
+        if error.is_timeout() { Self::TimedOut } else { Self::Http(error) }
+    }
+}
+
+impl From<ReceiveError> for SourceError {
+    fn from(error: ReceiveError) -> Self {
+        match error {
+            ReceiveError::Connection(error) => error.into(),
+            ReceiveError::Write(error) => error.into(),
+        }
+    }
 }
 
 fn format_attempts(attempts: &[(String, SourceError)]) -> String {
@@ -56,21 +74,14 @@ impl fmt::Debug for Fetcher {
 
 impl Fetcher {
     /// Tries `store_url` first, if it is not empty.
-    pub fn new(store_url: &str) -> Result<Self, reqwest::Error> {
-        // This fails only if a provider is already installed, which is just as good.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let builder = || {
-            let agent = concat!("nightshift-agent/", env!("CARGO_PKG_VERSION"));
-            reqwest::Client::builder().user_agent(agent).connect_timeout(IO_TIMEOUT).no_proxy()
-        };
-        // An image without certificates can still use the store, which uses plain http.
-        let client = builder().build().or_else(|_| builder().tls_certs_only([]).build())?;
+    pub fn new(store_url: &str) -> Result<Self, ClientError> {
+        let client = client(None, |builder| builder.connect_timeout(IO_TIMEOUT).read_timeout(IO_TIMEOUT).no_proxy())?;
         let store_url = store_url.trim_end_matches('/');
         Ok(Self { client, store_url: (!store_url.is_empty()).then(|| store_url.to_owned()) })
     }
 
     /// Downloads `file` into `store` and verifies it.
-    pub async fn fetch(&self, store: &ContentStore, file: &File) -> Result<(), Error> {
+    pub async fn fetch(&self, store: &VolumeStore, file: &File) -> Result<(), Error> {
         let in_store = self.store_url.as_ref().zip(Hash::parse(&file.hash.0));
         let in_store = in_store.map(|(url, hash)| format!("{url}/files/{}/{}", hash.algorithm().as_str(), hash.hex()));
         let source = (!file.url.is_empty()).then(|| file.url.clone());
@@ -84,22 +95,16 @@ impl Fetcher {
         Err(Error { path: file.path.clone(), attempts })
     }
 
-    async fn fetch_from(&self, address: &str, store: &ContentStore, file: &File) -> Result<(), SourceError> {
-        let answer = with_timeout(self.client.get(address).send()).await?.map_err(SourceError::Http)?;
-        if !answer.status().is_success() {
-            return Err(SourceError::Status(answer.status()));
+    async fn fetch_from(&self, address: &str, store: &VolumeStore, file: &File) -> Result<(), SourceError> {
+        let response = self.client.get(address).send().await?;
+        if !response.status().is_success() {
+            return Err(SourceError::Status(response.status()));
         }
-        let mut incoming = store.receive(file)?;
-        let mut pieces = answer.bytes_stream();
-        while let Some(piece) = with_timeout(pieces.next()).await? {
-            incoming.write(&piece.map_err(SourceError::Http)?)?;
-        }
+        let mut incoming = store.begin(file)?;
+        receive_body(response, &mut incoming, |_| {}).await?;
+        let (received, file) = (incoming.finish().await?, file.clone());
         // This waits for the disk, so it does not run on the thread that answers probes.
-        let stored = tokio::task::spawn_blocking(|| incoming.commit()).await;
-        Ok(stored.expect("adding a file to the store does not panic")?)
+        let kept = tokio::task::spawn_blocking(move || volume_store::keep(&file, received)).await;
+        Ok(kept.expect("adding a file to the store does not panic")?)
     }
-}
-
-async fn with_timeout<T>(future: impl Future<Output = T>) -> Result<T, SourceError> {
-    tokio::time::timeout(IO_TIMEOUT, future).await.map_err(|_| SourceError::TimedOut)
 }

@@ -21,15 +21,16 @@ use super::{
     seed_volume, stage,
 };
 use crate::server_properties;
-use crate::staging::content_store::{self, ContentStore};
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::hash_cache::HashCache;
 use crate::staging::swap::{self, SwapReport, swap};
+use crate::staging::volume_store::{self, VolumeStore};
 use crate::staging::{RecordError, Volume};
 use crate::world::session_lock::{self, SessionLocks};
 use crate::world::{WorldRefusal, Worlds, may_open};
 use agent_api::termination_message::WorldRefused;
 use agent_api::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
+use artifacts::http_client::ClientError;
 
 /// How often a held `session.lock` is tried again, and how many attempts pass between two log lines about it.
 const LOCK_RETRY_DELAY: Duration = Duration::from_secs(1);
@@ -94,11 +95,11 @@ enum Error {
     #[error(transparent)]
     Record(#[from] RecordError),
     #[error("could not download to the store on the volume")]
-    Store(#[from] content_store::Error),
+    Store(#[from] volume_store::Error),
     #[error(transparent)]
     Fetch(#[from] fetch::Error),
-    #[error("could not create an HTTP client")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     #[error(transparent)]
     Backup(#[from] pre_update_backup::Error),
     #[error(transparent)]
@@ -262,7 +263,7 @@ async fn prepare(
         );
     }
     let mut hashes = HashCache::default();
-    fill_store(settings, &ContentStore::new(volume.clone()), &set, &mut hashes).await?;
+    fill_store(settings, &VolumeStore::new(volume.clone()), &set, &mut hashes).await?;
     // The last step that can take long, before any file is changed.
     let (backup_config, files) = (settings.copies.clone(), set.clone());
     run_backup_work(&volume, move |volume| pre_update_backup::back_up_if_due(&backup_config, &volume, &worlds, &files))
@@ -361,7 +362,7 @@ async fn lock_worlds(
 
 async fn fill_store(
     settings: &config::InitConfig,
-    store: &ContentStore,
+    store: &VolumeStore,
     set: &FileSet,
     hashes: &mut HashCache,
 ) -> Result<(), Error> {
@@ -370,7 +371,7 @@ async fn fill_store(
         return Ok(());
     }
     stage::log_dropped(&store.free_space_for(set, &missing)?);
-    let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
+    let fetcher = Fetcher::new(&settings.store_url)?;
     for file in &missing {
         fetcher.fetch(store, file).await?;
         info!("fetched {}", file.path);

@@ -10,13 +10,14 @@ use super::fetch::Fetcher;
 use super::process_record::{self, ProcessRecord};
 use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, api, clock, config, graceful_stop, monitor, online_backup, stage};
+use artifacts::http_client::ClientError;
 
 /// The sidecar cannot start. Later failures are only logged.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The HTTP client cannot be created.
-    #[error("could not create an HTTP client")]
-    Client(#[source] reqwest::Error),
+    #[error(transparent)]
+    Client(#[from] ClientError),
     /// The port or the socket cannot be opened.
     #[error("could not listen at {address}")]
     Listen {
@@ -39,7 +40,7 @@ pub struct Sidecar {
 impl Sidecar {
     /// Opens the port and the socket.
     pub async fn bind(settings: config::SidecarConfig) -> Result<Self, Error> {
-        let fetcher = Fetcher::new(&settings.store_url).map_err(Error::Client)?;
+        let fetcher = Fetcher::new(&settings.store_url)?;
         let listen = |address: String| move |source| Error::Listen { address, source };
         let http = TcpListener::bind(settings.listen).await.map_err(listen(settings.listen.to_string()))?;
         let path = settings.shared.join(config::SOCKET);

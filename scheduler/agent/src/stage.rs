@@ -6,8 +6,8 @@ use tracing::{info, warn};
 
 use super::ErrorChain;
 use super::state::SidecarState;
-use crate::staging::content_store::{self, ContentStore};
 use crate::staging::hash_cache::HashCache;
+use crate::staging::volume_store::{self, VolumeStore};
 use agent_api::{FileSet, Staging};
 
 /// Begins to stage `set`. If the same lock is already being staged, that continues. Staging of another lock ends.
@@ -42,7 +42,7 @@ async fn stage(shared: &Arc<SidecarState>, set: &FileSet, total: u32) -> Result<
         shared.fetcher.fetch(&shared.store, file).await.map_err(|error| ErrorChain(&error).to_string())?;
         update_staging(shared, set, |staging| staging.done = have(missing.len() - fetched - 1));
     }
-    run_blocking(shared, set, ContentStore::mark_staged).await?;
+    run_blocking(shared, set, VolumeStore::mark_staged).await?;
     let staged = run_blocking(shared, set, |store, set| store.staged(Some(&set.lock))).await?;
     info!("lock {} is staged", set.lock);
     let mut state = shared.state();
@@ -69,7 +69,7 @@ fn update_staging(shared: &SidecarState, set: &FileSet, change: impl FnOnce(&mut
 async fn run_blocking<T: Send + 'static>(
     shared: &Arc<SidecarState>,
     set: &FileSet,
-    work: impl FnOnce(&ContentStore, &FileSet) -> Result<T, content_store::Error> + Send + 'static,
+    work: impl FnOnce(&VolumeStore, &FileSet) -> Result<T, volume_store::Error> + Send + 'static,
 ) -> Result<T, String> {
     let (store, set) = (shared.store.clone(), set.clone());
     let done = tokio::task::spawn_blocking(move || work(&store, &set)).await;

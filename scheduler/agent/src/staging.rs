@@ -1,10 +1,9 @@
 //! Edge (reads). Defines the paths and records of Nightshift on a server's volume, including which files it manages.
 //!
-//! All state is below `.nightshift` on the volume itself, so that it moves with the world. Files are added to the [`content_store`] hours before
+//! All state is below `.nightshift` on the volume itself, so that it moves with the world. Files are added to the [`volume_store`] hours before
 //! a window. The [`swap`] makes the server's directory equal to a lock by links and renames, between a stop and a start. Users' JARs are never
 //! changed.
 
-pub mod content_store;
 pub mod displaced_jars;
 pub mod drift;
 pub mod fs_ops;
@@ -13,6 +12,7 @@ pub mod jar_descriptor;
 pub mod swap;
 pub mod unmanaged_jars;
 mod update_folder;
+pub mod volume_store;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use agent_api::{File, FileHash, FileSet, NIGHTSHIFT_DIR};
 use artifacts::Hash;
+use artifacts::content_store::ContentStore;
 use hash_cache::Malformed;
 
 /// The server's directory on the volume (`/data`).
@@ -80,16 +81,13 @@ impl Volume {
         self.nightshift_dir().join("replaced.json")
     }
 
-    fn store_dir(&self) -> PathBuf {
-        self.nightshift_dir().join("store")
-    }
-
-    fn store_subdir(&self, hash: &Hash) -> PathBuf {
-        self.store_dir().join(hash.algorithm().as_str())
+    /// The server reads the files, whatever its user and group are.
+    fn content_store(&self) -> ContentStore {
+        ContentStore::new(self.nightshift_dir().join("store")).readable_by_all()
     }
 
     fn stored_path(&self, hash: &Hash) -> PathBuf {
-        self.store_subdir(hash).join(hash.hex())
+        self.content_store().path(hash)
     }
 
     /// The record of the last stop.

@@ -19,9 +19,9 @@ use super::volume_report::VolumeReport;
 use super::{clock, config};
 use crate::rcon::Console;
 use crate::staging::Volume;
-use crate::staging::content_store::ContentStore;
 use crate::staging::drift::Drift;
 use crate::staging::unmanaged_jars::UnmanagedJars;
+use crate::staging::volume_store::VolumeStore;
 use agent_api::backup_size::Sizes;
 use agent_api::loaded_content::Loaded;
 use agent_api::signature::Guard;
@@ -34,7 +34,7 @@ use agent_api::{
 pub(super) struct SidecarState {
     pub(super) settings: config::SidecarConfig,
     pub(super) volume: Volume,
-    pub(super) store: ContentStore,
+    pub(super) store: VolumeStore,
     /// The scan results of unmanaged JARs.
     pub(super) unmanaged_jars: UnmanagedJars,
     pub(super) fetcher: Fetcher,
@@ -147,7 +147,7 @@ impl SidecarState {
             sizes: None,
         };
         Self {
-            store: ContentStore::new(volume.clone()),
+            store: VolumeStore::new(volume.clone()),
             unmanaged_jars: UnmanagedJars::default(),
             damage: Arc::new(DamageScan::new(volume.clone())),
             settings,

@@ -89,9 +89,7 @@ impl Pod {
     pub(crate) fn without_agent(data: TempDir) -> Self {
         let shared = tempfile::tempdir().unwrap();
         let (game, rcon, agent) = (free_address(), free_address(), free_address());
-        // As the agent does itself. Fails only if that was already done.
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = artifacts::http_client::client(None, |builder| builder.no_proxy()).unwrap();
         let (running, nonce) = (tokio::spawn(async {}), Cell::new(0));
         Self { data, shared, game, rcon, agent, terminate: None, running, client, nonce }
     }

@@ -5,11 +5,11 @@ use std::fs;
 
 use proptest::prelude::*;
 
-use super::super::content_store::ContentStore;
 use super::super::drift::{Drift, drift};
 use super::super::fs_ops::RealFs;
 use super::super::hash_cache::HashCache;
 use super::super::jar_descriptor::tests::jar;
+use super::super::volume_store::VolumeStore;
 use super::*;
 use agent_api::File;
 use artifacts::{Algorithm, Hasher};
@@ -78,13 +78,14 @@ impl Server {
     }
 
     fn store(&self, set: &FileSet, contents: &[&[u8]]) {
-        // Does not use `receive`, which syncs to disk, because these tests do this some thousand times.
+        // Does not use `keep`, which syncs to disk, because these tests do this some thousand times.
         for (file, content) in all_files(set).zip(contents) {
             let hash = Hash::parse(&file.hash.0).unwrap();
-            fs::create_dir_all(self.volume.store_subdir(&hash)).unwrap();
-            fs::write(self.volume.stored_path(&hash), content).unwrap();
+            let path = self.volume.stored_path(&hash);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
         }
-        assert_eq!(ContentStore::new(self.volume.clone()).missing(set, &mut HashCache::default()).unwrap(), vec![]);
+        assert_eq!(VolumeStore::new(self.volume.clone()).missing(set, &mut HashCache::default()).unwrap(), vec![]);
     }
 }
 
@@ -363,7 +364,7 @@ fn modified_jar_is_requested_again_and_then_set_aside() {
     server.swap(&old.files);
     // In place, as `cp` does: the store has the same file, which is changed with it.
     fs::write(server.volume.plugins().join("Warps.jar"), plugin_jar("Warps", "mine")).unwrap();
-    let missing = ContentStore::new(server.volume.clone()).missing(&old.files, &mut HashCache::default()).unwrap();
+    let missing = VolumeStore::new(server.volume.clone()).missing(&old.files, &mut HashCache::default()).unwrap();
     assert_eq!(missing.iter().map(|file| file.path.as_str()).collect::<Vec<_>>(), ["plugins/Warps.jar"]);
     old.store_on(&server);
     server.swap(&old.files);

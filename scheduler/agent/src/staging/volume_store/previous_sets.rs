@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::fs_ops::{Disk, RealFs};
 use super::super::{all_files, read_record};
-use super::{ContentStore, Error, RESERVED_BYTES};
+use super::{Error, RESERVED_BYTES, VolumeStore};
 use agent_api::restore::FREE_FOR_WORLDS;
 use agent_api::{File, FileHash, FileSet};
 use artifacts::Hash;
@@ -25,7 +25,7 @@ struct PreviousLocks {
     locks: Vec<String>,
 }
 
-impl ContentStore {
+impl VolumeStore {
     /// Records the current lock, and the previous one if no record existed. Locks that ran too long ago are dropped.
     pub fn record_run(&self) -> Result<(), Error> {
         let Some(manifest) = self.volume.manifest()? else { return Ok(()) };
@@ -161,7 +161,7 @@ impl ContentStore {
     }
 
     fn stored_path(&self, hash: &FileHash) -> Option<PathBuf> {
-        Hash::parse(&hash.0).map(|hash| self.volume.stored_path(&hash))
+        Hash::parse(&hash.0).map(|hash| self.content.path(&hash))
     }
 
     /// An unreadable record counts as empty, because it only determines how many old version sets are kept.

@@ -1,21 +1,20 @@
-//! Edge (writes). Stores the files of the next and current locks on the volume by their hash, below `.nightshift/store`.
+//! Edge (writes). Stores the files of the next and current locks on the volume, in a [`ContentStore`] below `.nightshift/store`.
 //!
-//! A file is in the store only under its hash. Before it is added, it is hashed, synced to disk and, if it is a JAR, opened. A start links stored
-//! files into place. A plugin that writes into its own JAR therefore changes the store too, so every use hashes again.
+//! Before a file is added, its hash is compared with the lock and, if it is a JAR, it is opened. A start links stored files into place. A plugin
+//! that writes into its own JAR therefore changes the store too, so every use hashes again.
 
 use std::fmt::Display;
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::path::{Path, PathBuf};
-
-use tempfile::NamedTempFile;
 
 use super::fs_ops::{self, Disk, RealFs};
 use super::hash_cache::{self, HashCache};
 use super::{RecordError, Volume, WantedFile, jar_descriptor, read_record, validate};
 use agent_api::restore::RESERVED_BYTES;
 use agent_api::{File, FileSet};
-use artifacts::{FactsError, Hash, Hasher};
+use artifacts::content_store::{CompleteFile, ContentStore, UnfinishedFile};
+use artifacts::{FactsError, Hash};
 
 mod previous_sets;
 
@@ -47,14 +46,6 @@ pub enum Error {
     /// The free space could not be determined.
     #[error("could not read the free space of the volume")]
     Space(#[source] io::Error),
-    /// The download is larger than the source's size or the limit.
-    #[error("`{path}` is larger than the {limit} bytes it may have")]
-    TooLarge {
-        /// Its path in the server's directory.
-        path: String,
-        /// The limit.
-        limit: u64,
-    },
     /// The content differs from the lock. Final for this address.
     #[error("the download of `{path}` has the hash {found}, but the lock says {wanted}")]
     Mismatch {
@@ -99,14 +90,15 @@ pub enum Error {
 
 /// The store of one volume.
 #[derive(Debug, Clone)]
-pub struct ContentStore {
+pub struct VolumeStore {
     volume: Volume,
+    content: ContentStore,
 }
 
-impl ContentStore {
+impl VolumeStore {
     /// The store on `volume`.
     pub fn new(volume: Volume) -> Self {
-        Self { volume }
+        Self { content: volume.content_store(), volume }
     }
 
     /// The files of `set` that are not complete in the store. A file that is already in place is linked into the store and not returned. A stored
@@ -135,27 +127,12 @@ impl ContentStore {
         if free < needed.saturating_add(RESERVED_BYTES) { Err(Error::Full { free, needed }) } else { Ok(()) }
     }
 
-    /// Begins to receive `file`.
-    pub fn receive(&self, file: &File) -> Result<PartialFile, Error> {
-        let hash =
-            hash_cache::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })?;
-        let (target, directory) = (self.volume.stored_path(&hash), self.volume.store_subdir(&hash));
-        fs::create_dir_all(&directory).map_err(failed("begin", &file.path))?;
-        // Readable for the server, whatever its group.
-        let mode = std::os::unix::fs::PermissionsExt::from_mode(0o644);
-        let temporary = tempfile::Builder::new().prefix(".incoming.").permissions(mode).tempfile_in(&directory);
+    /// Begins to receive `file`. [`keep`] ends it.
+    pub fn begin(&self, file: &File) -> Result<UnfinishedFile, Error> {
+        let hash = parse_hash(file)?;
         let room = self.free_bytes()?.saturating_sub(RESERVED_BYTES);
         let limit = file.size.unwrap_or(MAX_UNSIZED_BYTES).min(room);
-        Ok(PartialFile {
-            file: file.clone(),
-            hasher: Hasher::new(hash.algorithm()),
-            hash,
-            target,
-            directory,
-            temporary: temporary.map_err(failed("begin", &file.path))?,
-            received: 0,
-            limit,
-        })
+        self.content.begin(hash.algorithm(), limit).map_err(failed("begin", &file.path))
     }
 
     /// Records that all files of `set` are stored. Removes records of locks that were staged and never ran, or ran too long ago.
@@ -195,15 +172,16 @@ impl ContentStore {
         Ok(whole)
     }
 
-    /// Removes files that no record names. Files of the current lock, of earlier locks that are kept, and of staged locks stay. Returns the
-    /// number of removed files.
+    /// Removes unfinished files and files that no record names. Files of the current lock, of earlier locks that are kept, and of staged locks
+    /// stay. Returns the number of removed complete files.
     pub fn prune(&self) -> Result<usize, Error> {
         let named = self.files_without(&[])?;
+        let directory = self.content.dir().display();
+        self.content.remove_unfinished().map_err(failed("remove unfinished files of", &directory))?;
         let mut removed = 0;
-        for entry in walkdir::WalkDir::new(self.volume.store_dir()).min_depth(1) {
-            let Ok(entry) = entry else { continue };
-            if entry.file_type().is_file() && !named.contains(entry.path()) {
-                fs::remove_file(entry.path()).map_err(failed("remove", &entry.path().display()))?;
+        for file in self.content.list().map_err(failed("list", &directory))? {
+            if !named.contains(&file.path) {
+                fs::remove_file(&file.path).map_err(failed("remove", &file.path.display()))?;
                 removed += 1;
             }
         }
@@ -212,19 +190,19 @@ impl ContentStore {
 
     /// Whether the content is stored and matches its hash. A mismatch is removed, because every later check would fail too.
     fn verify(&self, hash: &Hash, hashes: &mut HashCache) -> Result<bool, Error> {
-        let stored = self.volume.stored_path(hash);
+        let stored = self.content.path(hash);
         let fits = hashes.matches_file(hash, &stored).map_err(failed("read", &stored.display()))?;
-        if !fits && stored.exists() {
-            fs::remove_file(&stored).map_err(failed("remove the damaged", &stored.display()))?;
+        if !fits {
+            self.content.remove(hash).map_err(failed("remove the damaged", &stored.display()))?;
         }
         Ok(fits)
     }
 
     fn link_into_store(&self, path: &Path, hash: &Hash) -> Result<(), Error> {
         let mut disk = Disk::new(RealFs);
-        let directory = self.volume.store_subdir(hash);
+        let directory = self.content.folder(hash.algorithm());
         disk.make_directory(&directory)?;
-        disk.replace_with(path, &self.volume.stored_path(hash))?;
+        disk.replace_with(path, &self.content.path(hash))?;
         disk.sync_directory(&directory)?;
         Ok(())
     }
@@ -256,42 +234,20 @@ impl ContentStore {
     }
 }
 
-/// A file that is being received into the store. Dropping it before [`PartialFile::commit`] removes it.
-#[derive(Debug)]
-pub struct PartialFile {
-    file: File,
-    hash: Hash,
-    hasher: Hasher,
-    target: PathBuf,
-    directory: PathBuf,
-    temporary: NamedTempFile,
-    received: u64,
-    limit: u64,
+/// Keeps a received file in its store: the content must match the lock and, for JARs, be loadable by a server. Otherwise it is removed. Blocks
+/// until it is on disk.
+pub fn keep(file: &File, received: CompleteFile) -> Result<(), Error> {
+    let wanted = parse_hash(file)?;
+    let found = received.hash();
+    if *found != wanted {
+        return Err(Error::Mismatch { path: file.path.clone(), wanted, found: found.clone() });
+    }
+    check_jar(file, received.path())?;
+    received.keep().map_err(failed("keep", &file.path))
 }
 
-impl PartialFile {
-    /// Adds the next bytes.
-    pub fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        self.received = self.received.saturating_add(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
-        if self.received > self.limit {
-            return Err(Error::TooLarge { path: self.file.path.clone(), limit: self.limit });
-        }
-        self.hasher.update(bytes);
-        self.temporary.write_all(bytes).map_err(failed("write", &self.file.path))
-    }
-
-    /// Finishes: the content must match the lock and, for JARs, be loadable by a server. Blocks until it is on disk.
-    pub fn commit(self) -> Result<(), Error> {
-        let found = self.hasher.finish();
-        if found != self.hash {
-            return Err(Error::Mismatch { path: self.file.path, wanted: self.hash, found });
-        }
-        check_jar(&self.file, self.temporary.path())?;
-        let error = |source| failed("keep", &self.file.path)(source);
-        self.temporary.as_file().sync_all().map_err(error)?;
-        self.temporary.persist(&self.target).map_err(|failed| error(failed.error))?;
-        fs::File::open(self.directory).and_then(|directory| directory.sync_all()).map_err(error)
-    }
+fn parse_hash(file: &File) -> Result<Hash, RecordError> {
+    hash_cache::parse(&file.hash).map_err(|source| RecordError::Hash { path: file.path.clone(), source })
 }
 
 fn failed(operation: &'static str, path: &dyn Display) -> impl FnOnce(io::Error) -> Error {

@@ -1,12 +1,15 @@
 //! Edge (writes). Checks which files are added to the store, refused, and removed from it.
 
+use std::os::unix::fs::PermissionsExt;
+
 use super::super::fs_ops::{Disk, RealFs};
 use super::super::hash_cache::HashCache;
 use super::super::jar_descriptor::tests::jar;
 use super::super::swap::swap;
 use super::*;
 use agent_api::FileHash;
-use artifacts::Algorithm;
+use artifacts::content_store::WriteError;
+use artifacts::{Algorithm, Hasher};
 
 fn file(path: &str, plugin: Option<&str>, content: &[u8], algorithm: Algorithm) -> File {
     let mut hasher = Hasher::new(algorithm);
@@ -28,22 +31,29 @@ fn set(lock: char, content: &[u8]) -> FileSet {
     }
 }
 
-fn store() -> (tempfile::TempDir, ContentStore) {
+fn store() -> (tempfile::TempDir, VolumeStore) {
     let directory = tempfile::tempdir().unwrap();
-    let store = ContentStore::new(Volume::new(directory.path()));
+    let store = VolumeStore::new(Volume::new(directory.path()));
     (directory, store)
 }
 
-fn receive(store: &ContentStore, file: &File, content: &[u8]) -> Result<(), Error> {
-    let mut incoming = store.receive(file)?;
-    for piece in content.chunks(7) {
-        incoming.write(piece)?;
-    }
-    incoming.commit()
+fn receive(store: &VolumeStore, file: &File, content: &[u8]) -> Result<(), Error> {
+    keep(file, complete(store.begin(file)?, content).unwrap())
 }
 
-fn everything(store: &ContentStore) -> Vec<String> {
-    let files = walkdir::WalkDir::new(store.volume.store_dir()).into_iter().filter_map(Result::ok);
+/// Writes the content in pieces.
+fn complete(mut incoming: UnfinishedFile, content: &[u8]) -> Result<CompleteFile, WriteError> {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(async {
+        for piece in content.chunks(70) {
+            incoming.write(piece).await?;
+        }
+        incoming.finish().await
+    })
+}
+
+fn everything(store: &VolumeStore) -> Vec<String> {
+    let files = walkdir::WalkDir::new(store.content.dir()).into_iter().filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_file());
     files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
@@ -56,7 +66,10 @@ fn file_is_stored_under_its_hash_in_each_algorithm() {
         let demo = file("plugins/Demo.jar", Some("Demo"), &content, algorithm);
         receive(&store, &demo, &content).unwrap();
         let digits = demo.hash.0.split_once(':').unwrap().1;
-        assert_eq!(fs::read(store.volume.store_dir().join(algorithm.as_str()).join(digits)).unwrap(), content);
+        let stored = store.content.dir().join(algorithm.as_str()).join(digits);
+        assert_eq!(fs::read(&stored).unwrap(), content);
+        let mode = fs::metadata(stored).unwrap().permissions().mode();
+        assert_eq!(mode & 0o400, 0o400, "{mode:o}");
     }
 }
 
@@ -69,7 +82,8 @@ fn content_with_wrong_hash_leaves_no_file_behind() {
     longer.push(0);
     let mut other = content.clone();
     other[40] ^= 1;
-    assert!(matches!(receive(&store, &demo, &longer), Err(Error::TooLarge { .. })));
+    let too_large = complete(store.begin(&demo).unwrap(), &longer);
+    assert!(matches!(too_large, Err(WriteError::TooLarge { limit }) if limit == content.len() as u64));
     assert!(matches!(receive(&store, &demo, &content[1..]), Err(Error::Mismatch { .. })));
     assert!(matches!(receive(&store, &demo, &other), Err(Error::Mismatch { .. })));
     let page = file("plugins/Demo.jar", Some("Demo"), b"<html>", Algorithm::Sha256);
@@ -77,7 +91,7 @@ fn content_with_wrong_hash_leaves_no_file_behind() {
     let renamed = File { plugin: Some("Warps".into()), ..demo.clone() };
     assert!(matches!(receive(&store, &renamed, &content), Err(Error::OtherPlugin { .. })));
     assert_eq!(everything(&store), Vec::<String>::new());
-    let half = store.receive(&demo).unwrap();
+    let half = store.begin(&demo).unwrap();
     assert_eq!(everything(&store).len(), 1);
     drop(half);
     assert_eq!(everything(&store), Vec::<String>::new());
@@ -150,6 +164,22 @@ fn cleanup_keeps_current_previous_and_staged_locks() {
 }
 
 #[test]
+fn cleanup_removes_files_of_killed_processes() {
+    let (_directory, store) = store();
+    let content = jar(&[("n", "1")]);
+    let set = set('a', &content);
+    receive(&store, &set.server, &content).unwrap();
+    store.mark_staged(&set).unwrap();
+    let half = complete(store.begin(&set.server).unwrap(), &content).unwrap();
+    fs::write(half.path().with_file_name("half"), "ha").unwrap();
+    // An agent before the shared store left its unfinished files here. A link that was being made has such a name, too.
+    fs::write(store.content.folder(Algorithm::Sha256).join(".incoming.x"), "ha").unwrap();
+    assert_eq!(store.prune().unwrap(), 1);
+    assert_eq!(everything(&store).len(), 1);
+    assert_eq!(store.staged(None).unwrap(), [set.lock]);
+}
+
+#[test]
 fn staged_lock_that_never_ran_makes_room_for_next() {
     let (_directory, store) = store();
     for (lock, content) in [('a', "1"), ('b', "2")] {
@@ -163,7 +193,7 @@ fn staged_lock_that_never_ran_makes_room_for_next() {
 }
 
 /// Runs these locks one after another, each with its own JAR and one that all share, as one pod per lock would.
-fn run_all(store: &ContentStore, locks: &str) -> Vec<FileSet> {
+fn run_all(store: &VolumeStore, locks: &str) -> Vec<FileSet> {
     let common = jar(&[("n", "all")]);
     let shared = file("cache/shared.jar", None, &common, Algorithm::Sha256);
     let mut sets = Vec::new();
@@ -183,7 +213,7 @@ fn run_all(store: &ContentStore, locks: &str) -> Vec<FileSet> {
     sets
 }
 
-fn complete_sets(store: &ContentStore, sets: &[FileSet]) -> String {
+fn complete_sets(store: &VolumeStore, sets: &[FileSet]) -> String {
     let is_complete = |set: &&FileSet| store.missing(set, &mut HashCache::default()).unwrap().is_empty();
     sets.iter().filter(is_complete).map(|set| set.lock.chars().next().unwrap()).collect()
 }
@@ -251,17 +281,16 @@ fn failed_write_names_the_file_and_second_try_succeeds() {
     let content = b"x: 1";
     let file = file("config/paper.yml", None, content, Algorithm::Sha256);
     // A file at the path of its directory causes a system error, as on a failing disk.
-    let beginning = store.volume.store_dir();
+    let beginning = store.content.dir();
     fs::create_dir_all(beginning.parent().unwrap()).unwrap();
-    fs::write(&beginning, b"").unwrap();
-    let refused = store.receive(&file).unwrap_err().to_string();
+    fs::write(beginning, b"").unwrap();
+    let refused = store.begin(&file).unwrap_err().to_string();
     assert_eq!(refused, format!("could not begin `{}` in the store on the volume", file.path));
-    fs::remove_file(&beginning).unwrap();
+    fs::remove_file(beginning).unwrap();
 
-    let mut incoming = store.receive(&file).unwrap();
-    incoming.write(content).unwrap();
-    fs::remove_dir_all(&beginning).unwrap();
-    let refused = incoming.commit().unwrap_err().to_string();
+    let received = complete(store.begin(&file).unwrap(), content).unwrap();
+    fs::remove_dir_all(beginning).unwrap();
+    let refused = keep(&file, received).unwrap_err().to_string();
     assert_eq!(refused, format!("could not keep `{}` in the store on the volume", file.path));
     assert_eq!(everything(&store), [""; 0]);
 
