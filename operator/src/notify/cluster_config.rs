@@ -1,9 +1,10 @@
 //! Pure. Reads the file of cluster channels strictly, and refuses it with the place of the error.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::paper_mc_server::{ChatKind, NotificationEvent, NotificationTexts, NotifyChannel, PLACEHOLDERS, SecretKey};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::channel::Channel;
 
@@ -51,13 +52,21 @@ pub(crate) enum ConfigError {
         /// The length in characters.
         length: usize,
     },
+    /// A text for no event.
+    #[error("`channels[{at}].texts` has the unknown field `{field}`. docs/guides/notify.md lists the events")]
+    UnknownText {
+        /// Index of the channel, from 0.
+        at: usize,
+        /// The field of `texts`.
+        field: String,
+    },
     /// A text that is empty or too long.
     #[error("`channels[{at}].texts.{field}` has {length} characters; write between 1 and {LONGEST_TEXT}")]
     Length {
         /// Index of the channel, from 0.
         at: usize,
         /// The field of `texts`.
-        field: &'static str,
+        field: String,
         /// The length in characters.
         length: usize,
     },
@@ -70,7 +79,7 @@ pub(crate) enum ConfigError {
         /// Index of the channel, from 0.
         at: usize,
         /// The field of `texts`.
-        field: &'static str,
+        field: String,
         /// The text from the brace up to the next brace.
         found: String,
     },
@@ -99,7 +108,7 @@ struct RawChannel {
     #[serde(default)]
     occasions: Vec<NotificationEvent>,
     #[serde(default)]
-    texts: RawTexts,
+    texts: BTreeMap<String, Option<String>>,
 }
 
 #[derive(Deserialize)]
@@ -107,21 +116,6 @@ struct RawChannel {
 struct RawSecret {
     name: String,
     key: String,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct RawTexts {
-    planned: Option<String>,
-    soon: Option<String>,
-    done: Option<String>,
-    rolled_back: Option<String>,
-    failed: Option<String>,
-    blocked: Option<String>,
-    backup_failed: Option<String>,
-    crash_loop: Option<String>,
-    not_responding: Option<String>,
-    world_damaged: Option<String>,
 }
 
 impl RawChannel {
@@ -136,58 +130,34 @@ impl RawChannel {
                 return Err(ConfigError::Secret { at, field, length });
             }
         }
-        Ok(NotifyChannel { name, kind, secret: SecretKey { name: secret, key }, occasions, texts: texts.read(at)? })
+        Ok(NotifyChannel {
+            name,
+            kind,
+            secret: SecretKey { name: secret, key },
+            occasions,
+            texts: read_texts(texts, at)?,
+        })
     }
 }
 
-impl RawTexts {
-    fn read(self, at: usize) -> Result<NotificationTexts, ConfigError> {
-        let Self {
-            planned,
-            soon,
-            done,
-            rolled_back,
-            failed,
-            blocked,
-            backup_failed,
-            crash_loop,
-            not_responding,
-            world_damaged,
-        } = self;
-        for (field, text) in [
-            ("planned", &planned),
-            ("soon", &soon),
-            ("done", &done),
-            ("rolledBack", &rolled_back),
-            ("failed", &failed),
-            ("blocked", &blocked),
-            ("backupFailed", &backup_failed),
-            ("crashLoop", &crash_loop),
-            ("notResponding", &not_responding),
-            ("worldDamaged", &world_damaged),
-        ] {
-            let Some(text) = text else { continue };
-            let length = text.chars().count();
-            if !(1..=LONGEST_TEXT).contains(&length) {
-                return Err(ConfigError::Length { at, field, length });
-            }
-            if let Some(found) = find_invalid_placeholder(text) {
-                return Err(ConfigError::Placeholder { at, field, found: found.to_owned() });
-            }
+/// The texts by their fields. A field that [`NotificationTexts`] does not have is missing in what it writes.
+fn read_texts(texts: BTreeMap<String, Option<String>>, at: usize) -> Result<NotificationTexts, ConfigError> {
+    let texts: BTreeMap<String, String> = texts.into_iter().filter_map(|(field, text)| Some((field, text?))).collect();
+    let read: NotificationTexts = serde_json::from_value(json!(texts)).expect("each field is a text");
+    let known = json!(read);
+    for (field, text) in texts {
+        if known.get(&field).is_none() {
+            return Err(ConfigError::UnknownText { at, field });
         }
-        Ok(NotificationTexts {
-            planned,
-            soon,
-            done,
-            rolled_back,
-            failed,
-            blocked,
-            backup_failed,
-            crash_loop,
-            not_responding,
-            world_damaged,
-        })
+        let length = text.chars().count();
+        if !(1..=LONGEST_TEXT).contains(&length) {
+            return Err(ConfigError::Length { at, field, length });
+        }
+        if let Some(found) = find_invalid_placeholder(&text) {
+            return Err(ConfigError::Placeholder { at, field, found: found.to_owned() });
+        }
     }
+    Ok(read)
 }
 
 fn is_valid_name(name: &str) -> bool {
@@ -260,6 +230,9 @@ mod tests {
                 && !channels[0].is_subscribed_to(NotificationEvent::Done)
         );
         assert_eq!(channels[0].config.texts.failed.as_deref(), Some("{namespace}/{server}: {what}"));
+        let rolled_back = ONE_CHANNEL.replace("{failed: ", "{failed: null, rolledBack: ");
+        let texts = read(&rolled_back, "nightshift-system").unwrap().remove(0).config.texts;
+        assert_eq!((texts.failed, texts.rolled_back.as_deref()), (None, Some("{namespace}/{server}: {what}")));
         assert_eq!(read("channels: []", "nightshift-system").unwrap(), []);
     }
 
@@ -270,7 +243,7 @@ mod tests {
             ("occasions", "occasion", &["unknown field", "occasion", "line 5"][..]),
             ("Blocked", "Block", &["Block", "line 5"]),
             ("Slack", "slack", &["slack", "Slack"]),
-            ("{failed: ", "{faild: ", &["unknown field", "faild"]),
+            ("{failed: ", "{faild: ", &["`channels[0].texts` has the unknown field `faild`"]),
             ("key: staff", "keys: staff", &["unknown field", "keys"]),
             ("key: staff", "key: ''", &["`channels[0].secret.key` has 0 characters"]),
             ("name: staff", "name: Staff", &["`channels[0].name` is `Staff`", "lower-case"]),
