@@ -108,3 +108,45 @@ impl Fetcher {
         Ok(kept.expect("adding a file to the store does not panic")?)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent_api::FileHash;
+    use tokio::io::AsyncWriteExt;
+    use tokio::net::TcpListener;
+
+    use super::*;
+    use crate::staging::Volume;
+
+    /// The reason why a file of 9 bytes could not be fetched from a source that sends `answer` and then nothing more.
+    async fn reason_after(answer: &'static str) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/a.jar", listener.local_addr().unwrap());
+        let source = tokio::spawn(async move {
+            let (mut connection, _) = listener.accept().await.unwrap();
+            connection.write_all(answer.as_bytes()).await.unwrap();
+            std::future::pending::<()>().await;
+        });
+        let directory = tempfile::tempdir().unwrap();
+        let store = VolumeStore::new(Volume::new(directory.path()));
+        let hash = FileHash(format!("sha256:{}", "0".repeat(64)));
+        let file = File { path: "a.jar".to_owned(), hash, size: Some(9), url, plugin: None, provides: Vec::new() };
+        let error = Fetcher::new("").unwrap().fetch(&store, &file).await.unwrap_err().to_string();
+        source.abort();
+        error.rsplit_once("/a.jar: ").unwrap().1.to_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn failed_download_names_its_cause() {
+        for (answer, reason) in [
+            ("", "no data arrived for 30 s"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nab", "no data arrived for 30 s"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nab", "the file is larger than 9 bytes"),
+            ("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nab", "the download of `a.jar` has the hash sha256:"),
+            ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "it answered 404 Not Found"),
+        ] {
+            let found = reason_after(answer).await;
+            assert!(found.starts_with(reason), "{answer:?}: {found}");
+        }
+    }
+}

@@ -89,7 +89,7 @@ impl Pod {
     pub(crate) fn without_agent(data: TempDir) -> Self {
         let shared = tempfile::tempdir().unwrap();
         let (game, rcon, agent) = (free_address(), free_address(), free_address());
-        let client = artifacts::http_client::client(None, |builder| builder.no_proxy()).unwrap();
+        let client = artifacts::http_client::client(None, reqwest::ClientBuilder::no_proxy).unwrap();
         let (running, nonce) = (tokio::spawn(async {}), Cell::new(0));
         Self { data, shared, game, rcon, agent, terminate: None, running, client, nonce }
     }
