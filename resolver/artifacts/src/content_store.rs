@@ -53,7 +53,7 @@ pub struct StoredFile {
 
 /// Bytes could not be added to a file.
 #[derive(Debug, thiserror::Error)]
-pub enum WriteError {
+pub enum StoreWriteError {
     /// The file exceeds its limit.
     #[error("the file is larger than {limit} bytes")]
     TooLarge {
@@ -180,21 +180,21 @@ pub struct UnfinishedFile {
 
 impl UnfinishedFile {
     /// Refuses a file of this size in bytes, if it exceeds the limit. For a size that is known before the content is.
-    pub fn check_size(&self, size: u64) -> Result<(), WriteError> {
-        if size > self.limit { Err(WriteError::TooLarge { limit: self.limit }) } else { Ok(()) }
+    pub fn check_size(&self, size: u64) -> Result<(), StoreWriteError> {
+        if size > self.limit { Err(StoreWriteError::TooLarge { limit: self.limit }) } else { Ok(()) }
     }
 
     /// Adds the next bytes.
-    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), WriteError> {
+    pub async fn write(&mut self, bytes: &[u8]) -> Result<(), StoreWriteError> {
         self.size = self.size.saturating_add(bytes.len() as u64);
         self.check_size(self.size)?;
         self.hasher.update(bytes);
-        self.file.write_all(bytes).await.map_err(WriteError::Disk)
+        self.file.write_all(bytes).await.map_err(StoreWriteError::Disk)
     }
 
     /// Ends the content.
-    pub async fn finish(mut self) -> Result<CompleteFile, WriteError> {
-        self.file.flush().await.map_err(WriteError::Disk)?;
+    pub async fn finish(mut self) -> Result<CompleteFile, StoreWriteError> {
+        self.file.flush().await.map_err(StoreWriteError::Disk)?;
         let Self { target, file, path, hasher, size, limit: _ } = self;
         Ok(CompleteFile { target, file: file.into_std().await, path, hash: hasher.finish(), size })
     }

@@ -12,7 +12,7 @@ use reqwest::header::LOCATION;
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 
-use crate::content_store::{CompleteFile, ContentStore, UnfinishedFile, WriteError};
+use crate::content_store::{CompleteFile, ContentStore, StoreWriteError, UnfinishedFile};
 use crate::http_client::{ClientError, client};
 use crate::{Algorithm, Hash};
 
@@ -231,10 +231,10 @@ async fn keep(file: CompleteFile) -> Result<u64, DownloadError> {
     Ok(size)
 }
 
-fn write_error(url: &str, error: WriteError) -> DownloadError {
+fn write_error(url: &str, error: StoreWriteError) -> DownloadError {
     match error {
-        WriteError::TooLarge { limit } => DownloadError::TooLarge { url: url.to_owned(), limit },
-        WriteError::Disk(error) => disk_error(error),
+        StoreWriteError::TooLarge { limit } => DownloadError::TooLarge { url: url.to_owned(), limit },
+        StoreWriteError::Disk(error) => disk_error(error),
     }
 }
 

@@ -7,7 +7,7 @@ use super::ErrorChain;
 use crate::staging::volume_store::{self, VolumeStore};
 use agent_api::File;
 use artifacts::Hash;
-use artifacts::content_store::WriteError;
+use artifacts::content_store::StoreWriteError;
 use artifacts::download::{ReceiveError, receive_body};
 use artifacts::http_client::{ClientError, client};
 
@@ -32,7 +32,7 @@ enum SourceError {
     #[error("no data arrived for {} s", IO_TIMEOUT.as_secs())]
     TimedOut,
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(#[from] StoreWriteError),
     #[error(transparent)]
     Store(#[from] volume_store::Error),
 }

@@ -66,9 +66,9 @@ async fn file_above_its_limit_is_refused() {
     let (_dir, store) = store();
     let mut file = store.begin(Algorithm::Sha256, 10).unwrap();
     file.check_size(10).unwrap();
-    assert!(matches!(file.check_size(11), Err(WriteError::TooLarge { limit: 10 })));
+    assert!(matches!(file.check_size(11), Err(StoreWriteError::TooLarge { limit: 10 })));
     file.write(&CONTENT[..10]).await.unwrap();
-    assert!(matches!(file.write(&CONTENT[10..11]).await, Err(WriteError::TooLarge { limit: 10 })));
+    assert!(matches!(file.write(&CONTENT[10..11]).await, Err(StoreWriteError::TooLarge { limit: 10 })));
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use crate::content_store::WriteError;
+use crate::content_store::StoreWriteError;
 
 /// The reason why the body of a response could not be received.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum ReceiveError {
     Connection(#[source] reqwest::Error),
     /// The file exceeds its limit, or the disk returned an error.
     #[error(transparent)]
-    Write(#[from] WriteError),
+    Write(#[from] StoreWriteError),
 }
 
 /// The reason why a file could not be downloaded. Cheap to clone: all callers that waited for a download get its error.

@@ -8,7 +8,7 @@ use super::super::jar_descriptor::tests::jar;
 use super::super::swap::swap;
 use super::*;
 use agent_api::FileHash;
-use artifacts::content_store::WriteError;
+use artifacts::content_store::StoreWriteError;
 use artifacts::{Algorithm, Hasher};
 
 fn file(path: &str, plugin: Option<&str>, content: &[u8], algorithm: Algorithm) -> File {
@@ -42,7 +42,7 @@ fn receive(store: &VolumeStore, file: &File, content: &[u8]) -> Result<(), Error
 }
 
 /// Writes the content in pieces.
-fn complete(mut incoming: UnfinishedFile, content: &[u8]) -> Result<CompleteFile, WriteError> {
+fn complete(mut incoming: UnfinishedFile, content: &[u8]) -> Result<CompleteFile, StoreWriteError> {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     runtime.block_on(async {
         for piece in content.chunks(70) {
@@ -83,7 +83,7 @@ fn content_with_wrong_hash_leaves_no_file_behind() {
     let mut other = content.clone();
     other[40] ^= 1;
     let too_large = complete(store.begin(&demo).unwrap(), &longer);
-    assert!(matches!(too_large, Err(WriteError::TooLarge { limit }) if limit == content.len() as u64));
+    assert!(matches!(too_large, Err(StoreWriteError::TooLarge { limit }) if limit == content.len() as u64));
     assert!(matches!(receive(&store, &demo, &content[1..]), Err(Error::Mismatch { .. })));
     assert!(matches!(receive(&store, &demo, &other), Err(Error::Mismatch { .. })));
     let page = file("plugins/Demo.jar", Some("Demo"), b"<html>", Algorithm::Sha256);
