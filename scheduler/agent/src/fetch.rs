@@ -59,7 +59,8 @@ fn format_attempts(attempts: &[(String, SourceError)]) -> String {
     attempts.iter().map(|(address, why)| format!("{address}: {}", ErrorChain(why))).collect::<Vec<_>>().join("; ")
 }
 
-/// Downloads files.
+/// Downloads files. Unlike [`Downloads`](artifacts::download::Downloads) it checks no address: an admin's mirror can be private, and only the
+/// operator knows the mirrors.
 #[derive(Clone)]
 pub struct Fetcher {
     client: reqwest::Client,

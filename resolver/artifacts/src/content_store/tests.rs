@@ -115,8 +115,8 @@ async fn list_has_complete_files_and_marks_foreign_names() {
     assert_eq!(found, expected);
 }
 
-#[tokio::test]
-async fn list_does_not_follow_links() {
+#[test]
+fn list_does_not_follow_links() {
     let (dir, store) = store();
     let outside = dir.path().join("world");
     fs::create_dir(&outside).unwrap();
