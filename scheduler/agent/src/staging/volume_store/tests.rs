@@ -1,6 +1,6 @@
 //! Edge (writes). Checks which files are added to the store, refused, and removed from it.
 
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 
 use super::super::fs_ops::{Disk, RealFs};
 use super::super::hash_cache::HashCache;
@@ -60,7 +60,10 @@ fn everything(store: &VolumeStore) -> Vec<String> {
 
 #[test]
 fn file_is_stored_under_its_hash_in_each_algorithm() {
-    let (_directory, store) = store();
+    let (directory, store) = store();
+    let public = directory.path().join("public");
+    fs::File::options().write(true).create_new(true).mode(0o644).open(&public).unwrap();
+    let permissions = |path: &Path| fs::metadata(path).unwrap().permissions();
     let content = jar(&[("plugin.yml", "name: Demo\nversion: 1\nmain: a.B\n")]);
     for algorithm in [Algorithm::Sha1, Algorithm::Sha256, Algorithm::Sha512] {
         let demo = file("plugins/Demo.jar", Some("Demo"), &content, algorithm);
@@ -68,8 +71,7 @@ fn file_is_stored_under_its_hash_in_each_algorithm() {
         let digits = demo.hash.0.split_once(':').unwrap().1;
         let stored = store.content.dir().join(algorithm.as_str()).join(digits);
         assert_eq!(fs::read(&stored).unwrap(), content);
-        let mode = fs::metadata(stored).unwrap().permissions().mode();
-        assert_eq!(mode & 0o400, 0o400, "{mode:o}");
+        assert_eq!(permissions(&stored), permissions(&public), "the server can read it");
     }
 }
 
