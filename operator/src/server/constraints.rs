@@ -4,12 +4,14 @@
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
 
-use super::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
-use super::plan::{PassInput, Plan};
+use super::plan::Plan;
+use super::plan::constraint::{ConditionSection, ConditionText, Constraint, ConstraintInput, Wait};
+use super::report::context::PassReport;
 use crate::k8s::events::EventText;
-use approval::Approval;
+use approval::RequiredApproval;
 use backup_room::BackupRoom;
 use crash_loop::CrashLoop;
+use image_pull::ImagePull;
 use leader_server::LeaderServer;
 use manual_recovery::ManualRecovery;
 use update_slot::UpdateSlot;
@@ -17,17 +19,19 @@ use update_slot::UpdateSlot;
 pub(crate) mod approval;
 mod backup_room;
 pub(crate) mod crash_loop;
+pub(crate) mod image_pull;
 pub(crate) mod leader_server;
 pub(crate) mod manual_recovery;
 pub(crate) mod update_slot;
 
-/// All constraints. They are evaluated in this order, and if an update waits for several, the first one is reported.
-const CONSTRAINTS: [&dyn Constraint; 6] =
-    [&Approval, &CrashLoop, &LeaderServer, &ManualRecovery, &BackupRoom, &UpdateSlot];
+/// All constraints. They are evaluated in this order, and their conditions and Events have it. If an update waits for several of those that
+/// shut the gate, the first one is reported.
+const CONSTRAINTS: &[&dyn Constraint] =
+    &[&RequiredApproval, &CrashLoop, &LeaderServer, &ManualRecovery, &BackupRoom, &UpdateSlot, &ImagePull];
 
 /// Evaluates all constraints, and shuts the gate of the plan if the update has to wait for one of them.
 pub(crate) fn evaluate(plan: &mut Plan, input: &ConstraintInput<'_>) {
-    evaluate_all(&CONSTRAINTS, plan, input);
+    evaluate_all(CONSTRAINTS, plan, input);
 }
 
 fn evaluate_all(constraints: &[&'static dyn Constraint], plan: &mut Plan, input: &ConstraintInput<'_>) {
@@ -39,9 +43,9 @@ fn evaluate_all(constraints: &[&'static dyn Constraint], plan: &mut Plan, input:
     }
 }
 
-/// Why the update waits, if it waits for a constraint.
-pub(crate) fn wait(plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
-    plan.constraints.delaying.iter().find_map(|constraint| constraint.wait(plan, pass))
+/// Why the update waits, if it waits for a constraint that has shut the gate.
+pub(crate) fn wait(report: &PassReport<'_>) -> Option<Wait> {
+    report.plan.constraints.delaying.iter().find_map(|constraint| constraint.wait(report))
 }
 
 /// The instants at which a constraint may change its answer by itself.
@@ -49,14 +53,20 @@ pub(crate) fn wake_ups(plan: &Plan) -> impl Iterator<Item = Timestamp> {
     CONSTRAINTS.iter().filter_map(|constraint| constraint.wake_at(plan))
 }
 
-/// The conditions of the constraints.
-pub(crate) fn conditions(plan: &Plan, pass: &PassInput<'_>) -> impl Iterator<Item = ConditionText> {
-    CONSTRAINTS.iter().filter_map(|constraint| constraint.condition(plan, pass))
+/// The instants at which a constraint acts again by itself.
+pub(crate) fn next_checks(plan: &Plan, now: Timestamp) -> impl Iterator<Item = Timestamp> {
+    CONSTRAINTS.iter().filter_map(move |constraint| constraint.next_check(plan, now))
+}
+
+/// The conditions of the constraints in this part of all conditions.
+pub(crate) fn conditions(section: ConditionSection, report: &PassReport<'_>) -> impl Iterator<Item = ConditionText> {
+    let of_section = CONSTRAINTS.iter().filter(move |constraint| constraint.section() == section);
+    of_section.filter_map(|constraint| constraint.condition(report))
 }
 
 /// The Events of the constraints.
-pub(crate) fn events(plan: &Plan, pass: &PassInput<'_>) -> impl Iterator<Item = EventText> {
-    CONSTRAINTS.iter().filter_map(|constraint| constraint.event(plan, pass))
+pub(crate) fn events(report: &PassReport<'_>) -> impl Iterator<Item = EventText> {
+    CONSTRAINTS.iter().flat_map(|constraint| constraint.events(report))
 }
 
 #[cfg(test)]

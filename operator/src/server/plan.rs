@@ -50,7 +50,6 @@ use validate::CheckedServer;
 
 pub(crate) mod constraint;
 pub(crate) mod failed_revisions;
-mod image_pull;
 mod opportunistic;
 pub(crate) mod staging;
 mod start_timeout;

@@ -36,7 +36,6 @@ mod drift;
 mod events;
 mod failure;
 pub(crate) mod format;
-mod image_pull;
 mod last_stop;
 mod manual_recovery;
 pub(crate) mod notifications;

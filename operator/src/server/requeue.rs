@@ -5,6 +5,7 @@ use scheduler::maintenance::Gate;
 use scheduler::rollout::{Step, WaitingOn};
 
 use super::act::outcome::StepOutcome;
+use super::constraints;
 use super::observe::Observed;
 use super::plan::Plan;
 use super::plan::staging::requeue_for_staging_retry;
@@ -28,7 +29,8 @@ pub(super) fn next_outcome(
     let outcome = requeue_for_next_opening(outcome, step, plan.gate, at);
     let outcome = no_later_than_each(outcome, plan.roll_forward_at(step), at);
     let outcome = requeue_for_staging_retry(outcome, step, plan.staging_problem(observed), at);
-    let outcome = requeue_for_notification(no_later_than_each(outcome, plan.next_pull_at(at), at), channels, at);
+    let outcome = no_later_than_each(outcome, constraints::next_checks(plan, at), at);
+    let outcome = requeue_for_notification(outcome, channels, at);
     let outcome = no_later_than_each(outcome, scheduled_changes(plan).chain(plan.opportunity_at(at)), at);
     let reports =
         responsiveness::reported_at(plan, observed, at).into_iter().chain(pending::reported_at(plan, observed, at));

@@ -11,6 +11,7 @@ use crate::server::image_pull::{is_announced, would_be_stopped};
 use crate::server::observe::variable_of;
 use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
 use crate::server::plan::{MissingRoom, PassInput, Plan};
+use crate::server::report::context::PassReport;
 use crate::server::report::downtime_estimate::{contents_text, due_backup};
 use crate::server::report::format::format_shortage;
 
@@ -30,10 +31,11 @@ impl Constraint for BackupRoom {
         plan.constraints.missing_room.is_some()
     }
 
-    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
-        let (reason, message, short) = match plan.constraints.missing_room? {
+    fn wait(&self, report: &PassReport<'_>) -> Option<Wait> {
+        let (reason, message, short) = match report.plan.constraints.missing_room? {
             MissingRoom::TooLittle { contents, needed, room } => {
-                (NO_ROOM, shortage_message(pass, contents, needed, room)?, Some("no room for backup".to_owned()))
+                let message = shortage_message(&report.pass, contents, needed, room)?;
+                (NO_ROOM, message, Some("no room for backup".to_owned()))
             }
             MissingRoom::Unmeasured { until: _ } => {
                 let message = "The agent measures the size of the backup before this update, which takes two minutes at \
@@ -52,14 +54,14 @@ impl Constraint for BackupRoom {
     }
 
     /// The figures are in the condition only: they change, and the Event would be repeated.
-    fn event(&self, plan: &Plan, _pass: &PassInput<'_>) -> Option<EventText> {
-        match plan.constraints.missing_room? {
-            MissingRoom::TooLittle { .. } => {
+    fn events(&self, report: &PassReport<'_>) -> Vec<EventText> {
+        match report.plan.constraints.missing_room {
+            Some(MissingRoom::TooLittle { .. }) => {
                 let text =
                     "The update waits, because there is too little room for the backup before it. See UpdateBlocked.";
-                Some(EventText { reason: NO_ROOM, warning: true, text: text.to_owned() })
+                vec![EventText { reason: NO_ROOM, warning: true, text: text.to_owned() }]
             }
-            MissingRoom::Unmeasured { .. } => None,
+            Some(MissingRoom::Unmeasured { .. }) | None => Vec::new(),
         }
     }
 }

@@ -14,8 +14,9 @@ use crate::server::crash_loop::stopped::{
 };
 use crate::server::crash_loop::{CRASH_LOOP, CRASH_WINDOW, format_exit, is_crash_loop, loop_message, next_crashes};
 use crate::server::observe::Observed;
+use crate::server::plan::Plan;
 use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
-use crate::server::plan::{PassInput, Plan};
+use crate::server::report::context::PassReport;
 use validate::CheckedServer;
 
 pub(crate) struct CrashLoop;
@@ -42,7 +43,7 @@ impl Constraint for CrashLoop {
         (input.is_automatic || is_stopped) && is_blocked_by_crash_loop(&plan.goal, &plan.observation, plan.gate)
     }
 
-    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
+    fn wait(&self, _report: &PassReport<'_>) -> Option<Wait> {
         let message = format!("The server is in a crash loop. See {CRASH_LOOP}. {APPLY_NOW_HINT}");
         Some(Wait { reason: CRASH_LOOP, message, short: Some("crash loop".to_owned()) })
     }
@@ -54,25 +55,28 @@ impl Constraint for CrashLoop {
         crashes.at.last().map(|last| *last + CRASH_WINDOW)
     }
 
-    fn condition(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<ConditionText> {
-        let (reason, message) = reason_and_message(plan, pass)?;
-        Some(ConditionText { type_: CRASH_LOOP, reason, message })
+    fn condition(&self, report: &PassReport<'_>) -> Option<ConditionText> {
+        let (reason, message) = reason_and_message(report)?;
+        Some(ConditionText { type_: CRASH_LOOP, status: Some(true), reason, message })
     }
 
     /// One Event for the loop, and one for the stop. The condition reports all later changes.
-    fn event(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<EventText> {
-        let (reason, text) = reason_and_message(plan, pass)?;
+    fn events(&self, report: &PassReport<'_>) -> Vec<EventText> {
+        let Some((reason, text)) = reason_and_message(report) else { return Vec::new() };
         let is_reported = |condition: &Condition| {
             condition.type_ == CRASH_LOOP && (reason == PROCESS_EXITS || condition.reason == reason)
         };
-        let is_new = !pass.before.conditions.iter().any(is_reported);
-        is_new.then_some(EventText { reason: CRASH_LOOP, warning: true, text })
+        if report.pass.before.conditions.iter().any(is_reported) {
+            return Vec::new();
+        }
+        vec![EventText { reason: CRASH_LOOP, warning: true, text }]
     }
 }
 
 /// The crash loop of the server: reason and message.
-fn reason_and_message(plan: &Plan, pass: &PassInput<'_>) -> Option<(&'static str, String)> {
-    let crashes = plan.constraints.crashes.as_ref();
+fn reason_and_message(report: &PassReport<'_>) -> Option<(&'static str, String)> {
+    let pass = &report.pass;
+    let crashes = report.plan.constraints.crashes.as_ref();
     if let Some(message) = crashes.and_then(|crashes| stopped_message(pass.checked, crashes)) {
         return Some((STOPPED, message));
     }

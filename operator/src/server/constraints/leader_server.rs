@@ -7,8 +7,9 @@ use scheduler::rollout::has_goal_begun;
 
 use crate::k8s::events::EventText;
 use crate::server::follows::FollowWait;
+use crate::server::plan::Plan;
 use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
-use crate::server::plan::{PassInput, Plan};
+use crate::server::report::context::PassReport;
 use crate::server::report::format::format_time;
 
 pub(super) struct LeaderServer;
@@ -27,10 +28,10 @@ impl Constraint for LeaderServer {
         blocking_wait(plan).is_some()
     }
 
-    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
-        blocking_wait(plan).map(|waits| Wait {
+    fn wait(&self, report: &PassReport<'_>) -> Option<Wait> {
+        blocking_wait(report.plan).map(|waits| Wait {
             reason: WAITING_FOR_LEADER,
-            message: format!("{} {APPLY_NOW_HINT}", message(waits, pass)),
+            message: format!("{} {APPLY_NOW_HINT}", message(waits, report)),
             short: Some(waits.short()),
         })
     }
@@ -39,16 +40,19 @@ impl Constraint for LeaderServer {
         plan.constraints.follow_wait.as_ref().and_then(FollowWait::until)
     }
 
-    fn condition(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<ConditionText> {
-        let waits = plan.constraints.follow_wait.as_ref()?;
-        let message = message(waits, pass);
-        Some(ConditionText { type_: WAITING_FOR_LEADER, reason: waits.reason(), message })
+    fn condition(&self, report: &PassReport<'_>) -> Option<ConditionText> {
+        let waits = report.plan.constraints.follow_wait.as_ref()?;
+        let (reason, message) = (waits.reason(), message(waits, report));
+        Some(ConditionText { type_: WAITING_FOR_LEADER, status: Some(true), reason, message })
     }
 
-    fn event(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<EventText> {
-        let waits = plan.constraints.follow_wait.as_ref()?;
-        let text = message(waits, pass);
-        Some(EventText { reason: WAITING_FOR_LEADER, warning: waits.is_spec_error(), text })
+    fn events(&self, report: &PassReport<'_>) -> Vec<EventText> {
+        let waits = report.plan.constraints.follow_wait.iter();
+        let event = |waits: &FollowWait| {
+            let text = message(waits, report);
+            EventText { reason: WAITING_FOR_LEADER, warning: waits.is_spec_error(), text }
+        };
+        waits.map(event).collect()
     }
 }
 
@@ -58,8 +62,8 @@ fn blocking_wait(plan: &Plan) -> Option<&FollowWait> {
 }
 
 /// The followed server and the missing condition.
-fn message(waits: &FollowWait, pass: &PassInput<'_>) -> String {
-    waits.message(|at| format_time(at, &pass.checked.updates.zone, pass.now))
+fn message(waits: &FollowWait, report: &PassReport<'_>) -> String {
+    waits.message(|at| format_time(at, &report.pass.checked.updates.zone, report.pass.now))
 }
 
 /// The remaining wait for this plan. An announced update and one that has begun otherwise continue.

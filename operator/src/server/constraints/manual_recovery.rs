@@ -4,8 +4,9 @@ use jiff::Timestamp;
 use scheduler::rollout::{Step, WaitingOn, can_roll_forward, needs_admin};
 
 use crate::server::backups::current_backups;
+use crate::server::plan::Plan;
 use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
-use crate::server::plan::{PassInput, Plan};
+use crate::server::report::context::PassReport;
 
 pub(crate) struct ManualRecovery;
 
@@ -16,7 +17,7 @@ impl Constraint for ManualRecovery {
         needs_admin(&plan.observation) && (is_unread || plan.tasks.restores.is_open())
     }
 
-    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
+    fn wait(&self, _report: &PassReport<'_>) -> Option<Wait> {
         let message = "It waits until the backups are listed, or until the requested restore has ended.".to_owned();
         Some(Wait { reason: "WaitingForBackups", message, short: None })
     }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::server::follows::{FollowBlocker, FollowWait};
-use crate::server::plan::MissingRoom;
+use crate::server::plan::{MissingRoom, PassInput};
 use crate::server::report::tests::Pass;
 use crate::update_slots::SlotUnavailable;
 
@@ -21,7 +21,7 @@ fn evaluate(constraints: &[&'static dyn Constraint], pass: &mut Pass) -> Gate {
 }
 
 fn reported_reason(pass: &Pass) -> Option<&'static str> {
-    wait(&pass.plan, &pass.report().pass).map(|wait| wait.reason)
+    wait(&pass.report()).map(|wait| wait.reason)
 }
 
 #[test]
@@ -51,10 +51,10 @@ fn first_constraint_in_the_list_is_reported() {
 #[test]
 fn missing_approval_shuts_open_gate() {
     let mut pass = open_pass();
-    assert!(evaluate(&CONSTRAINTS, &mut pass).is_open());
+    assert!(evaluate(CONSTRAINTS, &mut pass).is_open());
     assert_eq!(reported_reason(&pass), None);
     pass.plan.constraints.approval.needs_approval = true;
-    assert_eq!(evaluate(&CONSTRAINTS, &mut pass), Gate::Shut { opens: None });
+    assert_eq!(evaluate(CONSTRAINTS, &mut pass), Gate::Shut { opens: None });
     assert_eq!(reported_reason(&pass), Some("ApprovalNeeded"));
 }
 
@@ -76,7 +76,7 @@ impl Constraint for WorldDamage {
         input.is_automatic && input.pass.observed.reply.report.as_deref().is_some_and(|agent| agent.damage.is_some())
     }
 
-    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
+    fn wait(&self, _report: &PassReport<'_>) -> Option<Wait> {
         let message = "The worlds are damaged. Restore a backup, or annotate nightshift.dev/apply-now.".to_owned();
         Some(Wait { reason: "WorldDamaged", message, short: Some("world damage".to_owned()) })
     }

@@ -1,8 +1,8 @@
 //! Pure. Reports that an update waits for a free update slot (`maxConcurrentUpdates`). `server/update_slot.rs` acquires the slot when the
 //! update is about to begin, because that changes the slots of the whole process.
 
-use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
-use crate::server::plan::{PassInput, Plan};
+use crate::server::plan::constraint::{Constraint, Wait};
+use crate::server::report::context::PassReport;
 use crate::update_slots::SlotUnavailable;
 use validate::CheckedServer;
 
@@ -14,14 +14,9 @@ const MAX_NAMED: usize = 5;
 pub(crate) struct UpdateSlot;
 
 impl Constraint for UpdateSlot {
-    /// `server/update_slot.rs` adds this constraint to the plan.
-    fn evaluate(&self, _plan: &mut Plan, _input: &ConstraintInput<'_>) -> bool {
-        false
-    }
-
-    fn wait(&self, plan: &Plan, pass: &PassInput<'_>) -> Option<Wait> {
-        let unavailable = plan.constraints.slot_unavailable.as_ref()?;
-        let message = update_slot_message(unavailable, pass.checked);
+    fn wait(&self, report: &PassReport<'_>) -> Option<Wait> {
+        let unavailable = report.plan.constraints.slot_unavailable.as_ref()?;
+        let message = update_slot_message(unavailable, report.pass.checked);
         Some(Wait { reason: UPDATE_SLOT, message, short: None })
     }
 }

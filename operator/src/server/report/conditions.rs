@@ -16,16 +16,17 @@ use super::format::format_short_duration;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
-use super::{displaced_jars, drain, drift, image_pull, pending, update_blocked, world_damage};
+use super::{displaced_jars, drain, drift, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
-use crate::server::constraints;
 use crate::server::constraints::update_slot::UPDATE_SLOT;
+use crate::server::constraints::{self, image_pull};
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
 use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::plan::PassInput;
+use crate::server::plan::constraint::ConditionSection;
 use validate::CheckedServer;
 
 mod init_container;
@@ -70,7 +71,7 @@ const PARTS: [fn(&PassReport<'_>) -> Vec<Condition>; 8] = [
     file_conditions,
     pod_conditions,
     request_conditions,
-    constraint_conditions,
+    delay_conditions,
     window_conditions,
     progress_condition,
 ];
@@ -117,7 +118,7 @@ fn hold(report: &PassReport<'_>) -> Option<(&'static str, String)> {
     if !report.plan.is_update() {
         return None;
     }
-    let delay = constraints::wait(report.plan, &report.pass);
+    let delay = constraints::wait(report);
     if let Some(delay) = delay.filter(|delay| delay.reason != UPDATE_SLOT) {
         return Some((delay.reason, delay.message));
     }
@@ -162,9 +163,7 @@ fn file_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     } else {
         None
     };
-    let images = image_pull::condition_parts(report)
-        .map(|(type_, status, reason, message)| report.new_condition(type_, status, reason, message));
-    files.into_iter().chain(images).collect()
+    files.into_iter().chain(constraint_conditions(ConditionSection::Files, report)).collect()
 }
 
 /// Problems of the pod and its volume that a user should fix. Each condition is absent while there is no problem.
@@ -217,13 +216,18 @@ fn request_conditions(report: &PassReport<'_>) -> Vec<Condition> {
 }
 
 /// Features that delay an update, or an eviction from a node.
-fn constraint_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+fn delay_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     let drain = drain::reason_and_message(report.pass.checked, report)
         .map(|(reason, message)| report.true_condition(drain::DRAINING, reason, &message));
-    constraints::conditions(report.plan, &report.pass)
-        .map(|text| report.true_condition(text.type_, text.reason, &text.message))
-        .chain(drain)
-        .collect()
+    constraint_conditions(ConditionSection::Delays, report).chain(drain).collect()
+}
+
+/// The conditions of the constraints in one of these parts.
+fn constraint_conditions(section: ConditionSection, report: &PassReport<'_>) -> impl Iterator<Item = Condition> {
+    constraints::conditions(section, report).map(|text| {
+        let message = cut(&text.message, MAX_MESSAGE_LENGTH);
+        report.new_condition(text.type_, text.status, text.reason, message)
+    })
 }
 
 fn window_conditions(report: &PassReport<'_>) -> Vec<Condition> {
@@ -371,8 +375,8 @@ fn waiting_condition(
             let error = init_container::error_suffix(report);
             changing("Starting", &format!("{}{error}", start_deadline(until, report)))
         }
-        WaitingOn::Images => changing("PullingImages", &image_pull::waiting_message(report)),
-        WaitingOn::NoImage => at_rest("NoImage", &image_pull::problem(report).unwrap_or_default()),
+        WaitingOn::Images => changing("PullingImages", &image_pull::waiting_message(report.plan)),
+        WaitingOn::NoImage => at_rest("NoImage", &image_pull::problem(report.plan).unwrap_or_default()),
         WaitingOn::Verification { until } => changing("Verifying", &verifying(until, report)),
         WaitingOn::ScaledToZero if report.plan.is_stopped() => {
             let message = format!("No update starts while the server is stopped. See {CRASH_LOOP}.");

@@ -13,7 +13,7 @@ use super::format::format_time;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, displaced_jars, drain, image_pull, last_stop, pending, plugin_data, responsiveness,
+    backup, backup_schedule, displaced_jars, drain, last_stop, pending, plugin_data, responsiveness,
     seed_volume, short_reason, status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
@@ -47,10 +47,12 @@ pub(super) fn build_events(
         }
     }
     events.extend(update_blocked::event(plan, before));
-    events.extend(schedule_events(server, report, before));
+    events.extend(refused_requests(server, report));
+    events.extend(constraints::events(report));
+    events.extend(pinned_set_event(server, report, before));
+    events.extend(window_events(report, before));
     events.extend(cancelled(report, before));
     events.extend(seed_volume::event(server, report, before));
-    events.extend(image_pull::event(report, before));
     events.extend(drain::events(server, report, before));
     events.extend(backup_schedule::event(server, before));
     events.extend(server_events(server, report, before));
@@ -76,17 +78,13 @@ pub(super) fn server_events(
     events
 }
 
-/// Events about the reasons for which an update waits.
-fn schedule_events(
-    server: &CheckedServer,
-    report: &PassReport<'_>,
-    before: &PaperMCServerStatus,
-) -> impl Iterator<Item = EventText> + use<> {
-    let next_window = &report.plan.next_window;
-    let refused = report.plan.constraints.rejected_at.map(|rejected_at| {
+/// Users' requests that have no effect.
+fn refused_requests(server: &CheckedServer, report: &PassReport<'_>) -> impl Iterator<Item = EventText> + use<> {
+    let plan = report.plan;
+    let refused = plan.constraints.rejected_at.map(|rejected_at| {
         let format_time = |at| format_time(at, &server.updates.zone, report.pass.now);
         let requested_at = format_time(rejected_at);
-        let text = match &next_window.blackout {
+        let text = match &plan.next_window.blackout {
             Some((name, until)) => format!(
                 "The request of {requested_at} to apply now is refused, because blackout `{name}` lasts until {}. \
                 Repeat it then, or change `spec.updateSchedule.blackouts` and repeat it.",
@@ -99,34 +97,28 @@ fn schedule_events(
         };
         warning("RequestRefused", text)
     });
-    let plan = report.plan;
     let another = plan.constraints.approval.requests_other_set.as_ref().map(|digest| {
         let planned = &plan.target.record.files.lock;
         let text = format!("`nightshift.dev/apply` names the version set {digest}, but {planned} is planned.");
         warning("RequestRefused", text)
     });
-    let waits: Vec<EventText> = constraints::events(report.plan, &report.pass).collect();
+    let partial_refused = plan.selection.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
+    let backup_refused = plan.tasks.backups.refused.clone().map(|text| warning("RequestRefused", text));
+    let restart_refused = plan.tasks.restart_request.refused.clone().map(|text| warning("RequestRefused", text));
+    refused.or(partial_refused).or(another).or(backup_refused).into_iter().chain(restart_refused)
+}
+
+/// The windows in which no update starts.
+fn window_events(report: &PassReport<'_>, before: &PaperMCServerStatus) -> impl Iterator<Item = EventText> + use<> {
+    let next_window = &report.plan.next_window;
     let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
     let suspended = match (was_suspended, next_window.is_suspended) {
         (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
         (true, false) => Some(resumed()),
         (true, true) | (false, false) => None,
     };
-    let rolled_back = pinned_set_event(server, report, before);
     let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
-    let partial_refused = plan.selection.partial.refusal().map(|text| warning("RequestRefused", text.to_owned()));
-    let backup_refused = plan.tasks.backups.refused.clone().map(|text| warning("RequestRefused", text));
-    let restart_refused = plan.tasks.restart_request.refused.clone().map(|text| warning("RequestRefused", text));
-    refused
-        .or(partial_refused)
-        .or(another)
-        .or(backup_refused)
-        .into_iter()
-        .chain(restart_refused)
-        .chain(waits)
-        .chain(rolled_back)
-        .chain(suspended)
-        .chain(spoilt)
+    suspended.into_iter().chain(spoilt)
 }
 
 /// A suspension or pinned set has ended.

@@ -10,7 +10,7 @@ pub(super) fn wait_reason(report: &PassReport<'_>) -> Option<String> {
     if !report.plan.is_update() {
         return None;
     }
-    if let Some(short) = constraints::wait(report.plan, &report.pass).and_then(|wait| wait.short) {
+    if let Some(short) = constraints::wait(report).and_then(|wait| wait.short) {
         return Some(short);
     }
     if report.plan.observation.images == ImagesOnNode::Failed {

@@ -14,12 +14,13 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
 use super::stop_times::disconnected_players;
-use super::{backup, image_pull, last_stop, plugin_data, short_reason, update_blocked};
+use super::{backup, last_stop, plugin_data, short_reason, update_blocked};
 use crate::error_chain::cut;
 use crate::k8s::labels;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::approval::recorded_request;
 use crate::server::changes::{ServerChange, format_changes};
+use crate::server::constraints::image_pull;
 use crate::server::partial::PartialSelection;
 use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
 use crate::server::plan::gate::request_opens_gate;
@@ -129,7 +130,8 @@ fn build_available_update(
     report: &PassReport<'_>,
     before: &PaperMCServerStatus,
 ) -> AvailableUpdate {
-    let target = &report.plan.target;
+    let plan = report.plan;
+    let target = &plan.target;
     let digest = &target.record.files.lock;
     let previous = before.available_update.as_ref().filter(|previous| previous.digest == *digest);
     AvailableUpdate {
@@ -141,8 +143,8 @@ fn build_available_update(
         found_at: previous.map_or(Some(report.pass.now), |previous| previous.found_at),
         plugins: planned_plugins(&target.changes),
         cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),
-        staged: report.plan.observation.staged,
-        image_problem: image_pull::problem(report),
+        staged: plan.observation.staged,
+        image_problem: image_pull::problem(plan),
     }
 }
 

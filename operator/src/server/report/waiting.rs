@@ -49,7 +49,7 @@ pub(crate) const COUNTDOWN_WHILE_EMPTY: &str = "CountdownWhileEmpty";
 pub(crate) fn waiting_for_window(opens: Option<Timestamp>, report: &PassReport<'_>) -> (&'static str, String) {
     let plan = report.plan;
     let next_window = &plan.next_window;
-    if let Some(Wait { reason, message, .. }) = constraints::wait(report.plan, &report.pass) {
+    if let Some(Wait { reason, message, .. }) = constraints::wait(report) {
         return (reason, message);
     }
     let next = match opens {

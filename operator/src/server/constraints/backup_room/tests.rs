@@ -59,7 +59,7 @@ fn waits(pass: &mut Pass) -> Option<(&'static str, String)> {
     plan.constraints.delaying.clear();
     let input = PassInput { server, checked, observed, before, now: Timestamp::UNIX_EPOCH };
     evaluate_all(&[&BackupRoom], plan, &ConstraintInput { pass: input, followed: None, is_automatic: false });
-    wait(&pass.plan, &pass.report().pass).map(|wait| (wait.reason, wait.message))
+    wait(&pass.report()).map(|wait| (wait.reason, wait.message))
 }
 
 #[test]
@@ -75,7 +75,7 @@ fn update_waits_for_room_with_numbers_and_ways_out() {
         assert!(message.contains(way_out), "{message}");
     }
     assert!(!pass.plan.gate.is_open(), "also a requested update waits");
-    let texts: Vec<_> = events(&pass.plan, &pass.report().pass).map(|event| event.reason).collect();
+    let texts: Vec<_> = events(&pass.report()).map(|event| event.reason).collect();
     assert_eq!(texts, ["NoRoomForBackup"]);
     pass.extend_agent_report(&backups(4_120_000_000, Some(4_120_000_000)));
     assert_eq!(waits(&mut pass), None);

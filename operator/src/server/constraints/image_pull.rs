@@ -1,11 +1,16 @@
-//! Pure. Reports the images that the server's node has to pull before the server is stopped.
+//! Pure. Reports the images that the server's node has to pull before the server is stopped for an update. Players are not warned before that.
+//! `server/image_pull.rs` makes the node pull them.
 
-use crds::PaperMCServerStatus;
+use jiff::Timestamp;
 
-use super::context::{MAX_MESSAGE_LENGTH, PassReport};
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::model::image_pull::state::PullError;
+use crate::server::model::image_pull::state::{Pull, PullError};
+use crate::server::plan::Plan;
+use crate::server::plan::constraint::{ConditionSection, ConditionText, Constraint};
+use crate::server::report::context::{MAX_MESSAGE_LENGTH, PassReport};
+
+pub(super) struct ImagePull;
 
 /// Type of the condition. It is absent while no pull failed and the node is available.
 const IMAGES_PULLED: &str = "ImagesPulled";
@@ -21,19 +26,54 @@ const FIX_HINT: &str = "No players are warned and no server is stopped for it. C
 const UNAVAILABLE_HINT: &str = "The update is applied anyway, and missing images are pulled while the server is down. \
 Make room for one small pod, or pull the images on the node. The check is retried automatically.";
 
-fn last_error<'a>(report: &PassReport<'a>) -> Option<&'a PullError> {
-    report.plan.constraints.images.as_ref()?.problem.as_ref()
+impl Constraint for ImagePull {
+    /// The next attempt to pull images. After an announcement there is none.
+    fn next_check(&self, plan: &Plan, now: Timestamp) -> Option<Timestamp> {
+        plan.constraints.images.as_ref().and_then(Pull::next_check).filter(|next| *next > now)
+    }
+
+    fn condition(&self, report: &PassReport<'_>) -> Option<ConditionText> {
+        let problem = last_error(report.plan)?;
+        let status = problem.is_image_error.then_some(false);
+        Some(ConditionText { type_: IMAGES_PULLED, status, reason: reason(problem), message: message(problem) })
+    }
+
+    fn section(&self) -> ConditionSection {
+        ConditionSection::Files
+    }
+
+    /// One Event for each image and node, whatever the number of attempts and the later errors of the registry are.
+    fn events(&self, report: &PassReport<'_>) -> Vec<EventText> {
+        let is_reported = |problem: &PullError| {
+            let mut conditions = report.pass.before.conditions.iter();
+            conditions.any(|old| old.type_ == IMAGES_PULLED && is_about(&old.message, problem))
+        };
+        let news = last_error(report.plan).filter(|problem| !is_reported(problem));
+        news.map(|problem| EventText { reason: reason(problem), warning: true, text: message(problem) })
+            .into_iter()
+            .collect()
+    }
+}
+
+fn last_error(plan: &Plan) -> Option<&PullError> {
+    plan.constraints.images.as_ref()?.problem.as_ref()
 }
 
 /// Why an image is missing, and the possible action.
-pub(super) fn problem(report: &PassReport<'_>) -> Option<String> {
-    last_error(report).filter(|problem| problem.is_image_error).map(message)
+pub(crate) fn problem(plan: &Plan) -> Option<String> {
+    last_error(plan).filter(|problem| problem.is_image_error).map(message)
 }
 
-/// Type, status, reason and message of the condition.
-pub(super) fn condition_parts(report: &PassReport<'_>) -> Option<(&'static str, Option<bool>, &'static str, String)> {
-    let problem = last_error(report)?;
-    Some((IMAGES_PULLED, problem.is_image_error.then_some(false), reason(problem), message(problem)))
+/// The image pull for which an update waits in an open window.
+pub(crate) fn waiting_message(plan: &Plan) -> String {
+    let images = plan.constraints.images.as_ref().map_or_else(String::new, |pull| {
+        format!(
+            "Node `{}` pulls those of these images that it does not have: {}. ",
+            pull.request.node,
+            pull.request.description()
+        )
+    });
+    cut(&format!("{images}Players are not warned before that."), MAX_MESSAGE_LENGTH)
 }
 
 fn reason(problem: &PullError) -> &'static str {
@@ -44,28 +84,6 @@ fn message(problem: &PullError) -> String {
     let PullError { is_image_error, subject, why } = problem;
     let hint = if *is_image_error { FIX_HINT } else { UNAVAILABLE_HINT };
     cut(&format!("{}: {}. {hint}", cut(subject, 300), why.trim_end_matches('.')), MAX_MESSAGE_LENGTH)
-}
-
-/// The image pull for which an update waits in an open window.
-pub(super) fn waiting_message(report: &PassReport<'_>) -> String {
-    let images = report.plan.constraints.images.as_ref().map_or_else(String::new, |pull| {
-        format!(
-            "Node `{}` pulls those of these images that it does not have: {}. ",
-            pull.request.node,
-            pull.request.description()
-        )
-    });
-    cut(&format!("{images}Players are not warned before that."), MAX_MESSAGE_LENGTH)
-}
-
-/// The Event, once for each image and node, whatever the number of attempts and the later errors of the registry are.
-pub(super) fn event(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let problem = last_error(report)?;
-    let is_reported = before
-        .conditions
-        .iter()
-        .any(|condition| condition.type_ == IMAGES_PULLED && is_about(&condition.message, problem));
-    (!is_reported).then(|| EventText { reason: reason(problem), warning: true, text: message(problem) })
 }
 
 fn is_about(message: &str, problem: &PullError) -> bool {
