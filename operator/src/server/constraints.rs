@@ -1,5 +1,5 @@
-//! Pure. Lists the features that can delay an update. Each has one file that decides and reports. Their states are in
-//! `ConstraintStates` (`plan.rs`).
+//! Pure. Lists the features that can delay an update, or compete with it for the next step. Each has one file that decides and reports. Their
+//! states are in `ConstraintStates` (`plan.rs`).
 
 use jiff::Timestamp;
 use scheduler::maintenance::Gate;
@@ -11,23 +11,48 @@ use crate::k8s::events::EventText;
 use approval::RequiredApproval;
 use backup_room::BackupRoom;
 use crash_loop::CrashLoop;
+use drain::NodeDrain;
 use image_pull::ImagePull;
 use leader_server::LeaderServer;
 use manual_recovery::ManualRecovery;
+use no_usable_window::NoUsableWindow;
+use partial_update::PartialUpdate;
+use pinned_set::PinnedToSet;
+use requested_restore::RestoreRequested;
+use suspension::Suspension;
 use update_slot::UpdateSlot;
 
-pub(crate) mod approval;
+mod approval;
 mod backup_room;
 pub(crate) mod crash_loop;
+mod drain;
 pub(crate) mod image_pull;
 pub(crate) mod leader_server;
 pub(crate) mod manual_recovery;
+mod no_usable_window;
+mod partial_update;
+pub(crate) mod pinned_set;
+mod requested_restore;
+mod suspension;
 pub(crate) mod update_slot;
 
 /// All constraints. They are evaluated in this order, and their conditions and Events have it. If an update waits for several of those that
 /// shut the gate, the first one is reported.
-const CONSTRAINTS: &[&dyn Constraint] =
-    &[&RequiredApproval, &CrashLoop, &LeaderServer, &ManualRecovery, &BackupRoom, &UpdateSlot, &ImagePull];
+const CONSTRAINTS: &[&dyn Constraint] = &[
+    &RequiredApproval,
+    &CrashLoop,
+    &LeaderServer,
+    &ManualRecovery,
+    &BackupRoom,
+    &UpdateSlot,
+    &PinnedToSet,
+    &PartialUpdate,
+    &RestoreRequested,
+    &Suspension,
+    &NoUsableWindow,
+    &ImagePull,
+    &NodeDrain,
+];
 
 /// Evaluates all constraints, and shuts the gate of the plan if the update has to wait for one of them.
 pub(crate) fn evaluate(plan: &mut Plan, input: &ConstraintInput<'_>) {

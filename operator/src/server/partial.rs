@@ -45,22 +45,6 @@ impl PartialSelection {
         }
     }
 
-    /// For a condition: whether there is a partial update, the reason, and the message.
-    pub(crate) fn condition_parts(&self) -> Option<(bool, &'static str, String)> {
-        match self {
-            Self::Nothing | Self::UpToDate(_) => None,
-            Self::Requested(scope) => {
-                let text = format!("`{APPLY_NOW}` names {scope}. Everything else keeps its running version.");
-                Some((true, "Asked", text))
-            }
-            Self::Urgent(urgent) => {
-                let (reason, message) = urgent.reason_and_message();
-                Some((true, reason, format!("{message}. Everything else keeps its running version.")))
-            }
-            Self::Refused(why) => Some((false, "Refused", why.clone())),
-        }
-    }
-
     /// The message for a user whose request has no effect.
     pub(crate) fn refusal(&self) -> Option<&str> {
         match self {

@@ -31,7 +31,6 @@ mod conditions;
 pub(crate) mod context;
 mod displaced_jars;
 pub(crate) mod downtime_estimate;
-mod drain;
 mod drift;
 mod events;
 mod failure;

@@ -18,7 +18,7 @@ const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
 /// The instants at which the plan may change although nothing changes in the cluster, apart from the opening of its gate.
 pub(super) fn scheduled_changes(plan: &Plan) -> impl Iterator<Item = Timestamp> {
     let tasks = plan.tasks.restarts.next.into_iter().chain(plan.tasks.backups.upcoming);
-    tasks.chain(plan.selection.partial.ends_at(plan.selection.partial_until)).chain(constraints::wake_ups(plan))
+    tasks.chain(constraints::wake_ups(plan))
 }
 
 /// Sets the alarm. The requeue is the guarantee, and the alarm makes it punctual.

@@ -16,15 +16,14 @@ use super::format::format_short_duration;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
-use super::{displaced_jars, drain, drift, pending, update_blocked, world_damage};
+use super::{displaced_jars, drift, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::changes;
 use crate::server::constraints::update_slot::UPDATE_SLOT;
-use crate::server::constraints::{self, image_pull};
+use crate::server::constraints::{self, image_pull, pinned_set};
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::in_game_stop::stopped_at;
-use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::plan::PassInput;
 use crate::server::plan::constraint::ConditionSection;
 use validate::CheckedServer;
@@ -111,9 +110,8 @@ fn selection_conditions(report: &PassReport<'_>) -> Vec<Condition> {
 /// that is repeated by itself are no hold.
 fn hold(report: &PassReport<'_>) -> Option<(&'static str, String)> {
     let PassInput { checked, before, .. } = report.pass;
-    if let Some(pinned_set) = &report.plan.selection.pinned_set {
-        let message = pinned_set.message(&checked.namespace, &checked.name, &before.history);
-        return Some((pinned_set.reason(), message));
+    if let Some(pinned) = pinned_set::reason_and_message(report) {
+        return Some(pinned);
     }
     if !report.plan.is_update() {
         return None;
@@ -194,17 +192,7 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
 
 /// Pinned sets, partial updates and restores.
 fn request_conditions(report: &PassReport<'_>) -> Vec<Condition> {
-    let (plan, checked) = (report.plan, report.pass.checked);
-    let pinned = plan.selection.pinned_set.as_ref().map(|pinned_set| {
-        let message = pinned_set.message(&checked.namespace, &checked.name, &report.pass.before.history);
-        report.true_condition("PinnedToSet", pinned_set.reason(), &message)
-    });
-    let partial = plan.selection.partial.condition_parts().map(|(is_partial, reason, message)| {
-        report.new_condition("PartialUpdate", Some(is_partial), reason, cut(&message, MAX_MESSAGE_LENGTH))
-    });
-    let restore = plan.tasks.restores.condition_parts();
-    let restore =
-        restore.map(|(waits, reason, message)| report.new_condition("RestoreRequested", Some(waits), reason, message));
+    let checked = report.pass.checked;
     let seed = checked.data.restore_from.as_ref().and_then(|_| {
         let result = seed_volume::condition_parts(checked, report);
         let result =
@@ -212,14 +200,16 @@ fn request_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         // While the agent is unreachable, the last condition remains.
         result.or_else(|| report.previous_condition(RESTORED_FROM))
     });
-    pinned.into_iter().chain(partial).chain(restore).chain(seed).collect()
+    constraint_conditions(ConditionSection::Requests, report).chain(seed).collect()
 }
 
-/// Features that delay an update, or an eviction from a node.
+/// Other features that delay an update, or an eviction from a node.
 fn delay_conditions(report: &PassReport<'_>) -> Vec<Condition> {
-    let drain = drain::reason_and_message(report.pass.checked, report)
-        .map(|(reason, message)| report.true_condition(drain::DRAINING, reason, &message));
-    constraint_conditions(ConditionSection::Delays, report).chain(drain).collect()
+    constraint_conditions(ConditionSection::Delays, report).collect()
+}
+
+fn window_conditions(report: &PassReport<'_>) -> Vec<Condition> {
+    constraint_conditions(ConditionSection::Windows, report).collect()
 }
 
 /// The conditions of the constraints in one of these parts.
@@ -228,15 +218,6 @@ fn constraint_conditions(section: ConditionSection, report: &PassReport<'_>) -> 
         let message = cut(&text.message, MAX_MESSAGE_LENGTH);
         report.new_condition(text.type_, text.status, text.reason, message)
     })
-}
-
-fn window_conditions(report: &PassReport<'_>) -> Vec<Condition> {
-    let next_window = &report.plan.next_window;
-    let suspended = next_window.is_suspended.then(|| report.true_condition("Suspended", "SpecSuspend", SUSPENDED));
-    let unusable = next_window
-        .has_no_usable_window
-        .then(|| report.true_condition("NoUsableWindow", "BlackoutsCoverWindows", NO_USABLE_WINDOW));
-    suspended.into_iter().chain(unusable).collect()
 }
 
 fn progress_condition(report: &PassReport<'_>) -> Vec<Condition> {

@@ -13,15 +13,14 @@ use super::format::format_time;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, displaced_jars, drain, last_stop, pending, plugin_data, responsiveness,
-    seed_volume, short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, displaced_jars, last_stop, pending, plugin_data, responsiveness, seed_volume,
+    short_reason, status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes;
 use crate::server::constraints;
 use crate::server::model::baseline::count_enabled;
-use crate::server::next_window::{NO_USABLE_WINDOW, SUSPENDED};
 use crate::server::pinned_set::PinnedSet;
 use crate::server::requested_restore::PendingRestore;
 use validate::CheckedServer;
@@ -49,11 +48,8 @@ pub(super) fn build_events(
     events.extend(update_blocked::event(plan, before));
     events.extend(refused_requests(server, report));
     events.extend(constraints::events(report));
-    events.extend(pinned_set_event(server, report, before));
-    events.extend(window_events(report, before));
     events.extend(cancelled(report, before));
     events.extend(seed_volume::event(server, report, before));
-    events.extend(drain::events(server, report, before));
     events.extend(backup_schedule::event(server, before));
     events.extend(server_events(server, report, before));
     events
@@ -108,24 +104,6 @@ fn refused_requests(server: &CheckedServer, report: &PassReport<'_>) -> impl Ite
     refused.or(partial_refused).or(another).or(backup_refused).into_iter().chain(restart_refused)
 }
 
-/// The windows in which no update starts.
-fn window_events(report: &PassReport<'_>, before: &PaperMCServerStatus) -> impl Iterator<Item = EventText> + use<> {
-    let next_window = &report.plan.next_window;
-    let was_suspended = before.conditions.iter().any(|condition| condition.type_ == "Suspended");
-    let suspended = match (was_suspended, next_window.is_suspended) {
-        (false, true) => Some(normal("Suspended", SUSPENDED.to_owned())),
-        (true, false) => Some(resumed()),
-        (true, true) | (false, false) => None,
-    };
-    let spoilt = next_window.has_no_usable_window.then(|| warning("NoUsableWindow", NO_USABLE_WINDOW.to_owned()));
-    suspended.into_iter().chain(spoilt)
-}
-
-/// A suspension or pinned set has ended.
-fn resumed() -> EventText {
-    normal("Resumed", "Updates are applied in their windows again.".to_owned())
-}
-
 /// The operator can neither count nor warn players until a user has fixed the problem.
 fn agent_rejection_event(report: &PassReport<'_>) -> Option<EventText> {
     agent_rejection(report).map(|(_, message)| warning(AGENT_REJECTS, message.to_owned()))
@@ -151,25 +129,6 @@ fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<Ev
     let reason = if is_restart { "RestartCancelled" } else { "UpdateCancelled" };
     let at = report.pass.now;
     Some(normal(reason, format!("Cancelled in its countdown at {at}: {why}. No change was made.")))
-}
-
-/// Begin and end of a pinned set.
-fn pinned_set_event(
-    server: &CheckedServer,
-    report: &PassReport<'_>,
-    before: &PaperMCServerStatus,
-) -> Option<EventText> {
-    let was_held = before.conditions.iter().any(|condition| condition.type_ == "PinnedToSet");
-    let CheckedServer { name, namespace, .. } = server;
-    match &report.plan.selection.pinned_set {
-        Some(pinned_set @ (PinnedSet::RollbackTo { .. } | PinnedSet::Held { .. })) => {
-            Some(normal("PinnedToSet", pinned_set.message(namespace, name, &before.history)))
-        }
-        Some(pinned_set @ PinnedSet::Unknown { .. }) => {
-            Some(warning("RequestRefused", pinned_set.message(namespace, name, &before.history)))
-        }
-        None => was_held.then(resumed),
-    }
 }
 
 fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
@@ -246,7 +205,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
             normal("RestartStarted", restart_message(server, report, *due, *agent_unreachable))
         }
         StepOutcome::Restarted => normal("Restarted", running_message(report, false)),
-        // `report::drain` builds these Events.
+        // `constraints::drain` builds these Events.
         StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
         // `cancelled` builds this Event, because it needs the previous status.

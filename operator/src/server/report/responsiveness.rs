@@ -14,7 +14,7 @@ pub(super) const NOT_RESPONDING: &str = "NotResponding";
 /// The reason of `Ready` and `Updating` while the agent does not answer. Also the reason of the Event.
 pub(super) const AGENT_UNREACHABLE: &str = "AgentUnreachable";
 /// The reason of `Updating` and `Draining` while the players cannot be counted.
-pub(super) const PLAYERS_UNKNOWN: &str = "PlayersUnknown";
+pub(crate) const PLAYERS_UNKNOWN: &str = "PlayersUnknown";
 
 /// How long a silence is tolerated. A restarted agent answers within seconds, and so does a server after a long garbage collection.
 const TOLERATED: SignedDuration = SignedDuration::from_mins(1);

@@ -1,25 +1,60 @@
-//! Pure. Renders messages for an admin who drains the server's node: why and until when the server waits, and how to move it at once.
+//! Pure. Reports a drain of the server's node to its admin: why and until when evictions are refused, and how to move the server at once. An
+//! update that begins is finished first. `server/drain.rs` observes the node.
 
-use crds::PaperMCServerStatus;
 use scheduler::announcement;
 use scheduler::observation::{Disruption, EvictionPolicy};
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::context::PassReport;
-use super::responsiveness::PLAYERS_UNKNOWN;
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::StepOutcome;
+use crate::server::plan::constraint::{ConditionText, Constraint};
+use crate::server::report::context::PassReport;
+use crate::server::report::responsiveness::PLAYERS_UNKNOWN;
 use validate::CheckedServer;
 
+pub(super) struct NodeDrain;
+
 /// Type of the condition. It is absent while the node is not marked.
-pub(super) const DRAINING: &str = "Draining";
+const DRAINING: &str = "Draining";
 
 /// The reasons that cause an Event when they begin.
 const NEVER: &str = "EvictionNever";
 const ALLOWED: &str = "EvictionAllowed";
 
+impl Constraint for NodeDrain {
+    fn condition(&self, report: &PassReport<'_>) -> Option<ConditionText> {
+        let (reason, message) = reason_and_message(report)?;
+        Some(ConditionText { type_: DRAINING, status: Some(true), reason, message })
+    }
+
+    /// Each Event is sent once per drain.
+    fn events(&self, report: &PassReport<'_>) -> Vec<EventText> {
+        let was = |reason: &str| {
+            let mut conditions = report.pass.before.conditions.iter();
+            conditions.any(|condition| condition.type_ == DRAINING && condition.reason == reason)
+        };
+        let now = report.pass.now;
+        let mut events = Vec::new();
+        if *report.done == StepOutcome::DrainEnded {
+            let text = format!("At {now}: the server stays. Evictions are refused again.");
+            events.push(EventText { reason: "DrainEnded", warning: false, text });
+        }
+        let Some((reason, message)) = reason_and_message(report) else { return events };
+        let text = format!("At {now}: {message}");
+        if *report.done == StepOutcome::DrainBegun {
+            events.push(EventText { reason: "DrainBegun", warning: false, text });
+        } else if reason == NEVER && !was(NEVER) {
+            events.push(EventText { reason: "EvictionRefused", warning: true, text });
+        } else if reason == ALLOWED && !was(ALLOWED) {
+            events.push(EventText { reason: ALLOWED, warning: false, text });
+        }
+        events
+    }
+}
+
 /// Reason and message of the condition.
-pub(super) fn reason_and_message(server: &CheckedServer, report: &PassReport<'_>) -> Option<(&'static str, String)> {
+fn reason_and_message(report: &PassReport<'_>) -> Option<(&'static str, String)> {
+    let server = report.pass.checked;
     let drain = &report.plan.constraints.drain;
     let (node, mark) = drain.marked()?;
     let (reason, message) = match drain.eviction {
@@ -103,29 +138,6 @@ fn move_command(CheckedServer { name, namespace, .. }: &CheckedServer) -> String
     format!(
         "To move the server now, after a warning of seconds and a save: `kubectl -n {namespace} delete pod {name}-0`."
     )
-}
-
-/// Events, each once per drain.
-pub(super) fn events(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> Vec<EventText> {
-    let was = |reason: &str| {
-        before.conditions.iter().any(|condition| condition.type_ == DRAINING && condition.reason == reason)
-    };
-    let now = report.pass.now;
-    let mut events = Vec::new();
-    if *report.done == StepOutcome::DrainEnded {
-        let text = format!("At {now}: the server stays. Evictions are refused again.");
-        events.push(EventText { reason: "DrainEnded", warning: false, text });
-    }
-    let Some((reason, message)) = reason_and_message(server, report) else { return events };
-    let text = format!("At {now}: {message}");
-    if *report.done == StepOutcome::DrainBegun {
-        events.push(EventText { reason: "DrainBegun", warning: false, text });
-    } else if reason == NEVER && !was(NEVER) {
-        events.push(EventText { reason: "EvictionRefused", warning: true, text });
-    } else if reason == ALLOWED && !was(ALLOWED) {
-        events.push(EventText { reason: ALLOWED, warning: false, text });
-    }
-    events
 }
 
 #[cfg(test)]
