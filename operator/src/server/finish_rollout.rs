@@ -23,7 +23,7 @@ use super::execute::execute_step;
 use super::last_status::status_before;
 use super::observe::{self, Observed};
 use super::partial::PartialSelection;
-use super::plan::{ConstraintStates, OtherTasks, PassInput, Plan, Selection, StartTimeout, Target};
+use super::plan::{ApplyRequest, ConstraintStates, OtherTasks, PassInput, Plan, Selection, StartTimeout, Target};
 use super::report::context::PassReport;
 use super::report::{self, PassBlocked};
 use super::{requeue, update_slot};
@@ -155,7 +155,7 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
     let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
     // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };
-    let states = ConstraintStates::new(approval, Drain::unknown(), shut);
+    let states = ConstraintStates::new(approval, ApplyRequest::default(), Drain::unknown());
     Some(Plan::new(pass, target, selection, states, OtherTasks::default(), shut, start_timeout))
 }
 

@@ -22,15 +22,15 @@ pub(crate) async fn next_step(
     now: Timestamp,
 ) -> Step {
     let step = update_slot::next_step_with_slot(ctx, server, observed, plan, now);
-    let requires_empty = plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
+    let requires_empty = plan.opportunistic.reason == Some(OpportunityReason::Empty);
     if requires_empty && warns_or_stops_for_update(step) {
         match list_players(ctx, observed).await {
             Some(Players::Nobody) => return step,
             Some(listed) => plan.observation.players = listed,
             None => {}
         }
-        plan.gate = plan.constraints.opportunistic.normal_gate;
-        plan.constraints.opportunistic.reason = None;
+        plan.gate = plan.opportunistic.normal_gate;
+        plan.opportunistic.reason = None;
     } else if depends_on_player_count(step, plan.observation.players)
         && let Some(listed) = list_players(ctx, observed).await
     {

@@ -29,7 +29,8 @@ use super::pinned_catalog::PinnedInputs;
 use super::pinned_set::PinnedSet;
 use super::plan::constraint::ConstraintInput;
 use super::plan::{
-    self, ConstraintStates, OtherTasks, PassInput, Plan, ResolvedLock, RunningState, Selection, Target, gate,
+    self, ApplyRequest, ConstraintStates, OtherTasks, PassInput, Plan, ResolvedLock, RunningState, Selection, Target,
+    gate,
 };
 use super::render::{self, Bundle};
 use super::report::PlanningError;
@@ -355,11 +356,11 @@ async fn build_plan(
 
     // A requested roll-back is not refused: it waits for the end of the blackout.
     let set_requested_at = approval.apply_since.filter(|_| !is_rollback);
-    let states = ConstraintStates {
+    let apply_request = ApplyRequest {
+        opens_gate: manual_gate.is_some(),
         rejected_at: gate::refused_by_blackout(server, handled, set_requested_at, windows, now),
-        is_manual: manual_gate.is_some(),
-        ..ConstraintStates::new(approval, drain, gate)
     };
+    let states = ConstraintStates::new(approval, apply_request, drain);
     let agent_is_too_old = request::is_too_old(ctx, observed);
     let tasks = OtherTasks {
         restarts: Restarts::new(checked, observed.pod.as_ref(), now),

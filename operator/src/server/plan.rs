@@ -206,11 +206,10 @@ pub(crate) struct Selection {
     pub(crate) partial_until: Option<Timestamp>,
 }
 
-/// The state of each feature that can delay the update, or allow it outside of windows.
+/// The state of each feature that can delay the update.
 pub(crate) struct ConstraintStates {
     pub(crate) approval: ApprovalState,
-    /// The instant of a request to apply an update now that a blackout rejects.
-    pub(crate) rejected_at: Option<Timestamp>,
+    pub(crate) apply_request: ApplyRequest,
     /// Set if the followed server has to run this lock first.
     pub(crate) follow_wait: Option<FollowWait>,
     /// Recent crashes of the stable revision, and whether the server is stopped because of them.
@@ -223,31 +222,34 @@ pub(crate) struct ConstraintStates {
     pub(crate) images: Option<Pull>,
     /// State of the server's node.
     pub(crate) drain: Drain,
-    /// Whether the update may start outside of windows, and why.
-    pub(crate) opportunistic: OpportunisticState,
-    /// Whether a user's request has opened the gate. Such an update needs no update slot.
-    pub(crate) is_manual: bool,
-    /// The constraints that delay the update.
+    /// The constraints that have shut the gate.
     pub(crate) delaying: Vec<&'static dyn Constraint>,
 }
 
 impl ConstraintStates {
-    /// The states before any feature but the approval is evaluated.
-    pub(crate) fn new(approval: ApprovalState, drain: Drain, gate: Gate) -> Self {
+    /// The states before any constraint is evaluated.
+    pub(crate) fn new(approval: ApprovalState, apply_request: ApplyRequest, drain: Drain) -> Self {
         Self {
             approval,
-            rejected_at: None,
+            apply_request,
             follow_wait: None,
             crashes: None,
             missing_room: None,
             slot_unavailable: None,
             images: None,
             drain,
-            opportunistic: OpportunisticState::none(gate),
-            is_manual: false,
             delaying: Vec::new(),
         }
     }
+}
+
+/// A user's request to apply an update now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) struct ApplyRequest {
+    /// Whether it has opened the gate. Such an update needs no update slot.
+    pub(crate) opens_gate: bool,
+    /// The instant of a request that a blackout rejects.
+    pub(crate) rejected_at: Option<Timestamp>,
 }
 
 /// What is missing for the backup before an update.
@@ -287,6 +289,8 @@ pub(crate) struct Plan {
     pub(crate) selection: Selection,
     pub(crate) verification: VerificationResult,
     pub(crate) constraints: ConstraintStates,
+    /// Whether the update may start outside of windows, and why.
+    pub(crate) opportunistic: OpportunisticState,
     pub(crate) tasks: OtherTasks,
 }
 
@@ -323,6 +327,7 @@ impl Plan {
             selection,
             verification,
             constraints,
+            opportunistic: OpportunisticState::none(gate),
             tasks,
         }
     }

@@ -38,7 +38,7 @@ pub(super) fn next_step_with_slot(
     }
     match plan.gate {
         // A user's request does not wait for an update slot.
-        Gate::Open { opened_at, until } if begins_update(step) && !plan.constraints.is_manual => {
+        Gate::Open { opened_at, until } if begins_update(step) && !plan.constraints.apply_request.opens_gate => {
             match ctx.update_slots.acquire(server, node, opened_at, unobserved_updates(ctx)) {
                 Ok(()) => step,
                 Err(unavailable) => {
@@ -46,7 +46,7 @@ pub(super) fn next_step_with_slot(
                     plan.constraints.delaying.push(&UpdateSlot);
                     // The update would include the restart, so both wait for the slot together. A requested restart or restore does not wait. Outside
                     // of windows the restart is made alone, because the slot may become free only after the opportunity.
-                    if plan.constraints.opportunistic.reason.is_none() {
+                    if plan.opportunistic.reason.is_none() {
                         plan.goal.restart = plan.tasks.restores.restart(plan.tasks.restart_request.due);
                     }
                     plan.gate = Gate::NoNewStarts { opened_at, until, opens: None };

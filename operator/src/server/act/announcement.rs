@@ -23,7 +23,7 @@ impl StepExecutor<'_> {
         let show = self.server.players.show.clone();
         // The short text is sent only if it is shown outside the chat, because older agents do not know the field.
         let short = (show != in_the_chat()).then_some(short);
-        let only_empty = self.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty)
+        let only_empty = self.plan.opportunistic.reason == Some(OpportunityReason::Empty)
             && matches!(disruption, Disruption::Update { .. });
         let in_languages = has_languages(&text) || short.as_deref().is_some_and(has_languages);
         Announce { act: disruption.to_string(), ends, text, short, show, only_empty, in_languages }

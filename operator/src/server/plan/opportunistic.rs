@@ -10,16 +10,15 @@ use validate::CheckedServer;
 impl Plan {
     /// Opens the gate at an opportunity. A constraint, a requested restart or a requested restore prevents that.
     pub(crate) fn apply_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
-        self.constraints.opportunistic = OpportunisticState::new(server, &self.target.changes, self.gate);
-        let Some(empty_for) = self.constraints.opportunistic.empty_for.filter(|_| !self.is_opportunity_prevented())
-        else {
+        self.opportunistic = OpportunisticState::new(server, &self.target.changes, self.gate);
+        let Some(empty_for) = self.opportunistic.empty_for.filter(|_| !self.is_opportunity_prevented()) else {
             return;
         };
         if let Some(found) =
             opportunity(&self.goal, &self.observation, self.gate, &server.updates.windows, empty_for, now)
         {
             (self.gate, self.goal.policy) = (found.gate, found.policy);
-            self.constraints.opportunistic.reason = Some(found.reason);
+            self.opportunistic.reason = Some(found.reason);
         }
     }
 
@@ -38,6 +37,6 @@ impl Plan {
     /// When a server whose update waits for an opportunity has been empty for long enough.
     pub(crate) fn opportunity_at(&self, now: Timestamp) -> Option<Timestamp> {
         let waits = self.is_update() && self.observation.pod.is_some();
-        self.constraints.opportunistic.next_check(self.observation.empty_since, now).filter(|_| waits)
+        self.opportunistic.next_check(self.observation.empty_since, now).filter(|_| waits)
     }
 }

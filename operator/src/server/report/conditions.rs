@@ -331,7 +331,7 @@ fn waiting_condition(
     let at_rest = |reason, message: &str| (false, reason, cut(message, MAX_MESSAGE_LENGTH));
     let at_rest_for = |(reason, message): (&'static str, String)| at_rest(reason, &message);
     let changing_for = |(reason, message): (&'static str, String)| changing(reason, &message);
-    let only_empty = report.plan.constraints.opportunistic.reason == Some(OpportunityReason::Empty);
+    let only_empty = report.plan.opportunistic.reason == Some(OpportunityReason::Empty);
     match waiting {
         WaitingOn::Window { opens } => at_rest_for(waiting_for_window(opens, report)),
         WaitingOn::Countdown { ends } if only_empty => changing(

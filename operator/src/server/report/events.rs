@@ -77,7 +77,7 @@ pub(super) fn server_events(
 /// Users' requests that have no effect.
 fn refused_requests(server: &CheckedServer, report: &PassReport<'_>) -> impl Iterator<Item = EventText> + use<> {
     let plan = report.plan;
-    let refused = plan.constraints.rejected_at.map(|rejected_at| {
+    let refused = plan.constraints.apply_request.rejected_at.map(|rejected_at| {
         let format_time = |at| format_time(at, &server.updates.zone, report.pass.now);
         let requested_at = format_time(rejected_at);
         let text = match &plan.next_window.blackout {
@@ -144,7 +144,7 @@ fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &Pap
     }
     let opens =
         report.plan.next_window.next_opening.map(|opens| format_time(opens, &server.updates.zone, report.pass.now));
-    match report.plan.constraints.opportunistic.format_when(opens) {
+    match report.plan.opportunistic.format_when(opens) {
         _ if report.plan.gate.is_open() => format!("Now: {changes}"),
         Some(when) => format!("{when}: {changes}"),
         None if report.plan.next_window.is_suspended => format!("Suspended: {changes}"),
@@ -184,7 +184,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         }
         StepOutcome::Committed { agent_unreachable } => {
             let agent_note = if *agent_unreachable { "The agent was unreachable. " } else { "" };
-            let why_now = report.plan.constraints.opportunistic.changes_prefix();
+            let why_now = report.plan.opportunistic.changes_prefix();
             normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.target.changes)))
         }
         StepOutcome::MarkedFailed => warning("UpdateFailed", failure_reason(report)),

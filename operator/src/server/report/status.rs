@@ -120,7 +120,7 @@ fn next_window_text(
         None if plan.next_window.is_suspended => Some("suspended".to_owned()),
         None => {
             let opens = opens.map(|at| format_time(at, &checked.updates.zone, report.pass.now));
-            plan.constraints.opportunistic.format_when(opens)
+            plan.opportunistic.format_when(opens)
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::server::model::image_pull::state::{Pull, PullError};
 use crate::server::model::records::LockRecord;
 use crate::server::online_backup::tests::observed as observed_with;
 use crate::server::partial::PartialSelection;
-use crate::server::plan::{ConstraintStates, OtherTasks, PassInput, Plan, Selection, Target};
+use crate::server::plan::{ApplyRequest, ConstraintStates, OtherTasks, PassInput, Plan, Selection, Target};
 use crate::server::scheduled_restart::Restarts;
 use crate::server::test_server::server;
 use crate::server::verify::VerificationResult;
@@ -91,7 +91,7 @@ impl Pass {
         let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
         let start_timeout = plan::StartTimeout { settle, start, first_start };
         let target = Target { record: record(130), rendered, changes: Vec::new(), files_problem: None };
-        let states = ConstraintStates::new(approval, Drain::unknown(), shut);
+        let states = ConstraintStates::new(approval, ApplyRequest::default(), Drain::unknown());
         let before = PaperMCServerStatus::default();
         let pass = PassInput { server: &server, checked: &checked, observed: &observed, before: &before, now: at(0) };
         let mut plan = Plan::new(&pass, target, selection, states, OtherTasks::default(), shut, start_timeout);

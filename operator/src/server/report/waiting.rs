@@ -67,7 +67,7 @@ pub(crate) fn waiting_for_window(opens: Option<Timestamp>, report: &PassReport<'
     if let Some((name, until)) = &next_window.blackout {
         return ("Blackout", format!("Blackout `{name}` lasts until {until}. {next}"));
     }
-    let next = format!("{next}{}", plan.constraints.opportunistic.window_suffix());
+    let next = format!("{next}{}", plan.opportunistic.window_suffix());
     match plan.gate {
         Gate::NoNewStarts { .. } => {
             let message = format!("No update starts in this last part of the window (`latestStart`). {next}");
