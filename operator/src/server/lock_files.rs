@@ -6,14 +6,18 @@ use agent_api::{AgentReport, File, FileHash, FileSet};
 use artifacts::{FactsError, plugin_descriptor};
 use resolver::model::lock::{Lock, LockedFile, LockedPlugin};
 use resolver::model::name_conflict::{JarNameConflict, find_conflicts};
+use tracing::warn;
 
 use super::model::records::LockRecord;
+use super::plan::RunningState;
 use super::records::{self, RecordError};
 use super::render::lock_config_map::lock_map_name;
 use super::unmanaged_jars::name_conflict;
 use crate::context::Context;
+use crate::error_chain::ErrorChain;
 use crate::store::{FetchError, paper_descriptor};
 use crate::telemetry::metrics::{FetchLabels, Metrics};
+use validate::CheckedServer;
 
 /// Why the files of a lock could not be provided.
 #[derive(Debug, thiserror::Error)]
@@ -60,9 +64,42 @@ impl FilesError {
     }
 }
 
+/// The lock with its files. If they cannot be fetched and a lock runs already, the running lock stays the goal, and the reason is returned. A
+/// release that is broken upstream must not stop the verification of a rollout or the end of a roll-back. `report` is that of the agent, if
+/// the unmanaged JARs on the volume may block the lock.
+pub(super) async fn fetch_or_keep_running(
+    ctx: &Context,
+    server: &CheckedServer,
+    lock: &Lock,
+    runs: &RunningState,
+    report: Option<&AgentReport>,
+) -> Result<(Arc<LockRecord>, Option<String>), FilesError> {
+    if let Some(running) = runs.record_of(lock) {
+        // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
+        // that JAR.
+        register_files(ctx, running);
+        return Ok((running.clone(), None));
+    }
+    let fetched = fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
+    let fetched = fetched.and_then(|record| match report {
+        Some(report) => check_unmanaged_conflicts(record, report),
+        None => Ok(record),
+    });
+    match (fetched, &runs.lock) {
+        (Ok(record), _) => Ok((record, None)),
+        (Err(error), Some(running)) => {
+            error.record(&ctx.metrics);
+            let why = ErrorChain(&error).to_string();
+            warn!(error = why, "could not provide the newer version set; the running set stays");
+            Ok((running.clone(), Some(why)))
+        }
+        (Err(error), None) => Err(error),
+    }
+}
+
 /// A lock with its files. Files that an earlier pass recorded in a `ConfigMap` are taken from there, so that a known lock needs no
 /// upstream. `runs` is the record that runs on the server now.
-pub(crate) async fn fetch_lock_files(
+async fn fetch_lock_files(
     ctx: &Context,
     namespace: &str,
     server: &str,
@@ -161,10 +198,7 @@ fn check_unique_names(plugins: &[File]) -> Result<(), FilesError> {
 }
 
 /// Checks that these files can be in `plugins` beside the unmanaged JARs.
-pub(crate) fn check_unmanaged_conflicts(
-    record: Arc<LockRecord>,
-    report: &AgentReport,
-) -> Result<Arc<LockRecord>, FilesError> {
+fn check_unmanaged_conflicts(record: Arc<LockRecord>, report: &AgentReport) -> Result<Arc<LockRecord>, FilesError> {
     match name_conflict(&record.files, report) {
         None => Ok(record),
         Some(clash) => Err(FilesError::NameConflict { clash }),
@@ -187,7 +221,7 @@ pub(crate) async fn stored_record(
 }
 
 /// Registers the files of a lock in the store, from which the agents download them.
-pub(crate) fn register_files(ctx: &Context, record: &LockRecord) {
+fn register_files(ctx: &Context, record: &LockRecord) {
     ctx.store.register(all_files(&record.files));
 }
 

@@ -8,11 +8,10 @@ use kube::ResourceExt;
 use resolver::model::lock::Lock;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{DECISION_VALID_FOR, Step};
-use tracing::warn;
 
 use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
-use super::approval::{self, ApprovalState};
+use super::approval::ApprovalState;
 use super::changes::diff_locks;
 use super::crash_loop::stopped::{is_restart_requested, scaled_down_if_stopped};
 use super::drain::{self, Drain};
@@ -20,11 +19,9 @@ use super::error::PassError;
 use super::execute::execute_step;
 use super::follows::{FollowState, followed_server};
 use super::last_status::status_before;
-use super::model::records::LockRecord;
 use super::observe::Observed;
 use super::online_backup::{OnlineBackups, request};
 use super::partial::urgent::UrgentUpdate;
-use super::partial::{self, PartialSelection};
 use super::pinned_catalog::PinnedInputs;
 use super::pinned_set::PinnedSet;
 use super::plan::constraint::ConstraintInput;
@@ -38,16 +35,15 @@ use super::report::context::PassReport;
 use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::requested_restore::write_request::record_progress;
-use super::resolve::{ResolveInput, apply_pinned_set};
+use super::resolve::{ResolveInput, choose_lock};
 use super::scheduled_restart::Restarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
 use super::{
-    apply, constraints, finish_rollout, image_pull, lock_files, next_step, peers, report, requeue, seed_claim,
+    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, report, requeue, seed_claim,
 };
 use crate::clock::Stopwatch;
 use crate::context::Context;
-use crate::error_chain::ErrorChain;
 use crate::priority::PendingPass;
 use crate::requeue::Outcome;
 use validate::{CheckedServer, join_messages};
@@ -228,34 +224,6 @@ async fn record_requests(
     record_progress(ctx, server, checked, observed, before, restores, now).await
 }
 
-/// Selects the lock to run: the solved one, the pinned set that a user requested, or a partial update.
-async fn choose_lock(
-    ctx: &Context,
-    pass: &PassInput<'_>,
-    plugins: &[Arc<Plugin>],
-    input: &ResolveInput<'_>,
-    pinned_set: Option<PinnedSet>,
-    is_manual: bool,
-) -> Result<(ResolvedLock, Option<PinnedSet>, PartialSelection), PassError> {
-    let PassInput { server, checked, .. } = *pass;
-    let mut resolved = plan::resolved_lock(input.solve_whole().await?, input.runs);
-    if let Some(pinned_set) = pinned_set {
-        let pinned_set = apply_pinned_set(ctx, checked, pinned_set, &mut resolved, input.runs).await?;
-        let requested_scope = partial::requested_scope(server).filter(|_| is_manual);
-        let partial = input.solve_partial(requested_scope, Some(&pinned_set), &mut resolved).await?;
-        return Ok((resolved, Some(pinned_set), partial));
-    }
-    let partial = if is_manual {
-        input.solve_partial(partial::requested_scope(server), None, &mut resolved).await?
-    } else {
-        let is_requested = |whole: &Lock| approval::is_requested(server, whole.digest().as_str());
-        let waits = !resolved.lock.as_ref().is_some_and(is_requested) && input.whole_has_to_wait(&resolved);
-        let is_meant = |whole: &Lock| !waits && approval::is_approved_or_requested(server, whole.digest().as_str());
-        input.solve_urgent(checked, plugins, waits, is_meant, &mut resolved).await?
-    };
-    Ok((resolved, None, partial))
-}
-
 /// All Plugins of the server's namespace. Their label selectors decide later which of them apply to the server.
 fn namespace_plugins(ctx: &Context, server: &PaperMCServer) -> Vec<Arc<Plugin>> {
     ctx.plugins.state().into_iter().filter(|plugin| plugin.namespace() == server.namespace()).collect()
@@ -274,7 +242,11 @@ async fn build_target(
     start: ObservedSince,
 ) -> Result<(Target, Bundle), PassEnd> {
     let PassInput { checked, observed, .. } = *pass;
-    let (record, files_problem) = fetch_files(ctx, checked, &inputs.lock, &inputs.runs, observed).await?;
+    let PlanInputs { lock, runs, .. } = inputs;
+    // A first start and a rollout in progress are always completed, whatever JARs are beside the plugins.
+    let may_wait = runs.lock.is_some() && !finish_rollout::continues_by_itself(observed, false);
+    let report = observed.reply.report.as_deref().filter(|_| may_wait);
+    let (record, files_problem) = lock_files::fetch_or_keep_running(ctx, checked, lock, runs, report).await?;
     if start.is_too_old(OBSERVATION_MAX_AGE) {
         // The downloads took so long that the observation is too old. The files are present now, so the next pass observes again.
         return Err(PassEnd::AGAIN);
@@ -293,40 +265,6 @@ async fn build_target(
     }
     let changes = diff_locks(observed.stable_lock.as_ref().map(|stable| &stable.lock), &record.lock);
     Ok((Target { record, rendered, changes, files_problem }, bundle))
-}
-
-/// Fetches the files of the lock. If that fails and a lock runs already, the running lock stays the goal, and the reason is reported. A
-/// release that is broken upstream must not stop the verification of a rollout or the end of a roll-back.
-async fn fetch_files(
-    ctx: &Context,
-    server: &CheckedServer,
-    lock: &Lock,
-    runs: &RunningState,
-    observed: &Observed,
-) -> Result<(Arc<LockRecord>, Option<String>), PassError> {
-    if let Some(running) = runs.record_of(lock) {
-        // All files of the running lock are on the volume. An unmanaged JAR cannot block it either, because the server already runs beside
-        // that JAR.
-        lock_files::register_files(ctx, running);
-        return Ok((running.clone(), None));
-    }
-    let fetched = lock_files::fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
-    // A first start and a rollout in progress are always completed.
-    let may_wait = runs.lock.is_some() && !finish_rollout::continues_by_itself(observed, false);
-    let fetched = fetched.and_then(|record| match observed.reply.report.as_deref().filter(|_| may_wait) {
-        Some(report) => lock_files::check_unmanaged_conflicts(record, report),
-        None => Ok(record),
-    });
-    match (fetched, &runs.lock) {
-        (Ok(record), _) => Ok((record, None)),
-        (Err(error), Some(running)) => {
-            error.record(&ctx.metrics);
-            let why = ErrorChain(&error).to_string();
-            warn!(error = why, "could not provide the newer version set; the running set stays");
-            Ok((running.clone(), Some(why)))
-        }
-        (Err(error), None) => Err(error.into()),
-    }
 }
 
 /// Determines the gate, and evaluates everything that can delay the update or allow it outside of windows.

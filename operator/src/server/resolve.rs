@@ -9,18 +9,48 @@ use resolver::model::lock::{Lock, LockReason};
 use resolver::model::request::Request;
 use resolver::partial::{Delays, Present, RestrictedRequest, Scope, restrict};
 
+use super::approval::{is_approved_or_requested, is_requested};
 use super::changes::diff_locks;
+use super::error::PassError;
 use super::follows::FollowState;
 use super::lock_files;
 use super::partial::urgent::{PluginWindow, UrgentCandidates, UrgentUpdate};
-use super::partial::{PartialSelection, check_names, needs_others_message, up_to_date_message};
+use super::partial::{PartialSelection, check_names, needs_others_message, requested_scope, up_to_date_message};
 use super::pinned_catalog::PinnedInputs;
 use super::pinned_set::PinnedSet;
-use super::plan::{self, RunningState, with_image_of};
+use super::plan::{self, PassInput, RunningState, with_image_of};
 use crate::context::Context;
 use crate::solve_groups::Group;
 use crate::solver::{SolveResult, Solver, SolverStopped};
 use validate::CheckedServer;
+
+/// Chooses the lock to run: the solved one, the pinned set that a user requested, or a partial update.
+pub(super) async fn choose_lock(
+    ctx: &Context,
+    pass: &PassInput<'_>,
+    plugins: &[Arc<Plugin>],
+    input: &ResolveInput<'_>,
+    pinned_set: Option<PinnedSet>,
+    is_manual: bool,
+) -> Result<(plan::ResolvedLock, Option<PinnedSet>, PartialSelection), PassError> {
+    let PassInput { server, checked, .. } = *pass;
+    let mut resolved = plan::resolved_lock(input.solve_whole().await?, input.runs);
+    if let Some(pinned_set) = pinned_set {
+        let pinned_set = apply_pinned_set(ctx, checked, pinned_set, &mut resolved, input.runs).await?;
+        let scope = requested_scope(server).filter(|_| is_manual);
+        let partial = input.solve_partial(scope, Some(&pinned_set), &mut resolved).await?;
+        return Ok((resolved, Some(pinned_set), partial));
+    }
+    let partial = if is_manual {
+        input.solve_partial(requested_scope(server), None, &mut resolved).await?
+    } else {
+        let is_whole_requested = |whole: &Lock| is_requested(server, whole.digest().as_str());
+        let waits = !resolved.lock.as_ref().is_some_and(is_whole_requested) && input.whole_has_to_wait(&resolved);
+        let is_meant = |whole: &Lock| !waits && is_approved_or_requested(server, whole.digest().as_str());
+        input.solve_urgent(checked, plugins, waits, is_meant, &mut resolved).await?
+    };
+    Ok((resolved, None, partial))
+}
 
 /// The inputs of the decision for one server in one pass.
 pub(super) struct ResolveInput<'a> {
@@ -43,7 +73,7 @@ impl ResolveInput<'_> {
     }
 
     /// Replaces `resolved`, which is about the whole request, with the partial update that a user requested, if that is possible.
-    pub(super) async fn solve_partial(
+    async fn solve_partial(
         &self,
         requested_scope: Option<Result<Scope, String>>,
         pinned_set: Option<&PinnedSet>,
@@ -76,7 +106,7 @@ impl ResolveInput<'_> {
     /// Replaces `resolved` with an update that waits for no window of the server, if a partial update is possible. `waits` is whether the
     /// whole update has to wait for the followed server. `is_meant` returns whether a user has requested the set of a lock: that set is
     /// then applied.
-    pub(super) async fn solve_urgent(
+    async fn solve_urgent(
         &self,
         server: &CheckedServer,
         plugins: &[Arc<Plugin>],
@@ -141,7 +171,7 @@ impl ResolveInput<'_> {
     }
 
     /// Whether the selected set has to wait for the followed server.
-    pub(super) fn whole_has_to_wait(&self, resolved: &plan::ResolvedLock) -> bool {
+    fn whole_has_to_wait(&self, resolved: &plan::ResolvedLock) -> bool {
         let (Some(runs), Some(whole)) = (&self.runs.lock, &resolved.lock) else { return false };
         self.has_to_wait(&runs.lock, whole)
     }
@@ -251,7 +281,7 @@ fn changed_scope(from: &Lock, to: &Lock) -> Scope {
 }
 
 /// Replaces the solved lock with the pinned set. A set whose lock is no longer kept becomes [`PinnedSet::Unknown`].
-pub(super) async fn apply_pinned_set(
+async fn apply_pinned_set(
     ctx: &Context,
     server: &CheckedServer,
     pinned_set: PinnedSet,
