@@ -18,7 +18,7 @@
 //! **Outside of windows**, urgent updates and updates that no player would notice may run. See [`Windows::without_windows`] and
 //! `crate::rollout::opportunistic`.
 //!
-//! **Scheduled restarts** need no window. See [`Restarts`]. Online backups need no window either. See [`BackupTimes`].
+//! **Scheduled restarts** need no window. See [`RestartSchedule`]. Online backups need no window either. See [`BackupTimes`].
 
 use jiff::{SignedDuration, Timestamp};
 
@@ -34,7 +34,7 @@ pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, 
 pub use blackout::{Blackout, InvertedRange};
 pub use cron_expr::{Field, FieldProblem, InvalidField};
 pub use format_time::format_time;
-pub use restart_schedule::{DueRestart, Restarts};
+pub use restart_schedule::{DueRestart, RestartSchedule};
 pub use window::{Window, WindowError, check_cron, check_zone};
 
 /// How old a request to apply now, or for a backup, may be when it is first observed. It is longer than a request takes to arrive, also through

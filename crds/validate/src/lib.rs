@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource as _, ResourceExt};
 use scheduler::announcement::locale::LANGUAGES;
 use scheduler::announcement::placeholder::unknown_placeholder;
-use scheduler::maintenance::{BackupTimes, Restarts, Windows, check_zone};
+use scheduler::maintenance::{BackupTimes, RestartSchedule, Windows, check_zone};
 use scheduler::observation::PlayerPolicy;
 
 pub mod admission;
@@ -179,7 +179,7 @@ pub struct CheckedFollows {
 #[derive(Debug, Clone)]
 pub struct CheckedRestart {
     /// When they are due.
-    pub restarts: Restarts,
+    pub restarts: RestartSchedule,
     /// Whether players are warned, or awaited.
     pub policy: PlayerPolicy,
     /// Whether only an empty server is restarted.

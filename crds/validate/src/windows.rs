@@ -3,7 +3,7 @@
 use crds::paper_mc_server::{self, BackupSchedule, MaintenanceWindow, NamedWindow, RestartOnlyIf};
 use crds::{PaperMCServer, Plugin, duration};
 use jiff::{SignedDuration, Timestamp};
-use scheduler::maintenance::{BackupTimes, Blackout, Restarts, Window, WindowError, Windows};
+use scheduler::maintenance::{BackupTimes, Blackout, RestartSchedule, Window, WindowError, Windows};
 use scheduler::observation::PlayerPolicy;
 
 use super::{CheckedRestart, Violation, Violations, player_policy};
@@ -56,7 +56,7 @@ pub(super) fn check_restart(
     let uptime = uptime_at_least.map(|text| violations.parse_duration("spec.restart.onlyIf.uptimeAtLeast", &text));
     let mut collector = WindowViolations { default_zone: zone, violations };
     let served_within = MAX_START_DELAY.saturating_add(notice).saturating_add(wait);
-    let restarts = Restarts::parse(cron, time_zone.as_deref().unwrap_or(collector.default_zone), served_within);
+    let restarts = RestartSchedule::parse(cron, time_zone.as_deref().unwrap_or(collector.default_zone), served_within);
     let restarts = collector.window_or_report("spec.restart", restarts)?;
     Some(CheckedRestart {
         restarts: match uptime {

@@ -36,7 +36,7 @@ use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::requested_restore::write_request::record_progress;
 use super::resolve::{ResolveInput, choose_lock};
-use super::scheduled_restart::Restarts;
+use super::scheduled_restart::ScheduledRestarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
 use super::{
@@ -301,7 +301,7 @@ async fn build_plan(
     let states = ConstraintStates::new(approval, apply_request, drain);
     let agent_is_too_old = request::is_too_old(ctx, observed);
     let tasks = OtherTasks {
-        restarts: Restarts::new(checked, observed.pod.as_ref(), now),
+        restarts: ScheduledRestarts::new(checked, observed.pod.as_ref(), now),
         restart_request: RestartRequest::new(server, checked, observed.pod.as_ref(), now),
         backups: OnlineBackups::new(server, checked, observed, before, agent_is_too_old, now),
         restores,

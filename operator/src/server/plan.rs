@@ -37,7 +37,7 @@ use super::partial::urgent::UrgentUpdate;
 use super::pinned_set::PinnedSet;
 use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
-use super::scheduled_restart::Restarts;
+use super::scheduled_restart::ScheduledRestarts;
 use super::unmanaged_jars::unmanaged_files;
 use super::verify::{VerificationResult, VerificationTarget, clock_offset, other_image, reachable_from, verify};
 use crate::Config;
@@ -270,7 +270,7 @@ pub(crate) enum MissingRoom {
 /// Changes of the server besides the update.
 #[derive(Default)]
 pub(crate) struct OtherTasks {
-    pub(crate) restarts: Restarts,
+    pub(crate) restarts: ScheduledRestarts,
     /// The restart that a user requested.
     pub(crate) restart_request: RestartRequest,
     /// Online backups.

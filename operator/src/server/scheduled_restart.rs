@@ -10,7 +10,7 @@ use validate::CheckedServer;
 
 /// The scheduled restarts of one server at one instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Restarts {
+pub(crate) struct ScheduledRestarts {
     /// The restart that is due.
     pub(crate) due: Option<RestartDue>,
     /// The next scheduled restart. `None` if there is none, `spec.suspend` is true or no server runs.
@@ -19,7 +19,7 @@ pub(crate) struct Restarts {
     pub(crate) next_gives_way_until: Option<Timestamp>,
 }
 
-impl Restarts {
+impl ScheduledRestarts {
     /// The restarts of this server in this pod. Approval does not matter, because no version changes.
     pub(crate) fn new(server: &CheckedServer, pod: Option<&Pod>, now: Timestamp) -> Self {
         let Some(restart) = server.players.restart.as_ref().filter(|_| !server.updates.suspended) else {

@@ -15,7 +15,7 @@ const DEFAULT_LEAST_UPTIME: SignedDuration = SignedDuration::from_hours(6);
 
 /// When a server is restarted, repeatedly.
 #[derive(Debug, Clone)]
-pub struct Restarts {
+pub struct RestartSchedule {
     schedule: Window,
     /// How long the server must have run at the instant. `None`: see `required_uptime`.
     least_uptime: Option<SignedDuration>,
@@ -30,11 +30,11 @@ pub struct DueRestart {
     pub due: Timestamp,
     /// When it is too late. The next instant is awaited then.
     pub until: Timestamp,
-    /// See [`Restarts::yields_until`].
+    /// See [`RestartSchedule::yields_until`].
     pub yields_until: Timestamp,
 }
 
-impl Restarts {
+impl RestartSchedule {
     /// Reads a five-field cron expression and an IANA time zone, as [`Window::parse`] does. When the clocks change, an instant falls where a
     /// window would open. `served_within` is how long after its instant a restart may still stop the server. A restart that was missed because
     /// the operator was down is left out after that.
@@ -104,7 +104,7 @@ impl Windows {
     /// The restart that is due for a server that started at `started`, if any. It needs no window. A blackout wins over it: an instant within a
     /// blackout is left out, and so is one that was not served before the next blackout began. Of several instants the result is the first, so
     /// that a countdown that has begun stays the same one.
-    pub fn due_restart(&self, restarts: &Restarts, started: Timestamp, now: Timestamp) -> Option<DueRestart> {
+    pub fn due_restart(&self, restarts: &RestartSchedule, started: Timestamp, now: Timestamp) -> Option<DueRestart> {
         let is_void = |due: Timestamp| {
             let blackouts = self.blackouts.iter();
             blackouts.map(|blackout| (blackout.until(now).is_some(), blackout.ended_by(now))).any(|(is_on, ended)| {
@@ -121,7 +121,7 @@ impl Windows {
     }
 
     /// The next instant, after now, at which such a server is restarted if it is not restarted before.
-    pub fn next_restart(&self, restarts: &Restarts, started: Timestamp, now: Timestamp) -> Option<Timestamp> {
+    pub fn next_restart(&self, restarts: &RestartSchedule, started: Timestamp, now: Timestamp) -> Option<Timestamp> {
         restarts.first_unserved(started, now, |at| self.blackout_at(at).is_none())
     }
 }

@@ -23,7 +23,7 @@ use crate::server::model::records::LockRecord;
 use crate::server::online_backup::tests::observed as observed_with;
 use crate::server::partial::PartialSelection;
 use crate::server::plan::{ApplyRequest, ConstraintStates, OtherTasks, PassInput, Plan, Selection, Target};
-use crate::server::scheduled_restart::Restarts;
+use crate::server::scheduled_restart::ScheduledRestarts;
 use crate::server::test_server::server;
 use crate::server::verify::VerificationResult;
 use validate::{CheckedServer, check};
@@ -250,7 +250,7 @@ fn failed_update_downtime_sums_both_stops() {
 fn next_restart_is_window_of_update_it_yields_to() {
     let mut pass = Pass::new();
     let (next, next_gives_way_until) = (Some(at(60)), Some(at(420)));
-    pass.plan.tasks.restarts = Restarts { due: None, next, next_gives_way_until };
+    pass.plan.tasks.restarts = ScheduledRestarts { due: None, next, next_gives_way_until };
     pass.plan.next_window.next_opening = Some(at(420));
     let next_restart = |pass: &Pass| (pass.status().next_restart, pass.status().next_restart_at);
     let shown = |minute| Some(format::format_time(at(minute), &Pass::new().checked.updates.zone, at(0)));

@@ -42,19 +42,19 @@ fn of_yesterday() -> Pod {
 #[test]
 fn scheduled_restart_is_due_for_running_process() {
     let night = at("11T04:00");
-    let due = |pod: &Pod| Restarts::new(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
+    let due = |pod: &Pod| ScheduledRestarts::new(&checked(&json!({})), Some(pod), night).due.map(|restart| restart.due);
     assert_eq!(due(&of_yesterday()), Some(night));
     assert_eq!(due(&pod(at("10T04:01"), Some(at("11T03:30")))), None, "a user ran /stop half an hour ago");
     assert_eq!(due(&pod(at("11T03:30"), Some(at("10T04:02")))), None, "the clock of the node is wrong");
     assert_eq!(due(&pod(at("10T04:01"), None)), None, "the process is not running");
-    assert_eq!(Restarts::new(&checked(&json!({})), None, night), Restarts::default());
+    assert_eq!(ScheduledRestarts::new(&checked(&json!({})), None, night), ScheduledRestarts::default());
 }
 
 #[test]
 fn scheduled_restart_needs_field_and_no_suspend() {
-    let of = |more: Value| Restarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
-    assert_eq!(of(json!({"restart": null})), Restarts::default());
-    assert_eq!(of(json!({"suspend": true})), Restarts::default());
+    let of = |more: Value| ScheduledRestarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00"));
+    assert_eq!(of(json!({"restart": null})), ScheduledRestarts::default());
+    assert_eq!(of(json!({"suspend": true})), ScheduledRestarts::default());
     assert_eq!(of(json!({})).next, Some(at("12T04:00")));
 }
 
@@ -65,7 +65,7 @@ fn scheduled_restart_ignores_windows_and_approval() {
         json!({"updateSchedule": {"maintenanceWindow": {"cron": "0 4 29 2 *"}}}),
         json!({"approval": "Required"}),
     ] {
-        assert!(Restarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00")).due.is_some(), "{more}");
+        assert!(ScheduledRestarts::new(&checked(&more), Some(&of_yesterday()), at("11T04:00")).due.is_some(), "{more}");
     }
 }
 
@@ -73,7 +73,7 @@ fn scheduled_restart_ignores_windows_and_approval() {
 fn scheduled_restart_skips_blackout() {
     let event = json!([{"name": "event", "from": "2026-01-11T00:00:00Z", "to": "2026-01-12T12:00:00Z"}]);
     let server = checked(&json!({"updateSchedule": {"blackouts": event}}));
-    let restarts = Restarts::new(&server, Some(&of_yesterday()), at("11T04:00"));
+    let restarts = ScheduledRestarts::new(&server, Some(&of_yesterday()), at("11T04:00"));
     assert_eq!((restarts.due, restarts.next), (None, Some(at("13T04:00"))));
 }
 
@@ -81,7 +81,7 @@ fn scheduled_restart_skips_blackout() {
 fn scheduled_restart_expires_after_half_an_hour_and_countdown() {
     let until = |restart: Value| {
         let server = checked(&json!({"restart": restart, "players": {"deadline": "20m", "notice": "10m"}}));
-        Restarts::new(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
+        ScheduledRestarts::new(&server, Some(&of_yesterday()), at("11T04:00")).due.unwrap().until
     };
     assert_eq!(until(json!({"cron": "0 5 * * *"})), at("11T04:40"));
     assert_eq!(until(json!({"cron": "0 5 * * *", "policy": "WaitForEmpty"})), at("11T05:00"));
@@ -107,13 +107,13 @@ fn scheduled_restart_uses_own_policy_and_text_first() {
     assert!(text.contains("{in}") && !text.contains("update"), "{text}");
 }
 
-fn requeue(restarts: Restarts, outcome: Outcome, now: Timestamp) -> Outcome {
+fn requeue(restarts: ScheduledRestarts, outcome: Outcome, now: Timestamp) -> Outcome {
     restarts.next.map_or(outcome, |next| outcome.no_later_than(next, now))
 }
 
 #[test]
 fn scheduled_restart_requeues_at_its_instant() {
-    let restarts = Restarts { next: Some(at("11T04:00")), ..Restarts::default() };
+    let restarts = ScheduledRestarts { next: Some(at("11T04:00")), ..ScheduledRestarts::default() };
     let soon = at("11T03:56");
     let exactly = Outcome::Waiting { until: Some(at("11T04:00")) };
     assert_eq!(requeue(restarts, Outcome::UpToDate, soon), exactly);
@@ -121,5 +121,5 @@ fn scheduled_restart_requeues_at_its_instant() {
     assert_eq!(requeue(restarts, Outcome::Waiting { until: Some(at("20T04:00")) }, soon), exactly);
     assert_eq!(requeue(restarts, Outcome::UpToDate, at("11T03:00")), Outcome::UpToDate, "the usual requeue is earlier");
     assert_eq!(requeue(restarts, Outcome::Acted, soon), Outcome::Acted);
-    assert_eq!(requeue(Restarts::default(), Outcome::UpToDate, soon), Outcome::UpToDate);
+    assert_eq!(requeue(ScheduledRestarts::default(), Outcome::UpToDate, soon), Outcome::UpToDate);
 }

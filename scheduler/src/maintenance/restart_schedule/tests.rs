@@ -9,8 +9,8 @@ fn at(text: &str) -> Timestamp {
     text.parse().unwrap()
 }
 
-fn restarts(cron: &str) -> Restarts {
-    Restarts::parse(cron, "Europe/Berlin", HALF_AN_HOUR).unwrap()
+fn restarts(cron: &str) -> RestartSchedule {
+    RestartSchedule::parse(cron, "Europe/Berlin", HALF_AN_HOUR).unwrap()
 }
 
 fn no_blackouts() -> Windows {
@@ -18,11 +18,11 @@ fn no_blackouts() -> Windows {
 }
 
 /// The instant that is due.
-fn due(restarts: &Restarts, started: &str, now: &str) -> Option<String> {
+fn due(restarts: &RestartSchedule, started: &str, now: &str) -> Option<String> {
     no_blackouts().due_restart(restarts, at(started), at(now)).map(|found| found.due.to_string())
 }
 
-fn next(restarts: &Restarts, started: &str, now: &str) -> String {
+fn next(restarts: &RestartSchedule, started: &str, now: &str) -> String {
     no_blackouts().next_restart(restarts, at(started), at(now)).unwrap().to_string()
 }
 
@@ -68,7 +68,7 @@ fn four_hourly_restart_requires_two_hours_of_uptime() {
 #[test]
 fn update_within_the_same_night_replaces_the_restart() {
     let due = "2026-01-11T04:00:00Z";
-    let until = |restarts: Restarts, started: &str| restarts.yields_until(at(started), at(due)).to_string();
+    let until = |restarts: RestartSchedule, started: &str| restarts.yields_until(at(started), at(due)).to_string();
     assert_eq!(until(restarts("0 5 * * *"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 5 * * 0"), "2026-01-10T04:01:00Z"), "2026-01-11T10:00:00Z");
     assert_eq!(until(restarts("0 1,5,9,13,17,21 * * *"), "2026-01-11T00:01:00Z"), "2026-01-11T06:00:00Z");
@@ -120,10 +120,10 @@ fn clock_change_nights_have_one_restart_each() {
 
 #[test]
 fn restart_schedule_uses_its_time_zone() {
-    let utc = Restarts::parse("0 5 * * *", "UTC", HALF_AN_HOUR).unwrap();
+    let utc = RestartSchedule::parse("0 5 * * *", "UTC", HALF_AN_HOUR).unwrap();
     assert_eq!(next(&utc, "2026-01-01T00:00:00Z", "2026-01-11T04:00:00Z"), "2026-01-11T05:00:00Z");
-    assert!(Restarts::parse("0 5 * *", "UTC", HALF_AN_HOUR).is_err());
-    assert!(Restarts::parse("0 5 * * *", "Berlin", HALF_AN_HOUR).is_err());
+    assert!(RestartSchedule::parse("0 5 * *", "UTC", HALF_AN_HOUR).is_err());
+    assert!(RestartSchedule::parse("0 5 * * *", "Berlin", HALF_AN_HOUR).is_err());
 }
 
 #[test]
