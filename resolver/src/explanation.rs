@@ -25,7 +25,7 @@ pub use conflict::{
 };
 pub use image::{ChosenImage, ImageChoice};
 pub use shared_name::SharedName;
-pub use shared_plugin::{OneVersion, ServerChoice, SharedPlugin};
+pub use shared_plugin::{ServerChoice, SharedPlugin, SharedVersion};
 pub use solved::{
     ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, NotUpdatedWithLatest, SolvedExplanation,
     WhyOlder,
@@ -97,10 +97,10 @@ impl Explanation {
             Self::Solved(solved) => {
                 let newer = solved.newer_paper.first();
                 newer
-                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.blocked_by, &newer.one_version))
+                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.blocked_by, &newer.shared_version))
                     .unwrap_or_default()
             }
-            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.blockers, &why.one_version),
+            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.blockers, &why.shared_version),
             Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }
@@ -110,9 +110,9 @@ impl Explanation {
 fn blocker_names<'x>(
     unusable: Option<&'x Unusable>,
     blockers: &'x [Blocker],
-    shared: &'x [OneVersion],
+    shared: &'x [SharedVersion],
 ) -> Vec<&'x str> {
     let files = unusable.map_or(&[][..], Unusable::unmanaged_files);
     let blockers = blockers.iter().map(|blocker| blocker.name.as_str());
-    files.iter().map(String::as_str).chain(blockers).chain(shared.iter().flat_map(OneVersion::names)).collect()
+    files.iter().map(String::as_str).chain(blockers).chain(shared.iter().flat_map(SharedVersion::names)).collect()
 }

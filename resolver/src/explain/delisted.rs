@@ -67,6 +67,6 @@ fn replacement_reason(
         | WhyOlder::NotListed { .. }
         | WhyOlder::Pinned
         | WhyOlder::Needs { .. }
-        | WhyOlder::OneVersion { .. } => None,
+        | WhyOlder::SharedVersion { .. } => None,
     }
 }

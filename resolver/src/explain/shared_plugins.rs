@@ -6,7 +6,7 @@ use super::ExplainContext;
 use super::blockers::minimize;
 use super::group_context::{GroupConflict, GroupContext, MAX_ANALYSED_SERVERS, PairConflict, SoloDomain};
 use super::hints::apply;
-use crate::explanation::{Blocker, OneVersion, PaperPin, ServerChoice, SharedPlugin, Span};
+use crate::explanation::{Blocker, PaperPin, ServerChoice, SharedPlugin, SharedVersion, Span};
 use crate::index::candidates::PluginCandidates;
 use crate::index::fleet_tables::ListingTable;
 use crate::index::index_set::IndexSet;
@@ -24,7 +24,7 @@ pub(super) fn blocking_plugins(
     context: &ExplainContext<'_, '_>,
     group: &GroupContext<'_, '_>,
     paper: usize,
-) -> Vec<OneVersion> {
+) -> Vec<SharedVersion> {
     conflicting_plugins(context, group, &IndexSet::from_indexes([paper + 1]), true)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn blocking_if_usable(
     position: usize,
     other_reasons: &OtherReasons<'_>,
     or_newer: bool,
-) -> Result<Vec<OneVersion>, BudgetExceeded> {
+) -> Result<Vec<SharedVersion>, BudgetExceeded> {
     let Some(group) = context.group else { return Ok(Vec::new()) };
     if let MemberDecision::GaveUp(gave_up) = group.decision() {
         return Err(gave_up.clone());
@@ -110,7 +110,7 @@ pub(crate) fn conflicting_plugins(
     group: &GroupContext<'_, '_>,
     papers: &IndexSet,
     on_chosen_papers: bool,
-) -> Vec<OneVersion> {
+) -> Vec<SharedVersion> {
     let conflicts = group.group_conflicts(&[], papers, on_chosen_papers, MAX_SERVERS);
     if !conflicts.is_empty() {
         return conflicts.iter().map(|conflict| from_conflict(group, conflict)).collect();
@@ -124,7 +124,7 @@ pub(crate) fn conflicting_plugins(
     let no_options = |server: usize, papers: IndexSet| SoloDomain { server, papers, releases: IndexSet::empty() };
     let mut domains = vec![no_options(group.server, papers.clone())];
     domains.extend(with.iter().map(|&other| no_options(other, IndexSet::empty())));
-    vec![one_version(group, &plugins, &domains)]
+    vec![shared_version(group, &plugins, &domains)]
 }
 
 /// Why a newer release (given by its position in the index) of a shared plugin was not chosen. `None` if sharing is not
@@ -134,12 +134,12 @@ pub(super) fn not_chosen_reason(
     at: usize,
     position: usize,
     is_unsupported: bool,
-) -> Option<OneVersion> {
+) -> Option<SharedVersion> {
     let group = context.group?;
     let index = group.index_of(at, context.candidates.plugins[at].releases[position].release)?;
     let domains = group.servers_without_release(at, index);
     if !domains.is_empty() {
-        return Some(one_version(group, &[at], &domains));
+        return Some(shared_version(group, &[at], &domains));
     }
     (is_unsupported && is_shared(group, at)).then(|| incompatible_servers(group, at, index))
 }
@@ -151,7 +151,7 @@ pub(super) fn is_shared(group: &GroupContext<'_, '_>, at: usize) -> bool {
 
 /// The servers of the group whose chosen releases are incompatible with a release (given by its index) of a shared
 /// plugin.
-fn incompatible_servers(group: &GroupContext<'_, '_>, at: usize, index: usize) -> OneVersion {
+fn incompatible_servers(group: &GroupContext<'_, '_>, at: usize, index: usize) -> SharedVersion {
     let conflicts = group.pair_conflicts(at, index);
     let more = conflicts.len().saturating_sub(MAX_SERVERS);
     let choices = conflicts.into_iter().take(MAX_SERVERS).map(|PairConflict { server, paper, with, needs, facts }| {
@@ -165,14 +165,21 @@ fn incompatible_servers(group: &GroupContext<'_, '_>, at: usize, index: usize) -
         }
     });
     let servers = choices.collect();
-    OneVersion { servers, more, ..one_version(group, &[at], &[]) }
+    SharedVersion { servers, more, ..shared_version(group, &[at], &[]) }
 }
 
-fn from_conflict(group: &GroupContext<'_, '_>, GroupConflict { plugin, domains, more }: &GroupConflict) -> OneVersion {
-    OneVersion { more: *more, ..one_version(group, &[*plugin], domains) }
+fn from_conflict(
+    group: &GroupContext<'_, '_>,
+    GroupConflict { plugin, domains, more }: &GroupConflict,
+) -> SharedVersion {
+    SharedVersion { more: *more, ..shared_version(group, &[*plugin], domains) }
 }
 
-pub(crate) fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], domains: &[SoloDomain]) -> OneVersion {
+pub(crate) fn shared_version(
+    group: &GroupContext<'_, '_>,
+    positions: &[usize],
+    domains: &[SoloDomain],
+) -> SharedVersion {
     let view = group.view(group.server);
     let plugins = positions.iter().map(|&plugin| {
         let plugin_view = &view.plugins[plugin];
@@ -198,7 +205,7 @@ pub(crate) fn one_version(group: &GroupContext<'_, '_>, positions: &[usize], dom
             ..ServerChoice::empty(&group.view(domain.server).request.server)
         }
     });
-    OneVersion {
+    SharedVersion {
         plugins: plugins.collect(),
         servers: choices.collect(),
         more: domains.len().saturating_sub(MAX_SERVERS),

@@ -359,7 +359,7 @@ fn is_preview(reason: &Reason) -> bool {
 pub(crate) fn explain_excluded(context: &ExplainContext<'_, '_>, group: &GroupContext<'_, '_>) -> Conflict {
     let mine = group.view(group.server).open.clone();
     let reasons = conflicting_plugins(context, group, &mine, false);
-    let reasons = reasons.into_iter().map(|one_version| Reason::OneVersion { one_version }).collect();
+    let reasons = reasons.into_iter().map(|shared_version| Reason::SharedVersion { shared_version }).collect();
     with_hints(context, reasons, Vec::new(), MAX_PLUGINS)
 }
 

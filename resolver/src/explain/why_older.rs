@@ -39,7 +39,7 @@ pub(crate) fn not_chosen(
         let is_possible = || is_possible_alone(context, decision, at, newer);
         let is_unsupported = matches!(&why, WhyOlder::Needs { needs } if needs.is_empty() || is_possible());
         match shared_plugins::not_chosen_reason(context, at, newer, is_unsupported) {
-            Some(one_version) => WhyOlder::OneVersion { one_version },
+            Some(shared_version) => WhyOlder::SharedVersion { shared_version },
             None => why,
         }
     };

@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::UnreadPart;
-use super::{IneligibleCandidate, ListedRelease, OneVersion, UpstreamAction};
+use super::{IneligibleCandidate, ListedRelease, SharedVersion, UpstreamAction};
 use crate::model::catalog::{BuildChannel, Channel, ProjectKey};
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::ignore_unknown_fields::passing_over;
@@ -450,9 +450,9 @@ pub enum Reason {
     },
     /// Several servers share one version of a plugin, and no version works for this server and the others. This server
     /// alone has a solution.
-    OneVersion {
+    SharedVersion {
         /// The plugin, and the versions that each server could have.
-        one_version: OneVersion,
+        shared_version: SharedVersion,
     },
 }
 

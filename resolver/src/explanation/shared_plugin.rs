@@ -12,7 +12,7 @@ use crate::model::ignore_unknown_fields::passing_over;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct OneVersion {
+pub struct SharedVersion {
     /// The plugins. If there are several, they conflict only in combination.
     pub plugins: Vec<SharedPlugin>,
     /// This server, unless it could have the release in question, followed by the conflicting servers.
@@ -22,7 +22,7 @@ pub struct OneVersion {
     pub more: usize,
 }
 
-impl OneVersion {
+impl SharedVersion {
     /// The display names.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.plugins.iter().map(|plugin| plugin.plugin.as_str())

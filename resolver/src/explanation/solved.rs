@@ -8,7 +8,7 @@ use super::blocker::Blocker;
 use super::conflict::is_zero;
 use super::conflict::{Hint, HintsLeftOut};
 use super::image::ChosenImage;
-use super::shared_plugin::OneVersion;
+use super::shared_plugin::SharedVersion;
 use super::upstream_action::UpstreamAction;
 use super::warning::Warning;
 use super::why_not::PaperPin;
@@ -230,9 +230,9 @@ pub enum WhyOlder {
         needs: Vec<String>,
     },
     /// Several servers share one version of the plugin, and some of them cannot use this release.
-    OneVersion {
+    SharedVersion {
         /// The plugin and the servers.
-        one_version: OneVersion,
+        shared_version: SharedVersion,
     },
 }
 
@@ -260,7 +260,7 @@ pub struct NewerPaper {
     /// The shared plugins that block it because several servers use one version of them. Also set if it is blocked for
     /// another reason, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub one_version: Vec<OneVersion>,
+    pub shared_version: Vec<SharedVersion>,
     /// The number of chosen plugins that support it.
     pub ready: usize,
     /// Whether the update is irreversible: a world that this version opened cannot return to the chosen version.

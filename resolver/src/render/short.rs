@@ -1,7 +1,7 @@
 //! Pure. Renders reasons as a few words, for table columns. The sentences are in `phrases`.
 
 use super::phrases::{build_channel, channel, date, list, names, paper, spans, stated_api_version};
-use crate::explanation::{Blocker, ListedRelease, OneVersion, Reason, SharedName, UnmetNeed, WhyOlder};
+use crate::explanation::{Blocker, ListedRelease, Reason, SharedName, SharedVersion, UnmetNeed, WhyOlder};
 use crate::model::budget::{BudgetExceeded, Limit};
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
@@ -57,7 +57,7 @@ pub fn why_older(because: &WhyOlder) -> String {
         WhyOlder::NotListed { .. } => "not listed for this Paper".to_owned(),
         WhyOlder::Pinned => "you pinned another".to_owned(),
         WhyOlder::Needs { needs } => format!("needs {}", list(needs, 3)),
-        WhyOlder::OneVersion { one_version: which } => one_version(which),
+        WhyOlder::SharedVersion { shared_version: which } => shared_version(which),
         WhyOlder::Others { with, facts: _ } => format!("conflicts with {}", list(with, 3)),
     }
 }
@@ -89,14 +89,14 @@ fn used_budget(gave_up: &BudgetExceeded) -> String {
 }
 
 /// States that plugins are one version on several servers.
-pub fn one_version(one_version: &OneVersion) -> String {
-    let (plugins, statement) = shared_plugins(one_version);
+pub fn shared_version(shared_version: &SharedVersion) -> String {
+    let (plugins, statement) = shared_plugins(shared_version);
     format!("{plugins}: {statement}")
 }
 
 /// Plugins that are one version on several servers, and that fact.
-pub(super) fn shared_plugins(one_version: &OneVersion) -> (String, String) {
-    let names: Vec<&str> = one_version.names().collect();
+pub(super) fn shared_plugins(shared_version: &SharedVersion) -> (String, String) {
+    let names: Vec<&str> = shared_version.names().collect();
     (list(&names, 3), "same version on several servers".to_owned())
 }
 
@@ -206,7 +206,7 @@ pub(super) fn reason(software: Software, reason: &Reason) -> (String, String) {
         Reason::NoRelease { plugin, object: _, papers: _ } => {
             (plugin.clone(), format!("has no release for {software}"))
         }
-        Reason::OneVersion { one_version } => shared_plugins(one_version),
+        Reason::SharedVersion { shared_version } => shared_plugins(shared_version),
     }
 }
 

@@ -136,7 +136,7 @@ fn group_explanation_round_trips_through_json() {
                 return Err(format!("{server}: {text}"));
             }
             check_text(&text::render(&explanation, pair.now))?;
-            shared.set(shared.get() + u64::from(text.contains("oneVersion")));
+            shared.set(shared.get() + u64::from(text.contains("sharedVersion")));
             blocked.set(blocked.get() + u64::from(text.contains("\"blockedBy\":[{")));
         }
         Ok(())

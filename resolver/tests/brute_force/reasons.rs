@@ -176,7 +176,9 @@ impl<'p> ConflictCheck<'p> {
                     format!("{plugin} has published releases: {:?}", catalog.projects[member.index])
                 })
             }
-            Reason::OneVersion { .. } => Err("a shared version is reported, but the server is solved alone".to_owned()),
+            Reason::SharedVersion { .. } => {
+                Err("a shared version is reported, but the server is solved alone".to_owned())
+            }
         }
     }
 

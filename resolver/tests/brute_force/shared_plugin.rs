@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use resolver::explanation::{
-    ChosenPlugin, Conflict, Explanation, NewerPaper, OneVersion, Reason, ServerChoice, SolvedExplanation, WhyOlder,
+    ChosenPlugin, Conflict, Explanation, NewerPaper, Reason, ServerChoice, SharedVersion, SolvedExplanation, WhyOlder,
 };
 use resolver::model::catalog::{BuildChannel, Release};
 use resolver::model::lock::Lock;
@@ -60,13 +60,13 @@ fn check_separation(pair: &Pair, server_index: usize, papers: [Option<&Minecraft
 }
 
 /// The pair in which the server at `server_index` shares only these plugins.
-fn share_only(pair: &Pair, server_index: usize, one_version: &OneVersion) -> Pair {
+fn share_only(pair: &Pair, server_index: usize, shared_version: &SharedVersion) -> Pair {
     let mut changed = pair.clone();
     for plugin_request in &mut changed.requests[server_index].plugins {
         let index = project_index(&pair.catalog, &plugin_request.key).unwrap();
         let name = &pair.catalog.projects[index].name;
         if plugin_request.version == VersionRequest::Latest
-            && !one_version.plugins.iter().any(|shared| shared.plugin == *name)
+            && !shared_version.plugins.iter().any(|shared| shared.plugin == *name)
         {
             plugin_request.version = VersionRequest::Auto;
         }
@@ -77,11 +77,11 @@ fn share_only(pair: &Pair, server_index: usize, one_version: &OneVersion) -> Pai
 fn check_exclusion(pair: &Pair, server_index: usize, impossible: &Conflict) -> Result<u32, String> {
     let mut count = 0;
     for reason in &impossible.reasons {
-        let Reason::OneVersion { one_version } = reason else { continue };
+        let Reason::SharedVersion { shared_version } = reason else { continue };
         count += 1;
         check_separation(pair, server_index, [None, None])?;
-        check_separation(&share_only(pair, server_index, one_version), server_index, [None, None])
-            .map_err(|error| format!("with only {:?} shared: {error}", one_version.plugins))?;
+        check_separation(&share_only(pair, server_index, shared_version), server_index, [None, None])
+            .map_err(|error| format!("with only {:?} shared: {error}", shared_version.plugins))?;
     }
     Ok(count)
 }
@@ -158,13 +158,13 @@ fn check_solved(
     let papers = locks.map(|lock| lock.map(|lock| &lock.minecraft));
     let (mut releases, mut papers_blocked, mut conflicts) = (0, [0, 0], 0);
     for (plugin, newer) in ChosenPlugin::newer(&solved.plugins) {
-        let WhyOlder::OneVersion { one_version } = &newer.because else { continue };
+        let WhyOlder::SharedVersion { shared_version } = &newer.because else { continue };
         let index = pair.catalog.projects.iter().position(|project| project.name == plugin.name).unwrap();
         let same = pair.catalog.projects[index].releases.iter().filter(|release| release.version == newer.version);
         let ids: BTreeSet<&str> = same.map(|release| release.id.as_str()).collect();
-        let [reported] = one_version.servers.as_slice() else {
+        let [reported] = shared_version.servers.as_slice() else {
             return Err(format!(
-                "not exactly one server is named that cannot use {} {}: {one_version:?}",
+                "not exactly one server is named that cannot use {} {}: {shared_version:?}",
                 plugin.name, newer.version
             ));
         };
@@ -187,7 +187,7 @@ fn check_solved(
             return Err(format!("both servers can use {} {} together", plugin.name, newer.version));
         }
     }
-    for newer in solved.newer_paper.iter().filter(|newer| !newer.one_version.is_empty()) {
+    for newer in solved.newer_paper.iter().filter(|newer| !newer.shared_version.is_empty()) {
         let has_other_reasons = newer.pinned.is_some() || newer.unusable.is_some() || !newer.blocked_by.is_empty();
         papers_blocked[usize::from(has_other_reasons)] += 1;
         let then = if has_other_reasons { without_other_reasons(pair, server_index, newer) } else { pair.clone() };

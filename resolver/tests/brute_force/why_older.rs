@@ -245,7 +245,9 @@ pub(super) fn check_why_older(
         }
         WhyOlder::Others { with, facts } => check_conflicts(candidate, problem, lock, [with, &[]], facts),
         WhyOlder::Needs { needs } => check_conflicts(candidate, problem, lock, [&[], needs], &[]),
-        WhyOlder::OneVersion { .. } => Err(format!("{plugin} is reported as shared, but the server is solved alone")),
+        WhyOlder::SharedVersion { .. } => {
+            Err(format!("{plugin} is reported as shared, but the server is solved alone"))
+        }
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Schedule {
     pub(crate) is_open: bool,
     /// `spec.updateSchedule.opportunistic`: updates also run outside of windows when no player has been online for this
     /// long.
-    pub(crate) or_empty_for: Option<String>,
+    pub(crate) empty_for: Option<String>,
     /// Plugins of the server with `spec.urgent`.
     pub(crate) urgent: Vec<String>,
     /// Plugins of the server with their own windows.
@@ -209,7 +209,7 @@ pub(crate) fn from_objects<'a>(server: &PaperMCServer, plugins: impl IntoIterato
         unapproved,
         follows,
         next: status.and_then(|status| Some((status.next_window_at?, status.next_window.clone()?))),
-        or_empty_for: spec.update_schedule.opportunistic.as_ref().map(|opportunistic| opportunistic.empty_for.clone()),
+        empty_for: spec.update_schedule.opportunistic.as_ref().map(|opportunistic| opportunistic.empty_for.clone()),
         urgent: urgent.into_iter().map(name_of).collect(),
         own_windows,
         planned_partial: planned.map(|planned| planned.plugins.iter().map(|plugin| plugin.name.clone()).collect()),
@@ -290,7 +290,7 @@ mod tests {
     fn opportunistic_restart_is_reported_unless_window_is_disabled() {
         let parsed = |enabled: bool| {
             let window = json!({"cron": "@daily", "enabled": enabled});
-            schedule_of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).or_empty_for
+            schedule_of(&server(&json!({"maintenanceWindow": window, "opportunistic": {}}), 3)).empty_for
         };
         assert_eq!((parsed(true).as_deref(), parsed(false)), (Some("10m"), None));
     }

@@ -49,7 +49,7 @@ pub(crate) enum RestartTime {
         text: String,
         /// The update may run earlier when no player has been online for this long.
         #[serde(skip_serializing_if = "Option::is_none")]
-        or_empty_for: Option<String>,
+        empty_for: Option<String>,
     },
     /// In the next of these windows, whose time is unknown.
     Windows {
@@ -60,7 +60,7 @@ pub(crate) enum RestartTime {
         blackouts: Vec<String>,
         /// The update may run earlier when no player has been online for this long.
         #[serde(skip_serializing_if = "Option::is_none")]
-        or_empty_for: Option<String>,
+        empty_for: Option<String>,
     },
     /// In the next of a Plugin's own windows, if no window of the server opens earlier. The time is unknown.
     OwnWindows {
@@ -119,7 +119,7 @@ impl RestartTime {
             unapproved,
             follows,
             next,
-            or_empty_for,
+            empty_for,
             is_open,
             approval: _,
             urgent: _,
@@ -148,16 +148,16 @@ impl RestartTime {
                 Self::Followed { server, soak, waits }
             }
             _ if is_open => Self::Open,
-            Some((opens, text)) if opens > now.max(at) => Self::Window { opens, text, or_empty_for },
+            Some((opens, text)) if opens > now.max(at) => Self::Window { opens, text, empty_for },
             // The operator has not updated the status since that time.
             Some(_) | None => match next_opening(&windows, &blackouts, now.max(at)) {
                 Some(Opening::Now) if at <= now => Self::Open,
                 Some(Opening::At(opens)) => {
-                    let or = if or_empty_for.is_some() { OR_WHEN_EMPTY } else { "" };
-                    Self::Window { opens, text: format!("{}{or}", format_time(opens, &zone, now)), or_empty_for }
+                    let or = if empty_for.is_some() { OR_WHEN_EMPTY } else { "" };
+                    Self::Window { opens, text: format!("{}{or}", format_time(opens, &zone, now)), empty_for }
                 }
                 Some(Opening::Now) | None => {
-                    Self::Windows { windows: texts(&windows), blackouts: texts(&blackouts), or_empty_for }
+                    Self::Windows { windows: texts(&windows), blackouts: texts(&blackouts), empty_for }
                 }
             },
         }
@@ -183,11 +183,11 @@ impl RestartTime {
                 Self::Followed { server, soak, waits }
             }
             _ if is_open => Self::Open,
-            (_, Some((opens, text))) => Self::Window { opens, text, or_empty_for: None },
+            (_, Some((opens, text))) => Self::Window { opens, text, empty_for: None },
             (_, None) => match next_opening(own_windows.iter().chain(&windows), &blackouts, now.max(at)) {
                 Some(Opening::Now) if at <= now => Self::Open,
                 Some(Opening::At(opens)) => {
-                    Self::Window { opens, text: format_time(opens, &zone, now), or_empty_for: None }
+                    Self::Window { opens, text: format_time(opens, &zone, now), empty_for: None }
                 }
                 Some(Opening::Now) | None => {
                     Self::OwnWindows { windows: texts(own_windows), blackouts: texts(&blackouts) }
@@ -229,13 +229,11 @@ impl RestartTime {
     /// The same for changes that are allowed in windows only, such as a newer Minecraft.
     pub(crate) fn restricted_to_windows(self) -> Self {
         match self {
-            Self::Window { opens, text, or_empty_for: _ } => {
+            Self::Window { opens, text, empty_for: _ } => {
                 let text = text.strip_suffix(OR_WHEN_EMPTY).unwrap_or(&text).to_owned();
-                Self::Window { opens, text, or_empty_for: None }
+                Self::Window { opens, text, empty_for: None }
             }
-            Self::Windows { windows, blackouts, or_empty_for: _ } => {
-                Self::Windows { windows, blackouts, or_empty_for: None }
-            }
+            Self::Windows { windows, blackouts, empty_for: _ } => Self::Windows { windows, blackouts, empty_for: None },
             other @ (Self::Never
             | Self::FirstStart
             | Self::Open
@@ -252,7 +250,7 @@ impl RestartTime {
     /// Whether it may be applied outside of windows, so that a scheduled restart includes it.
     pub(crate) fn is_opportunistic(&self) -> bool {
         match self {
-            Self::Window { or_empty_for, .. } | Self::Windows { or_empty_for, .. } => or_empty_for.is_some(),
+            Self::Window { empty_for, .. } | Self::Windows { empty_for, .. } => empty_for.is_some(),
             Self::Never
             | Self::FirstStart
             | Self::Open
@@ -273,9 +271,9 @@ impl RestartTime {
             Self::FirstStart => "at once: a first start needs no window".to_owned(),
             Self::Open => "now: a window is open".to_owned(),
             Self::Urgent { blackouts } => format!("now: it is urgent (`spec.urgent`){}", blackout_condition(blackouts)),
-            Self::Window { opens: _, text, or_empty_for: _ } => text.clone(),
-            Self::Windows { windows, blackouts, or_empty_for } => {
-                let or = or_empty_for.as_ref().map(|time| format!(", or when no player has been online for {time}"));
+            Self::Window { opens: _, text, empty_for: _ } => text.clone(),
+            Self::Windows { windows, blackouts, empty_for } => {
+                let or = empty_for.as_ref().map(|time| format!(", or when no player has been online for {time}"));
                 let (windows, or) = (windows.join("; "), or.unwrap_or_default());
                 format!("in its next window ({windows}){or}{}", blackout_condition(blackouts))
             }
@@ -448,11 +446,11 @@ mod tests {
         let before = at("2026-01-21T12:00:00Z");
         let when = |schedule: &Schedule, now| RestartTime::full_update((false, false), Some(schedule), now, now);
         let text = "Sun 25 Jan 04:00 CET".to_owned();
-        assert_eq!(when(&schedule, before), RestartTime::Window { opens, text, or_empty_for: None });
+        assert_eq!(when(&schedule, before), RestartTime::Window { opens, text, empty_for: None });
         let by_spec = RestartTime::Window {
             opens: at("2026-01-25T04:00:00Z"),
             text: "Sun 25 Jan 04:00 UTC".to_owned(),
-            or_empty_for: None,
+            empty_for: None,
         };
         assert_eq!(when(&schedule, opens), by_spec, "the status is from before that instant");
         let silent = Schedule { next: None, ..schedule.clone() };
@@ -509,11 +507,8 @@ mod tests {
     fn opportunistic_update_is_reported_unless_bound_to_windows() {
         let at = |text: &str| text.parse::<Timestamp>().unwrap();
         let (now, opens) = (at("2026-01-21T12:00:00Z"), at("2026-01-25T03:00:00Z"));
-        let mut schedule = Schedule {
-            windows: vec![window("soon", "1h")],
-            or_empty_for: Some("10m".to_owned()),
-            ..Schedule::default()
-        };
+        let mut schedule =
+            Schedule { windows: vec![window("soon", "1h")], empty_for: Some("10m".to_owned()), ..Schedule::default() };
         let when = |schedule: &Schedule| RestartTime::full_update((false, false), Some(schedule), now, now);
         let written = "in its next window (soon UTC, for 1h)";
         assert_eq!(when(&schedule).phrase(), format!("{written}, or when no player has been online for 10m"));

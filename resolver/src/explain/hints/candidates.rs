@@ -3,7 +3,7 @@
 
 use super::super::ExplainContext;
 use crate::explanation::{
-    Blocker, HintStep, IneligibleCandidate, ListOverride, ListedRelease, OneVersion, ProposedManifest, Reason,
+    Blocker, HintStep, IneligibleCandidate, ListOverride, ListedRelease, ProposedManifest, Reason, SharedVersion,
     UnmetNeed,
 };
 use crate::index::candidates::EdgeKind;
@@ -15,8 +15,11 @@ use crate::model::unusable::{FileConflict, Unusable};
 use crate::model::version::{Minecraft, glob};
 
 /// Steps against shared plugins that are one version on several servers: any of them alone is a candidate.
-pub(super) fn against_one_version(context: &ExplainContext<'_, '_>, one_version: &OneVersion) -> Vec<HintStep> {
-    let objects = || one_version.plugins.iter().map(|plugin| plugin.object.clone());
+pub(super) fn against_shared_version(
+    context: &ExplainContext<'_, '_>,
+    shared_version: &SharedVersion,
+) -> Vec<HintStep> {
+    let objects = || shared_version.plugins.iter().map(|plugin| plugin.object.clone());
     let mut steps: Vec<HintStep> = objects().map(|object| HintStep::PluginPerServer { object }).collect();
     // Each costs a solver run of the group. If no server runs yet, downgrades are not blocked.
     if context.group.is_some_and(|group| group.views.iter().any(|view| view.request.running.is_some())) {
@@ -440,7 +443,7 @@ fn against_reason(context: &ExplainContext<'_, '_>, reason: &Reason) -> Vec<Hint
             .unwrap_or_default(),
         Reason::ReleasesUnusable { object: None, plugin, unusable, .. } => against_needed(context, plugin, unusable),
         Reason::ReleasesUnusable { object: Some(object), unusable, .. } => against_release(context, object, unusable),
-        Reason::OneVersion { one_version } => against_one_version(context, one_version),
+        Reason::SharedVersion { shared_version } => against_shared_version(context, shared_version),
         Reason::Needs { fact: Some(fact), .. } => drop_requirement(context, fact),
         Reason::NotListed { .. }
         | Reason::NoPaper

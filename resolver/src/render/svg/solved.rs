@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::section::{DiagramBox, Kind, Section};
 use super::{Minecraft, paper, short_name};
-use crate::explanation::{Blocker, ChosenPlugin, Listing, NewerPaper, OneVersion, SolvedExplanation, WhyNot, WhyOlder};
+use crate::explanation::{
+    Blocker, ChosenPlugin, Listing, NewerPaper, SharedVersion, SolvedExplanation, WhyNot, WhyOlder,
+};
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
 use crate::render::phrases::{count, date, list};
@@ -60,7 +62,7 @@ pub(super) fn solved(solved: &SolvedExplanation) -> Section {
             }
             // With versions: `ViaVersion 5.7.1`.
             WhyOlder::Others { with, facts: _ } => with.iter().for_each(|with| picture.add_blocking_box(waits, with)),
-            WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::OneVersion { .. } => {}
+            WhyOlder::Unusable { .. } | WhyOlder::Pinned | WhyOlder::Needs { .. } | WhyOlder::SharedVersion { .. } => {}
         }
     }
     for left in left_behind {
@@ -90,7 +92,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         pinned,
         ready,
         blockers,
-        one_version,
+        shared_version,
         shared_name,
         ..
     } = why;
@@ -106,7 +108,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         (None, None) if *possible => "no blockers".to_owned(),
         (None, None) => {
             let shared = shared_name.as_ref().map(short::shared_name);
-            shared.or_else(|| one_version.first().map(short::one_version)).unwrap_or_default()
+            shared.or_else(|| shared_version.first().map(short::shared_version)).unwrap_or_default()
         }
     };
     let target_position = picture.add_right(DiagramBox::new(Kind::Waits, format!("{software} {target}"), note));
@@ -119,7 +121,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
             picture.add_left(DiagramBox::new(Kind::Chosen, name, "ready"), name);
         }
     }
-    picture.add_shared(target_position, one_version);
+    picture.add_shared(target_position, shared_version);
     picture.section
 }
 
@@ -179,7 +181,7 @@ impl Picture {
         for blocker in &newer.blocked_by {
             self.add_blocker(waits, blocker);
         }
-        self.add_shared(waits, &newer.one_version);
+        self.add_shared(waits, &newer.shared_version);
     }
 
     /// Adds a line to a blocking plugin. A plugin that was not chosen gets a new box.
@@ -203,7 +205,7 @@ impl Picture {
         }
     }
 
-    fn add_shared(&mut self, waits: usize, shared: &[OneVersion]) {
+    fn add_shared(&mut self, waits: usize, shared: &[SharedVersion]) {
         for plugin in shared.iter().flat_map(|one| &one.plugins) {
             if let Some(position) = self.find(&plugin.plugin) {
                 self.section.left[position].kind = Kind::Blocks;

@@ -2,11 +2,11 @@
 
 use super::blockers::{blocker_lines, blocker_name, blocker_table, but_clause};
 use super::builder::TextBuilder;
-use super::unsolvable::{more_servers, one_version_row, one_version_rule, server_options};
+use super::unsolvable::{more_servers, server_options, shared_version_row, shared_version_rule};
 use super::{hints, image};
 use crate::explanation::{
     ChosenPaper, ChosenPlugin, DelistedReason, DowngradePermission, Listing, NewerBuild, NewerPaper,
-    NotUpdatedWithLatest, OneVersion, SolvedExplanation, UnreadKind, Warning, WhyOlder,
+    NotUpdatedWithLatest, SharedVersion, SolvedExplanation, UnreadKind, Warning, WhyOlder,
 };
 use crate::model::catalog::ProjectKey;
 use crate::model::compatibility_facts::UsedFact;
@@ -225,20 +225,20 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
             n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
         }
     }
-    if !newer.one_version.is_empty() {
+    if !newer.shared_version.is_empty() {
         let is_alone = reason.is_none() && newer.blocked_by.is_empty();
         page.line(&if is_alone {
             format!("{begin}{} could run it without the other servers.", short_name(server))
         } else {
             "Other servers block it as well:".to_owned()
         });
-        one_versions(page, &newer.one_version);
+        shared_versions(page, &newer.shared_version);
     }
 }
 
 /// The shared plugins that are one version on several servers, each with the versions that these servers could have.
-pub(super) fn one_versions(page: &mut TextBuilder, one_versions: &[OneVersion]) {
-    let rows: Vec<_> = one_versions.iter().map(one_version_row).collect();
+pub(super) fn shared_versions(page: &mut TextBuilder, shared_versions: &[SharedVersion]) {
+    let rows: Vec<_> = shared_versions.iter().map(shared_version_row).collect();
     page.table(&rows);
 }
 
@@ -270,7 +270,7 @@ pub(super) fn blocking_clauses(newer: &NewerPaper, blocked_by: Option<&str>, mos
     if let Some(names) = blocked_by {
         hold(names, "");
     }
-    if let Some(one) = newer.one_version.first() {
+    if let Some(one) = newer.shared_version.first() {
         hold(&list(&one.names().collect::<Vec<_>>(), most), ", shared with other servers");
     }
     if clauses.is_empty() {
@@ -335,8 +335,8 @@ pub(super) fn exclusion_clause(because: &WhyOlder, on: Option<&Minecraft>, chose
         }
         WhyOlder::NotListed { .. } => format!("is not listed for {}", on.map_or("any", Minecraft::as_str)),
         WhyOlder::Pinned => format!("you pinned {chosen} (`spec.version`)"),
-        WhyOlder::OneVersion { one_version } => {
-            format!("{} But {}", one_version_rule(one_version), server_reasons(one_version))
+        WhyOlder::SharedVersion { shared_version } => {
+            format!("{} But {}", shared_version_rule(shared_version), server_reasons(shared_version))
         }
         WhyOlder::Others { with, facts } => {
             format!("conflicts with {}{}", list(with, 4), phrases::facts_clause(facts))
@@ -349,8 +349,8 @@ pub(super) fn exclusion_clause(because: &WhyOlder, on: Option<&Minecraft>, chose
 
 /// The reasons against a release on other servers: up to three of them if they are short, and the number of further
 /// ones.
-fn server_reasons(one_version: &OneVersion) -> String {
-    let OneVersion { plugins: _, servers, more } = one_version;
+fn server_reasons(shared_version: &SharedVersion) -> String {
+    let SharedVersion { plugins: _, servers, more } = shared_version;
     if servers.is_empty() {
         return "another server excludes it".to_owned();
     }

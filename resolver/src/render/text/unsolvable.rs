@@ -3,7 +3,7 @@
 use super::blockers::second_reason;
 use super::builder::TextBuilder;
 use super::hints;
-use crate::explanation::{Conflict, ListedRelease, OneVersion, Reason, ServerChoice, Span};
+use crate::explanation::{Conflict, ListedRelease, Reason, ServerChoice, SharedVersion, Span};
 use crate::model::compatibility_facts::UsedFact;
 use crate::model::software::Software;
 use crate::render::phrases::{self, list, nearest_are, of_date, read_time, short_name, spans};
@@ -51,15 +51,15 @@ fn commas(names: &[String], most: usize) -> String {
 }
 
 /// Shared plugins that are one version on several servers: the rule, then server by server.
-pub(super) fn one_version_row(one_version: &OneVersion) -> (String, Vec<String>) {
-    let names: Vec<&str> = one_version.names().collect();
-    let mut lines = vec![one_version_rule(one_version)];
-    lines.extend(one_version.servers.iter().map(server_options));
-    if let [_, _, ..] = one_version.plugins.as_slice() {
+pub(super) fn shared_version_row(shared_version: &SharedVersion) -> (String, Vec<String>) {
+    let names: Vec<&str> = shared_version.names().collect();
+    let mut lines = vec![shared_version_rule(shared_version)];
+    lines.extend(shared_version.servers.iter().map(server_options));
+    if let [_, _, ..] = shared_version.plugins.as_slice() {
         lines.push("No combination of their versions suits all of these.".to_owned());
     }
-    if one_version.more > 0 {
-        lines.push(format!("and {}", more_servers(one_version.more)));
+    if shared_version.more > 0 {
+        lines.push(format!("and {}", more_servers(shared_version.more)));
     }
     (list(&names, 3), lines)
 }
@@ -70,8 +70,8 @@ pub(super) fn more_servers(more: usize) -> String {
 }
 
 /// `must be the same version on all servers of Plugin viaversion (…)`
-pub(super) fn one_version_rule(one_version: &OneVersion) -> String {
-    let objects: Vec<&str> = one_version.plugins.iter().map(|plugin| plugin.object.as_str()).collect();
+pub(super) fn shared_version_rule(shared_version: &SharedVersion) -> String {
+    let objects: Vec<&str> = shared_version.plugins.iter().map(|plugin| plugin.object.as_str()).collect();
     match objects.as_slice() {
         [object] => {
             format!("must be the same version on all servers of Plugin {object} (`spec.updateStrategy: latest`).")
@@ -113,7 +113,7 @@ pub(super) fn server_options(options: &ServerChoice) -> String {
 
 fn row(reason: &Reason, software: Software, now: jiff::Timestamp) -> (String, Vec<String>) {
     let (head, line) = match reason {
-        Reason::OneVersion { one_version } => return one_version_row(one_version),
+        Reason::SharedVersion { shared_version } => return shared_version_row(shared_version),
         Reason::PaperPinned { version, build: None } => {
             (format!("you ask for {software} {version}"), "on the server, `spec.version`".to_owned())
         }

@@ -3,7 +3,7 @@
 use super::blockers::silent_blocker_table;
 use super::builder::TextBuilder;
 use super::hints;
-use super::solved::one_versions;
+use super::solved::shared_versions;
 use crate::explanation::{PluginState, WhyNot};
 use crate::render::phrases::{self, named, nearest_are, of_date, short_name};
 use crate::render::short;
@@ -41,7 +41,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
     silent_blocker_table(page, &why.blockers, target);
-    one_versions(page, &why.one_version);
+    shared_versions(page, &why.shared_version);
     if let Some(conflict) = &why.shared_name {
         let both = short::phrase(&conflict.name, &conflict.files);
         page.line(&format!("  {both}, and a server loads only one of them: remove one of them"));
