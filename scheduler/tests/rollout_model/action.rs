@@ -151,7 +151,7 @@ impl Action {
 
 /// A delayed step: that of a second leader, of a stale cache, or of a request that is still in transit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Held {
+pub(crate) struct DelayedStep {
     pub(crate) action: Action,
     /// `StatefulSet` and pod are unchanged since the observation, and `not_after` is not over.
     pub(crate) is_fresh: bool,

@@ -22,8 +22,8 @@ impl Moves<'_> {
     /// No invariant may depend on the end of a crash loop.
     pub(crate) fn crash_loop(&mut self, w: &State) {
         if w.crash_loop {
-            let held = w.held.map(|held| crate::action::Held { in_time: false, ..held });
-            self.add(Kind::Help, "an hour passes without a crash", State { crash_loop: false, held, ..*w });
+            let delayed = w.delayed.map(|delayed| crate::action::DelayedStep { in_time: false, ..delayed });
+            self.add(Kind::Help, "an hour passes without a crash", State { crash_loop: false, delayed, ..*w });
         } else if self.s.loops && w.counts_crashes() {
             let Some(p) = w.pod.filter(|p| matches!(p.phase, L::Up | L::Down)) else { return };
             let pod = Some(P { phase: L::Down, ..p });

@@ -102,7 +102,7 @@ pub(crate) fn explore(s: &Scenario) -> Found {
         }
         let decision = if let Step::Wait(why) = step { why.name() } else { step.name() };
         *decisions.entry(decision).or_insert(0) += 1;
-        ends.push(is_end(&state, &step) && state.held.is_none());
+        ends.push(is_end(&state, &step) && state.delayed.is_none());
         for (kind, name, to) in &moves.successors {
             count += 1;
             let j = *indices.entry(*to).or_insert_with(|| {

@@ -7,7 +7,7 @@ mod pods;
 
 use scheduler::rollout::{Step, WaitingOn};
 
-use crate::action::{Action, F, For, Held};
+use crate::action::{Action, DelayedStep, F, For};
 use crate::state::{Agent, ByUs, Clock, L, Mark, Rev, Rule, Scenario, State, WindowNow};
 
 /// The actor of a move. An end must be reachable with moves of the operator and the environment alone.
@@ -40,10 +40,10 @@ impl<'a> Moves<'a> {
         self.successors.push((kind, name, to.normalized(self.s)));
     }
 
-    /// Time passes: a held decision is too old now.
+    /// Time passes: a delayed decision is too old now.
     pub(crate) fn tick(&mut self, name: &'static str, mut to: State) {
-        if let Some(held) = &mut to.held {
-            held.in_time = false;
+        if let Some(delayed) = &mut to.delayed {
+            delayed.in_time = false;
         }
         self.add(Kind::Environment, name, to);
     }
@@ -171,23 +171,23 @@ impl<'a> Moves<'a> {
         let Some(action) = Action::from_step(step, w) else { return };
         let to = self.perform(w, action);
         self.add(Kind::Operator, "operator", to);
-        if w.faults > 0 && w.held.is_none() {
-            let held = Some(Held { action, is_fresh: true, pod: true, in_time: true });
-            let to = State { faults: w.faults - 1, held, ..*w };
+        if w.faults > 0 && w.delayed.is_none() {
+            let delayed = Some(DelayedStep { action, is_fresh: true, pod: true, in_time: true });
+            let to = State { faults: w.faults - 1, delayed, ..*w };
             self.add(Kind::Fault, "the process is delayed before the step", to);
         }
     }
 
     fn delayed_action(&mut self, w: &State) {
-        let Some(held) = w.held else { return };
-        let to = State { held: None, ..*w };
-        let in_time = held.in_time || !held.action.expires() || self.s.without == Some(Rule::NotAfter);
-        let creates = matches!(held.action, Action::Create { .. });
+        let Some(delayed) = w.delayed else { return };
+        let to = State { delayed: None, ..*w };
+        let in_time = delayed.in_time || !delayed.action.expires() || self.s.without == Some(Rule::NotAfter);
+        let creates = matches!(delayed.action, Action::Create { .. });
         let is_received =
-            !held.action.is_at_agent() || (held.pod && w.agent == Agent::Answers && w.active_pod().is_some());
-        if in_time && is_received && held.is_fresh && creates != w.exists {
+            !delayed.action.is_at_agent() || (delayed.pod && w.agent == Agent::Answers && w.active_pod().is_some());
+        if in_time && is_received && delayed.is_fresh && creates != w.exists {
             self.is_delayed = true;
-            let to = self.perform(&to, held.action);
+            let to = self.perform(&to, delayed.action);
             self.is_delayed = false;
             self.add(Kind::Environment, "the delayed process acts", to);
         } else {

@@ -53,8 +53,8 @@ impl State {
         let (goal, observation, gate) = (self.goal(s), self.observation(s), self.gate());
         // No user requests an update here: all updates begin by themselves.
         let is_left_to_admin = needs_admin(&observation) && self.user_request == RestoreChoice::Requested;
-        let is_held = is_left_to_admin || is_blocked_by_crash_loop(&goal, &observation, gate);
-        let gate = if is_held { Gate::Shut { opens: None } } else { gate };
+        let is_delayed = is_left_to_admin || is_blocked_by_crash_loop(&goal, &observation, gate);
+        let gate = if is_delayed { Gate::Shut { opens: None } } else { gate };
         let without = Windows { windows: Vec::new(), enabled: true, blackouts: Vec::new() };
         let found = opportunity(&goal, &observation, gate, &without, EMPTY_FOR, at(0))
             .filter(|_| s.opportunistic && !self.is_user_restore_due());

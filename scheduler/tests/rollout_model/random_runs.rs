@@ -102,7 +102,7 @@ pub(crate) fn run_trace(seed: u64) -> Result<Walk, Broken> {
             return Err(Broken { invariant, trace });
         }
         if at >= fault_moves {
-            if is_end(&state, &step) && state.held.is_none() {
+            if is_end(&state, &step) && state.delayed.is_none() {
                 return Ok(Walk { moves: at, faults, end: decision });
             }
             moves.successors.retain(|(kind, ..)| matches!(kind, Kind::Operator | Kind::Environment));

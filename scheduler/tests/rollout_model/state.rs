@@ -5,7 +5,7 @@
 
 use scheduler::observation::{ImagesOnNode, Revision};
 
-use crate::action::{Again, F, For, Held};
+use crate::action::{Again, DelayedStep, F, For};
 use crate::backups::{OfflineBackup, RestoreChoice, RollbackRequest};
 
 /// The revisions of the model. `M` is a template that a user wrote directly.
@@ -254,7 +254,7 @@ pub(crate) struct State {
     pub(crate) user_restore_done: bool,
     /// Players were online since that backup.
     pub(crate) has_played: bool,
-    pub(crate) held: Option<Held>,
+    pub(crate) delayed: Option<DelayedStep>,
     // Ghost state: known only to the checker.
     pub(crate) expect: Rev,
     pub(crate) restarted: u8,
@@ -302,7 +302,7 @@ impl State {
             user_restore_for: None,
             user_restore_done: false,
             has_played: false,
-            held: None,
+            delayed: None,
             expect: Rev::A,
             restarted: 0,
             by_operator: ByUs::Nothing,
@@ -337,8 +337,8 @@ impl State {
             // The next server counts as restarted, however it was started.
             self.clock = Clock::Over;
         }
-        if let Some(held) = &mut self.held {
-            held.pod = false;
+        if let Some(delayed) = &mut self.delayed {
+            delayed.pod = false;
         }
         self.bump_resource_version(); // the controller writes status
     }
@@ -353,8 +353,8 @@ impl State {
 
     /// A new resourceVersion.
     pub(crate) fn bump_resource_version(&mut self) {
-        if let Some(held) = &mut self.held {
-            held.is_fresh = false;
+        if let Some(delayed) = &mut self.delayed {
+            delayed.is_fresh = false;
         }
     }
 
@@ -368,10 +368,10 @@ impl State {
     /// Merges states that are equivalent. They differ in a delayed step that can only be refused, the clock of a dead fact, or the result of a
     /// verified pod.
     pub(crate) fn normalized(mut self, s: &Scenario) -> Self {
-        if let Some(held) = self.held {
-            let late = held.action.expires() && !held.in_time && s.without != Some(Rule::NotAfter);
-            if !held.is_fresh || (held.action.is_at_agent() && !held.pod) || late {
-                self.held = None;
+        if let Some(delayed) = self.delayed {
+            let late = delayed.action.expires() && !delayed.in_time && s.without != Some(Rule::NotAfter);
+            if !delayed.is_fresh || (delayed.action.is_at_agent() && !delayed.pod) || late {
+                self.delayed = None;
             }
         }
         self.empty &= !self.players && self.pod.is_some_and(|p| p.phase == L::Up);

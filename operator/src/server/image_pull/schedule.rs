@@ -20,12 +20,12 @@ pub(crate) fn would_be_stopped(goal: &Goal, observation: &Observation) -> bool {
     let rolls_forward = needs_admin(observation) && can_roll_forward(goal, observation);
     let is_rolling_out =
         (stateful_set.partition == Partition::Open || pod.revision != stable.revision) && !rolls_forward;
-    let is_held = observation.facts.failed.contains(&goal.revision) || goal.world < observation.world_floor();
+    let is_blocked = observation.facts.failed.contains(&goal.revision) || goal.world < observation.world_floor();
     let is_up = match pod.phase {
         PodPhase::Starting { .. } | PodPhase::Up | PodPhase::Down => true,
         PodPhase::Pending | PodPhase::Refused | PodPhase::Stopping { .. } => false,
     };
-    is_up && goal.revision != stable.revision && !is_held && !is_rolling_out
+    is_up && goal.revision != stable.revision && !is_blocked && !is_rolling_out
 }
 
 /// Whether the update was announced to the players of the current pod.

@@ -43,7 +43,7 @@ mod tests {
         Rendered { revision: revision_of(&template), template: Arc::new(template), source: None }
     }
 
-    fn is_held(observed: &Observed, goal: &Rendered) -> bool {
+    fn is_marked_failed(observed: &Observed, goal: &Rendered) -> bool {
         facts_with_failed_goal(observed, goal).failed.contains(&goal.revision)
     }
 
@@ -52,10 +52,10 @@ mod tests {
         let (failed, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
         let mut observed = rolling_out(&json!(null));
         observed.facts.failed.clear();
-        assert!(!is_held(&observed, &failed));
+        assert!(!is_marked_failed(&observed, &failed));
         observed.facts.mark_failed(failed.revision, Some(revision_without_agent(&failed.template)));
-        assert!(is_held(&observed, &failed) && is_held(&observed, &newer_agent));
-        assert!(!is_held(&observed, &rendered("nightshift:2", "b")));
+        assert!(is_marked_failed(&observed, &failed) && is_marked_failed(&observed, &newer_agent));
+        assert!(!is_marked_failed(&observed, &rendered("nightshift:2", "b")));
     }
 
     #[test]
@@ -63,9 +63,9 @@ mod tests {
         let (before, newer_agent) = (rendered("nightshift:1", "a"), rendered("nightshift:2", "a"));
         let mut observed = rolling_out(&json!(null));
         observed.facts.failed = vec![Revision(1), revision_without_agent(&before.template)];
-        assert!(is_held(&observed, &newer_agent));
+        assert!(is_marked_failed(&observed, &newer_agent));
         let stable = observed.stable.as_mut().map(Arc::make_mut).unwrap();
         stable.template = (*before.template).clone();
-        assert!(!is_held(&observed, &newer_agent));
+        assert!(!is_marked_failed(&observed, &newer_agent));
     }
 }

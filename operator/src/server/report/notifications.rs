@@ -94,11 +94,11 @@ impl NotificationInput {
         status: &PaperMCServerStatus,
     ) -> Self {
         let plan = report.plan;
-        let is_held = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. } | WaitingOn::BelowFloor { .. }))
+        let is_blocked = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. } | WaitingOn::BelowFloor { .. }))
             || step_needs_manual_recovery(report.step) && !plan.is_waiting_to_roll_forward(report.step);
         let opens = status.next_window_at.filter(|_| !plan.gate.is_open());
         let downtime = status.available_update.as_ref().and_then(|update| update.cost.as_deref());
-        let planned = status.update.as_ref().filter(|_| !is_held).map(|changes| Planned {
+        let planned = status.update.as_ref().filter(|_| !is_blocked).map(|changes| Planned {
             revision: plan.goal.revision.to_string(),
             changes: with_downtime(changes, &downtime_suffix(downtime)),
             when: status.next_window.clone().unwrap_or_else(|| "no window opens automatically".to_owned()),

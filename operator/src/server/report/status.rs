@@ -111,9 +111,9 @@ fn next_window_text(
     opens: Option<Timestamp>,
 ) -> Option<String> {
     let (plan, is_update) = (report.plan, report.plan.is_update());
-    let is_held = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. }));
+    let is_blocked = matches!(report.step, Step::Wait(WaitingOn::Blocked { .. }));
     match wait_reason {
-        _ if is_held => Some("held".to_owned()),
+        _ if is_blocked => Some("held".to_owned()),
         Some(wait_reason) => Some(cut(&wait_reason, 64)),
         None if plan.gate.is_open() && is_update => Some("now".to_owned()),
         None if plan.selection.pinned_set.is_some() && !is_update => Some("held".to_owned()),

@@ -42,11 +42,11 @@ fn crashing(count: i64, reaction: &str) -> Pass {
     pass.observed.pod = Some(serde_json::from_value(pod).unwrap());
     let ends: Vec<String> = (1..=count).map(|ago| at(-ago).to_string()).collect();
     pass.before = serde_json::from_value(json!({"crashes": {"pod": uid, "at": ends}})).unwrap();
-    hold(&mut pass);
+    evaluate_automatic(&mut pass);
     pass
 }
 
-fn hold(pass: &mut Pass) -> bool {
+fn evaluate_automatic(pass: &mut Pass) -> bool {
     evaluate(pass, true)
 }
 
@@ -71,7 +71,7 @@ fn stopped() -> Pass {
         pass.observed.stateful_set_view.map(|stateful_set| StatefulSetView { scaled_to_zero: true, ..stateful_set });
     (pass.plan.observation.stateful_set, pass.plan.observation.pod) = (pass.observed.stateful_set_view, None);
     pass.step = Step::Wait(WaitingOn::ScaledToZero);
-    hold(&mut pass);
+    evaluate_automatic(&mut pass);
     pass
 }
 
@@ -87,7 +87,7 @@ fn crash_loop_stops_server_only_if_configured() {
     let status = runs.observed.pod.as_mut().unwrap().status.as_mut().unwrap();
     let state = json!({"running": {"startedAt": at(0).to_string()}});
     status.container_statuses.as_mut().unwrap()[0].state = Some(serde_json::from_value(state).unwrap());
-    hold(&mut runs);
+    evaluate_automatic(&mut runs);
     assert!(runs.plan.observation.crash_loop && !stops(&runs, DOWN), "players may be online until the next exit");
 
     let mut scaled_to_zero = crashing(3, "Stop");
@@ -113,7 +113,7 @@ fn crash_loop_stop_waits_for_rollout_or_request() {
         .stateful_set_view
         .map(|stateful_set| StatefulSetView { partition: Partition::Open, ..stateful_set });
     rolling_out.plan.observation.stateful_set = rolling_out.observed.stateful_set_view;
-    hold(&mut rolling_out);
+    evaluate_automatic(&mut rolling_out);
     assert!(!stops(&rolling_out, DOWN), "a rollout in progress has a deadline of its own");
 
     let mut announced = crashing(3, "Stop");
@@ -177,7 +177,7 @@ fn stopped_server_event_gives_restart_command_once() {
 
     let mut later = pass.next();
     later.step = Step::Wait(WaitingOn::ScaledToZero);
-    hold(&mut later);
+    evaluate_automatic(&mut later);
     assert_eq!(later.event_texts("CrashLoop"), Vec::<String>::new());
     assert!(later.plan.is_stopped());
 }
@@ -197,7 +197,7 @@ fn crash_loop_is_reported_again_when_stopped() {
     assert_eq!((pass.event_texts("CrashLoop").len(), notified_since(&pass)), (0, Some(at(-30))));
     let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.observed, DOWN, at(0));
     pass.before.crashes = crashes;
-    hold(&mut pass);
+    evaluate_automatic(&mut pass);
     assert_eq!((pass.event_texts("CrashLoop").len(), notified_since(&pass)), (1, Some(at(0))));
 }
 
@@ -220,10 +220,10 @@ fn crash_looping_server_starts_no_update_and_reports_once() {
         serde_json::from_value(json!({"crashes": {"pod": uid, "at": crashes(count)}})).unwrap()
     };
     let open = Gate::Open { opened_at: at(-9), until: at(60) };
-    for (count, by_itself, is_held) in [(2, true, false), (3, true, true), (3, false, false)] {
+    for (count, by_itself, is_delayed) in [(2, true, false), (3, true, true), (3, false, false)] {
         pass.plan.gate = open;
         pass.before = before(count);
-        assert_eq!(evaluate(&mut pass, by_itself), is_held, "{count} {by_itself}");
+        assert_eq!(evaluate(&mut pass, by_itself), is_delayed, "{count} {by_itself}");
     }
     assert_eq!(pass.event_texts("CrashLoop").len(), 1);
     let status = pass.status();
