@@ -93,6 +93,23 @@ fn is_about(message: &str, problem: &PullError) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::server::constraints::next_checks;
+    use crate::server::model::image_pull::request::PullRequest;
+    use crate::server::model::image_pull::request::tests::{goal, pod};
+    use crate::server::model::image_pull::state::PullPod;
+    use crate::server::report::tests::Pass;
+
+    #[test]
+    fn image_pull_requeues_server_for_next_attempt() {
+        let at = |second| Timestamp::from_second(second).unwrap();
+        let current = serde_json::from_value(pod("game:1")).unwrap();
+        let request = PullRequest::from_goal(&goal(("game:2", "IfNotPresent"), "agent:1"), &current).unwrap();
+        let (pull, _) = Pull::new(request).next(PullPod::Foreign, at(0));
+        let mut pass = Pass::new();
+        pass.plan.constraints.images = Some(pull);
+        assert_eq!(next_checks(&pass.plan, at(29)).next(), Some(at(30)));
+        assert_eq!(next_checks(&pass.plan, at(30)).next(), None, "the attempt is due in this pass");
+    }
 
     #[test]
     fn image_pull_message_names_image_node_and_remedy() {
