@@ -27,8 +27,8 @@ pub use image::{ChosenImage, ImageChoice};
 pub use shared_name::SharedName;
 pub use shared_plugin::{ServerChoice, SharedPlugin, SharedVersion};
 pub use solved::{
-    ChosenPaper, ChosenPlugin, Listing, NewerBuild, NewerPaper, NewerRelease, NotUpdatedWithLatest, SolvedExplanation,
-    WhyOlder,
+    ChosenPaper, ChosenPlugin, LaterRelease, Listing, NewerBuild, NewerPaper, NewerRelease, NotUpdatedWithLatest,
+    SolvedExplanation, WhyOlder,
 };
 pub use unanswerable::{LastRead, Unanswerable};
 pub use unread::{UnreadKind, UnreadPart};

@@ -42,8 +42,8 @@ mod version_bounds;
 
 use crate::model::gap::Gap;
 use candidates::{Edge, PluginCandidates, UnusableClass, group_by_reason};
-pub(crate) use eligibility::is_older;
 pub use eligibility::is_pinned;
+pub(crate) use eligibility::is_same_age;
 use eligibility_cache::EligibilityTable;
 use listed_versions::{ListingEvidence, ListingPolicy, ListingReader};
 use paper_candidates::PaperCandidate;

@@ -9,14 +9,14 @@ use super::why_older::not_chosen;
 use super::{ExplainContext, delisted, hints, image, name_conflicts, upstream_actions};
 use crate::explanation::solved::is_change;
 use crate::explanation::{
-    Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, Listing, NewerBuild, NewerPaper, NewerRelease,
-    NotUpdatedWithLatest, SolvedExplanation, Warning,
+    Blocker, ChosenPaper, ChosenPlugin, DowngradePermission, LaterRelease, Listing, NewerBuild, NewerPaper,
+    NewerRelease, NotUpdatedWithLatest, SolvedExplanation, Warning,
 };
-use crate::index::candidates::Candidate;
+use crate::index::candidates::{Candidate, PluginCandidates};
 use crate::index::index_set::IndexSet;
 use crate::index::listed_versions::ListingEvidence;
 use crate::index::unmanaged_jars::UnmanagedJarCompatibility;
-use crate::index::{CandidateIndex, MissingDependency, is_older};
+use crate::index::{CandidateIndex, MissingDependency, is_same_age};
 use crate::model::api_version::{ApiVersion, is_legacy_without};
 use crate::model::bundled_plugins::bundled_in;
 use crate::model::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
@@ -165,7 +165,22 @@ fn chosen_plugin(context: &ExplainContext<'_, '_>, decision: &Decision, at: usiz
         runs_now: runs.is_some() || delisted.is_some(),
         newest,
         next,
+        later: later_release(plugin, position),
     })
+}
+
+/// The last release on the channel that was published after the chosen one (given by position), and is older by its
+/// version.
+fn later_release(plugin: &PluginCandidates<'_>, position: usize) -> Option<LaterRelease> {
+    let chosen = plugin.releases[position].release.published?;
+    let is_alternative = |candidate: &&Candidate<'_>| {
+        !matches!(candidate.unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }))
+    };
+    let dated = plugin.releases[..position].iter().filter(is_alternative).filter_map(|candidate| {
+        let published = candidate.release.published.filter(|published| *published > chosen)?;
+        Some(LaterRelease { version: candidate.release.version.clone(), published })
+    });
+    dated.filter(|later| !lenient::names_a_snapshot(&later.version)).max_by_key(|later| later.published)
 }
 
 /// The newest release on the channel, if it was not chosen. If that one has to be listed or published first, also the
@@ -187,7 +202,7 @@ fn newer_releases(
             return false;
         }
         let is_excluded = matches!(unusable, Some(Unusable::Channel { .. } | Unusable::WrongSoftware { .. }));
-        !is_excluded && is_older(older, release)
+        !is_excluded && !is_same_age(older, release)
     };
     // The release itself is made for this server: only a date or a requirement of another plugin holds it back.
     let can_follow = |newer: usize| {
@@ -420,9 +435,14 @@ fn stated(api_version: Option<&ApiVersion>) -> Option<String> {
 /// The warning that the chosen release is older than the running one, with the reason why that is allowed.
 fn downgrade_warning(candidates: &CandidateIndex<'_>, at: usize, position: usize) -> Option<Warning> {
     let plugin_candidates = &candidates.plugins[at];
-    let chosen = plugin_candidates.releases[position].release;
-    let runs = plugin_candidates.releases.iter().rfind(|candidate| candidates.is_running(candidate.release))?;
-    if !is_older(chosen, runs.release) || candidates.is_delisted(plugin_candidates.project, runs.release) {
+    let releases = &plugin_candidates.releases;
+    let chosen = releases[position].release;
+    let runs_at = releases.iter().rposition(|candidate| candidates.is_running(candidate.release))?;
+    let runs = &releases[runs_at];
+    let is_older = position < runs_at && !is_same_age(chosen, runs.release);
+    if candidates.is_delisted(plugin_candidates.project, runs.release)
+        || !is_older && !lenient::is_lower(&chosen.version, &runs.release.version)
+    {
         return None;
     }
     let reason = match &runs.unusable {

@@ -154,6 +154,20 @@ pub struct ChosenPlugin {
     /// The newest release that only waits for a date or for other plugins, if [`Self::newest`] has another reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next: Option<NewerRelease>,
+    /// The last release that was published after the chosen one, although its version is lower.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub later: Option<LaterRelease>,
+}
+
+/// A release of an older line, published after the chosen release.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schemars", derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LaterRelease {
+    /// Its version.
+    pub version: String,
+    /// Its publication time.
+    pub published: Timestamp,
 }
 
 impl ChosenPlugin {

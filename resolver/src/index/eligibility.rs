@@ -52,23 +52,40 @@ pub(super) fn eligible_releases<'a>(
     EligibleReleases { channel, releases }
 }
 
-/// The release (position and version) below which a plugin is not downgraded: the newest running release, or the first
-/// upload of that version at the same instant.
+/// The running release below which a plugin is not downgraded.
+pub(super) struct DowngradeFloor<'a> {
+    release: &'a Release,
+    /// The position of the running release, or of the first upload of that version at the same instant.
+    first: usize,
+    is_delisted: bool,
+}
+
+impl DowngradeFloor<'_> {
+    /// The running version, if the release at this position is a downgrade from it.
+    pub(super) fn downgrade_from(&self, at: usize, release: &Release) -> Option<&str> {
+        let is_lower = || !self.is_delisted && lenient::is_lower(&release.version, &self.release.version);
+        (at < self.first || is_lower()).then_some(self.release.version.as_str())
+    }
+}
+
+/// The newest running release, as the floor of downgrades.
 ///
 /// `None` if downgrades are allowed, or if the running release can no longer be used anywhere. A delisted release is
 /// the first of all, because the releases before it are unknown.
-pub(super) fn downgrade_floor(
-    eligible: &EligibleReleases<'_>,
+pub(super) fn downgrade_floor<'a>(
+    eligible: &EligibleReleases<'a>,
     rules: &Rules<'_>,
-    running: Option<&Running>,
-) -> Option<(usize, String)> {
+    (running, delisted): (Option<&Running>, Option<&Release>),
+) -> Option<DowngradeFloor<'a>> {
     let running = running.filter(|_| !rules.may_downgrade)?;
     let runs = eligible.releases.iter().rposition(|(release, reason)| {
         running.runs_release(release) && !reason.as_ref().is_some_and(Unusable::is_inherent)
     })?;
-    let (floor, _) = eligible.releases[runs];
-    let first = eligible.releases[..runs].partition_point(|(release, _)| is_older(release, floor));
-    Some((first, floor.version.clone()))
+    let (release, _) = eligible.releases[runs];
+    let before = eligible.releases[..runs].iter().rev();
+    let same = before.take_while(|(other, _)| is_same_age(other, release)).count();
+    let is_delisted = delisted.is_some_and(|delisted| std::ptr::eq(delisted, release));
+    Some(DowngradeFloor { release, first: runs - same, is_delisted })
 }
 
 /// The releases of a project that count at `now`, oldest first: the published ones and the running ones. Running
@@ -79,16 +96,15 @@ pub(super) fn considered_releases<'a>(
     runs: impl Fn(&Release) -> bool,
     delisted: impl IntoIterator<Item = &'a Release>,
 ) -> Vec<&'a Release> {
-    let mut ordered: Vec<(bool, &Release)> = project
+    let mut ordered: Vec<&Release> = project
         .releases
         .iter()
         .filter(|release| release.published.is_none_or(|published| published <= now) || runs(release))
-        .map(|release| (is_mainline(release), release))
         .collect();
     // For uploads of one version at one instant, the order must be the same for all servers of a group, whatever they
     // run.
-    ordered.sort_by(|a, b| compare_age(*a, *b).then_with(|| a.1.id.cmp(&b.1.id)));
-    let mut releases: Vec<&Release> = ordered.into_iter().map(|(_, release)| release).collect();
+    ordered.sort_by(|a, b| compare_age(a, b).then_with(|| a.id.cmp(&b.id)));
+    let mut releases = move_backports(ordered);
     if releases.len() > MAX_RELEASES {
         releases.drain(..releases.len() - MAX_RELEASES);
     }
@@ -96,9 +112,38 @@ pub(super) fn considered_releases<'a>(
     releases
 }
 
-/// Whether a release is older than another of its project. Two uploads of one version at one instant have the same age.
-pub(crate) fn is_older(release: &Release, than: &Release) -> bool {
-    compare_age((is_mainline(release), release), (is_mainline(than), than)).is_lt()
+/// Whether two releases of a project are uploads of one version at one instant: neither is newer.
+pub(crate) fn is_same_age(a: &Release, b: &Release) -> bool {
+    compare_age(a, b).is_eq()
+}
+
+/// Moves each release of an older line (5.9.9) in front of the releases with a higher version that were published before
+/// it (6.0.0). A line begins with the first number of its versions. If a line begins after those releases, the project
+/// has changed how it numbers, and dates decide.
+fn move_backports(ordered: Vec<&Release>) -> Vec<&Release> {
+    let dated = ordered.iter().take_while(|release| !is_mainline(release) || release.published.is_none()).count();
+    let mut placed: Vec<&Release> = Vec::with_capacity(ordered.len());
+    let mut highest: Option<&Release> = None;
+    for (at, release) in ordered.into_iter().enumerate() {
+        if at < dated || !lenient::has_numbers(&release.version) {
+            placed.push(release);
+        } else if highest.is_none_or(|highest| lenient::is_lower(&highest.version, &release.version)) {
+            highest = Some(release);
+            placed.push(release);
+        } else {
+            let before = first_newer_line(&placed[dated..], release).map_or(placed.len(), |before| dated + before);
+            placed.insert(before, release);
+        }
+    }
+    placed
+}
+
+/// The position of the first release with a higher version than `release`, if an older one of its line is before it.
+fn first_newer_line(placed: &[&Release], release: &Release) -> Option<usize> {
+    let is_below = |other: &Release| lenient::is_lower(&release.version, &other.version);
+    let is_of_line = |other: &Release| lenient::is_same_line(&release.version, &other.version) && !is_below(other);
+    let line = placed.iter().position(|other| is_of_line(other))?;
+    Some(line + placed[line..].iter().position(|other| is_below(other))?)
 }
 
 /// The position of a release among those of its project. The shared tables hold a delisted release once, as the first
@@ -121,10 +166,10 @@ fn is_mainline(release: &Release) -> bool {
     !lenient::names_a_snapshot(&release.version)
 }
 
-/// Sorts older releases first: builds for a Minecraft snapshot (false) below all others, then by date, then by version.
-fn compare_age((mainline_a, a): (bool, &Release), (mainline_b, b): (bool, &Release)) -> Ordering {
-    mainline_a
-        .cmp(&mainline_b)
+/// Sorts older releases first: builds for a Minecraft snapshot below all others, then by date, then by version.
+fn compare_age(a: &Release, b: &Release) -> Ordering {
+    is_mainline(a)
+        .cmp(&is_mainline(b))
         .then_with(|| a.published.cmp(&b.published))
         .then_with(|| lenient::compare(&a.version, &b.version))
 }
@@ -194,26 +239,36 @@ fn has_user_list(rules: &Rules<'_>, release: &Release) -> bool {
     })
 }
 
-/// For each release, the patch that replaced it before its delay was over.
+/// For each release, the patch that replaced it before its delay was over, if that patch was not replaced in its turn.
 ///
 /// Four `ViaVersion` releases of 2023-2025 were replaced after 16 minutes to 49 hours. Without this rule, a delay of 72
-/// hours installs exactly those, in the hours between the end of their delay and that of their successors.
+/// hours installs exactly those, in the hours between the end of their delay and that of their successors. In a chain
+/// of patches no release is skipped: a project with a patch every day would never be updated.
 fn superseded_reasons(
     releases: &[&Release],
     reasons: &[Option<Unusable>],
     channel: Channel,
     rules: &Rules<'_>,
 ) -> Vec<Option<Unusable>> {
-    let mut replaced_by: Vec<Option<Unusable>> = releases.iter().map(|_| None).collect();
-    let on_channel = |at: usize| releases[at].channel >= channel && reasons[at].is_none();
-    for (at, release) in releases.iter().enumerate() {
-        let Some(published) = release.published.filter(|_| on_channel(at)) else { continue };
+    let on_channel = |at: usize| Some((releases[at].published?, at)).filter(|_| releases[at].channel >= channel);
+    let usable = (0..releases.len()).filter(|&at| reasons[at].is_none());
+    let mut by_date: Vec<(Timestamp, usize)> = usable.filter_map(on_channel).collect();
+    by_date.sort_unstable();
+    let mut first_patch: Vec<Option<usize>> = vec![None; releases.len()];
+    let mut is_patch = vec![false; releases.len()];
+    for (position, &(published, at)) in by_date.iter().enumerate() {
         let ends = eligible_at(published, rules.delay);
-        let patch = (at + 1..releases.len())
-            .take_while(|&next| releases[next].published.is_some_and(|published| published < ends))
-            .find(|&next| on_channel(next) && lenient::is_patch_of(&releases[next].version, &release.version))
-            .map(|next| releases[next]);
-        replaced_by[at] = patch.map(|patch| Unusable::Superseded { by: patch.version.clone() });
+        let within_delay = by_date[position + 1..].iter().take_while(|(published, _)| *published < ends);
+        for &(_, next) in within_delay {
+            if lenient::is_patch_of(&releases[next].version, &releases[at].version) {
+                first_patch[at].get_or_insert(next);
+                is_patch[next] = true;
+            }
+        }
     }
-    replaced_by
+    let replaced_by = |at: usize| {
+        let patch = first_patch[at].filter(|&patch| !is_patch[at] && first_patch[patch].is_none())?;
+        Some(Unusable::Superseded { by: releases[patch].version.clone() })
+    };
+    (0..releases.len()).map(replaced_by).collect()
 }

@@ -290,7 +290,7 @@ fn determine_eligibility<'a>(
     let running = request.running.as_ref();
     let eligible = eligible_releases(&catalog.projects[position], rules, available_java, now, (running, delisted));
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
-    let floor = downgrade_floor(&eligible, rules, running);
+    let floor = downgrade_floor(&eligible, rules, (running, delisted));
     let runs_now = |release: &Release| running.is_some_and(|running| running.runs_release(release));
     // Few plugins are held, and the running release is searched only for those.
     let held = rules.hold.and_then(|(object, by)| {
@@ -315,8 +315,9 @@ fn determine_eligibility<'a>(
             unusable = conflict;
         }
         // Checked last, so that allowing the downgrade is enough to get the release.
-        if let Some((_, than)) = floor.as_ref().filter(|(floor, _)| !exempt && unusable.is_none() && at < *floor) {
-            unusable = Some(Unusable::Older { than: than.clone() });
+        if !exempt && unusable.is_none() {
+            let than = floor.as_ref().and_then(|floor| floor.downgrade_from(at, release));
+            unusable = than.map(|than| Unusable::Older { than: than.to_owned() });
         }
         if unusable.is_none() {
             unusable = collect_dependencies(

@@ -11,6 +11,7 @@ use crate::index::fleet_tables::{ServerView, SharedTables};
 use crate::model::budget::BudgetExceeded;
 use crate::model::catalog::{Catalog, Release};
 use crate::model::request::Request;
+use crate::model::version::lenient;
 use exclusion::GroupDecision;
 
 pub(crate) mod exclusion;
@@ -113,8 +114,8 @@ impl<'a> DecidedFleet<'_, 'a> {
         names
     }
 
-    /// Whether the group members share a plugin in a release older than the one that runs on an excluded server. Such a
-    /// server cannot follow them and must not be blocked by them.
+    /// Whether the group members share a plugin in a release that is a downgrade from the one that runs on an excluded
+    /// server. Such a server cannot follow them and must not be blocked by them.
     pub(crate) fn shares_older_release(&self, group: usize, member: usize) -> bool {
         let (Some(outcome), views) = (&self.outcomes[group], &self.fleet.views[group]) else { return false };
         let view = outcome.view(views, member);
@@ -132,8 +133,10 @@ impl<'a> DecidedFleet<'_, 'a> {
                 let runs =
                     |index: &usize| plugin_view.domain.has(*index) && running.runs_release(listing.releases[index - 1]);
                 let runs = (1..=listing.releases.len()).rfind(runs);
-                (listing.index_of(chosen).zip(runs))
-                    .is_some_and(|(chosen, runs)| chosen < runs && !plugin_view.domain.has(chosen))
+                listing.index_of(chosen).zip(runs).is_some_and(|(at, runs)| {
+                    let is_lower = || lenient::is_lower(&chosen.version, &listing.releases[runs - 1].version);
+                    !plugin_view.domain.has(at) && (at < runs || is_lower())
+                })
             })
         })
     }

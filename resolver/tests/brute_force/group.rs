@@ -13,9 +13,9 @@ use resolver::model::version::Minecraft;
 use super::generate::{self, Rng};
 use super::oracle::{self, MemberChoice, Outcome, SearchInput};
 use super::problem::Problem;
-use super::rules::{ServerRules, age, is_running, project_index, running_releases};
+use super::rules::{ServerRules, is_older, is_running, project_index, running_releases};
 use super::saved_query::saved_query_json;
-use super::{software, to_scenario};
+use super::{software, texts, to_scenario};
 
 /// Two servers of one namespace, by name.
 #[derive(Clone)]
@@ -390,7 +390,10 @@ impl<'a> Search<'_, 'a> {
             let member = &self.server_rules[excluded].members[at];
             let newest = member.usable.iter().rev().find(|release| is_running(&self.pair.requests[excluded], release));
             let can = member.usable.iter().any(|usable| usable.id == chosen.id);
-            !can && newest.is_some_and(|newest| age(chosen) < age(newest))
+            let is_downgrade = |from: &Release| {
+                is_older(member.project, chosen, from) || texts::is_lower(&chosen.version, &from.version)
+            };
+            !can && newest.is_some_and(|newest| is_downgrade(newest))
         })
     }
 }

@@ -18,7 +18,7 @@ use super::oracle;
 use super::paper_rules::is_verifiable;
 use super::problem::Problem;
 use super::properties::{for_all, objects_of, resolve_problem};
-use super::rules::{Member, ServerRules, is_running, sort_key};
+use super::rules::{Member, ServerRules, in_order, is_running};
 use super::side_facts::check_fact;
 use super::why_older::{CaseCounts, check_both_reasons, newest_listed};
 
@@ -73,9 +73,7 @@ impl<'p> ConflictCheck<'p> {
         let Problem { request, now, .. } = self.problem;
         let is_published =
             |release: &&Release| release.published.is_none_or(|date| date <= *now) || is_running(request, release);
-        let mut published: Vec<&Release> = member.project.releases.iter().filter(is_published).collect();
-        published.sort_by_cached_key(|release| sort_key(release));
-        published
+        in_order(member.project.releases.iter().filter(is_published))
     }
 
     fn check_reason(&self, reason: &Reason, counts: &CaseCounts) -> Result<(), String> {

@@ -14,7 +14,7 @@ use super::blockers_complete::Candidate;
 use super::oracle::{self, Outcome};
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::rules::{ServerRules, age, is_running};
+use super::rules::{ServerRules, is_older, is_running};
 use super::why_older::{CaseCounts, check_why_older};
 
 /// The problem with every request for this project pinned to a version.
@@ -76,7 +76,7 @@ fn check_state(
             let newer =
                 project.releases.iter().find(|other| chosen.is_some_and(|chosen| other.id == chosen.release_id));
             if candidate.is_allowed(problem) == Some(false)
-                || newer.is_some_and(|newer| age(newer) <= age(candidate.release))
+                || newer.is_some_and(|newer| !is_older(project, candidate.release, newer))
             {
                 return Err(format!("{} is reported as only older, but it is ineligible or not older", why.version));
             }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::blockers_complete::{Candidate, ExclusionReason};
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::rules::{ServerRules, age, is_running};
+use super::rules::{ServerRules, is_older, is_running};
 use super::side_facts::{check_conflicting_facts, check_fact, check_last_release_date};
 use super::{oracle, required_count};
 
@@ -197,7 +197,9 @@ fn check_next(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, counts: &Ca
             next
         }
     };
-    let is_between = |other: &&Release| age(above.release) < age(other) && age(other) < age(newest.release);
+    let is_between = |other: &&Release| {
+        is_older(newest.project, above.release, other) && is_older(newest.project, other, newest.release)
+    };
     let mut between = newest.project.releases.iter().filter(is_between);
     match between.find(|release| !is_possible(newest) && is_possible(Candidate { release, ..newest })) {
         Some(unreported) => Err(format!("{} can become eligible, but is not reported", unreported.version)),

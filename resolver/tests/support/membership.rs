@@ -14,8 +14,8 @@ use super::loading::{has_list, loads};
 use super::name_rules::NameOwners;
 use super::paper_rules::{can_use_java, is_verifiable};
 use super::rules::{
-    Member, Terms, Unknown, age, applies_to, delisted, is_running, project_index, publication_time, running_releases,
-    sort_key,
+    Member, Terms, Unknown, age, applies_to, delisted, in_order, is_running, project_index, publication_time,
+    running_releases,
 };
 use super::texts::{self, Key};
 use super::unmanaged_jars::{self, PageRequirement, RetainedProjects};
@@ -230,12 +230,21 @@ impl<'a> Membership<'a> {
         let best = on_page.filter(|release| sound(release)).map(|release| release.channel).max();
         let channel = best.map_or(terms.channel, |best| best.min(terms.channel));
         let on_channel = |release: &Release| sound(release) && release.channel >= channel;
+        // Its own patches, published within its delay.
+        let has_patch = |release: &Release, next: &Release| {
+            let ends = publication_time(release).checked_add(terms.delay).unwrap_or(Timestamp::MAX);
+            (publication_time(release)..ends).contains(&publication_time(next))
+                && texts::is_patch_of(&next.version, &release.version)
+        };
+        let patches = |release: &Release| -> Vec<&Release> {
+            available.iter().copied().filter(|next| on_channel(next) && has_patch(release, next)).collect()
+        };
         let by_rule = |release: &Release| {
             let Ok(eligible_at) = publication_time(release).checked_add(terms.delay) else { return false };
-            let replaced = available.iter().any(|next| {
-                (publication_time(release)..eligible_at).contains(&publication_time(next))
-                    && on_channel(next)
-                    && texts::is_patch_of(&next.version, &release.version)
+            let first_patch = patches(release).into_iter().min_by_key(|patch| publication_time(patch));
+            let replaced = first_patch.is_some_and(|patch| {
+                let is_patch = available.iter().any(|before| on_channel(before) && has_patch(before, release));
+                patches(patch).is_empty() && !is_patch
             });
             let within_one_hour = |other: &Release| {
                 let apart = publication_time(other).duration_since(publication_time(release)).abs();
@@ -274,7 +283,14 @@ impl<'a> Membership<'a> {
             is_running(self.request, release) && loaded && (has_unmatched_jars() || has_all() && is_accepted(release))
         };
         let stays_above = available.iter().rev().find(is_still_loaded).filter(|_| !terms.may_downgrade);
-        let below = |release: &Release| stays_above.is_some_and(|least| age(release) < age(least));
+        let position = |release: &Release| available.iter().position(|other| other.id == release.id);
+        let below = |release: &Release| {
+            stays_above.is_some_and(|least| {
+                let is_delisted = delisted == Some(&least.id);
+                age(release) != age(least) && position(release) < position(least)
+                    || !is_delisted && texts::is_lower(&release.version, &least.version)
+            })
+        };
         let eligible: Vec<&'a Release> = (available.iter().copied())
             .filter(|release| sound(release) && (!terms.held || is_running(self.request, release)))
             .filter(|release| exempt(release) || by_rule(release) && !below(release))
@@ -316,10 +332,7 @@ impl<'a> Membership<'a> {
 /// All published releases of a project, oldest first, and the running release if it is delisted.
 pub(super) fn published_releases<'a>(request: &'a Request, project: &'a Project, now: Timestamp) -> Vec<&'a Release> {
     let is_published = |release: &&Release| publication_time(release) <= now || is_running(request, release);
-    let mut available: Vec<&Release> =
-        project.releases.iter().chain(delisted(request, project)).filter(is_published).collect();
-    available.sort_by_cached_key(|release| sort_key(release));
-    available
+    in_order(project.releases.iter().chain(delisted(request, project)).filter(is_published))
 }
 
 /// The releases of a project that may be chosen, and the channel that decides on them.

@@ -215,15 +215,37 @@ impl<'a> ServerRules<'a> {
 /// snapshot, its publication time, and its version.
 pub(crate) type Age = (bool, bool, Timestamp, Key);
 
-/// Order of the releases of a project. Uploads of one version at the same time are equal.
+/// Order of the releases of one line. Uploads of one version at the same time are equal.
 pub(crate) fn age(release: &Release) -> Age {
     let version = &release.version;
     (release.published.is_some(), !texts::is_for_snapshot(version), publication_time(release), Key::parse(version))
 }
 
-/// Total order of the releases.
-pub(crate) fn sort_key(release: &Release) -> (Age, String) {
-    (age(release), release.id.clone())
+/// The releases of a project, oldest first: by age, but a release of an older line goes in front of the first release
+/// with a higher version that was published before it.
+pub(crate) fn in_order<'a>(releases: impl Iterator<Item = &'a Release>) -> Vec<&'a Release> {
+    let has_line = |release: &&Release| release.published.is_some() && !texts::is_for_snapshot(&release.version);
+    let mut by_age: Vec<&Release> = releases.collect();
+    by_age.sort_by_cached_key(|release| (age(release), release.id.clone()));
+    let mut ordered: Vec<&Release> = Vec::new();
+    for release in by_age {
+        let is_below = |other: &Release| has_line(&other) && texts::is_lower(&release.version, &other.version);
+        let is_of_line = |other: &&Release| {
+            has_line(other) && texts::are_of_one_line(&release.version, &other.version) && !is_below(other)
+        };
+        let is_newer_line = |at: &usize| is_below(ordered[*at]) && ordered[..*at].iter().any(is_of_line);
+        let place = (0..ordered.len()).filter(|_| has_line(&release)).find(is_newer_line);
+        ordered.insert(place.unwrap_or(ordered.len()), release);
+    }
+    ordered
+}
+
+/// Whether a release of a project is older than another one, in the order of the releases. A delisted release is the
+/// oldest.
+pub(crate) fn is_older(project: &Project, release: &Release, than: &Release) -> bool {
+    let ordered = in_order(project.releases.iter());
+    let position = |release: &Release| ordered.iter().position(|other| other.id == release.id);
+    age(release) != age(than) && position(release) < position(than)
 }
 
 pub(super) fn applies_to(compatibility: &CompatibilityOverride, release: &Release) -> bool {

@@ -64,6 +64,31 @@ impl Key {
     }
 }
 
+/// Whether the numbers of a version are lower. Without a number that decides, neither version is lower.
+pub(crate) fn is_lower(version: &str, than: &str) -> bool {
+    let [version, than] = [version, than].map(Key::parse);
+    let has_numbers = |key: &Key| key.core.iter().all(|token| matches!(token, Token::Number(_)));
+    if !has_numbers(&version) || !has_numbers(&than) {
+        return false;
+    }
+    if (&version.core, version.is_final) != (&than.core, than.is_final) {
+        return (&version.core, version.is_final) < (&than.core, than.is_final);
+    }
+    let (these, those) =
+        if version.stage == than.stage { (version.build, than.build) } else { (version.stage, than.stage) };
+    let differs = these.iter().zip(&those).find(|(this, that)| this != that);
+    matches!(differs, Some((Token::Number(this), Token::Number(that))) if this < that)
+}
+
+/// Whether two versions begin with the same number.
+pub(crate) fn are_of_one_line(a: &str, b: &str) -> bool {
+    let line = |version: &str| match tokens(normalized(version).split(['-', '+']).next()?).first()? {
+        Token::Number(number) => Some(*number),
+        Token::Word(_) => None,
+    };
+    line(a).is_some() && line(a) == line(b)
+}
+
 /// `>=7.4, <7.5`: every condition must hold. A preview of exactly the upper end of `<` is not below it.
 pub(crate) fn in_range(range: &str, version: &str) -> bool {
     let key = Key::parse(version);

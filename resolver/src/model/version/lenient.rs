@@ -44,8 +44,7 @@ fn core(a: &str, b: &str) -> Ordering {
 
 /// A stage is less than no stage, as in semver. `-Release` is no stage.
 fn stage(a: &str, b: &str) -> Ordering {
-    let final_word = |text: &str| text.is_empty() || text.eq_ignore_ascii_case("release");
-    match (final_word(a), final_word(b)) {
+    match (is_final(a), is_final(b)) {
         (true, true) => Ordering::Equal,
         (true, false) => Ordering::Greater,
         (false, true) => Ordering::Less,
@@ -53,13 +52,20 @@ fn stage(a: &str, b: &str) -> Ordering {
     }
 }
 
+/// Whether this stage is none.
+fn is_final(stage: &str) -> bool {
+    stage.is_empty() || stage.eq_ignore_ascii_case("release")
+}
+
+/// The characters between the parts of a stage and of a build.
+const SEPARATORS: [char; 4] = ['.', '-', '+', '_'];
+
 fn tokens(a: &str, b: &str) -> Ordering {
     // An empty text has no first token: `1.1` is older than `1.1+4`.
     if a.is_empty() || b.is_empty() {
         return b.is_empty().cmp(&a.is_empty());
     }
-    let cut = |c: char| matches!(c, '.' | '-' | '+' | '_');
-    let (mut a, mut b) = (a.split(cut), b.split(cut));
+    let (mut a, mut b) = (a.split(SEPARATORS), b.split(SEPARATORS));
     loop {
         match (a.next(), b.next()) {
             (None, None) => return Ordering::Equal,
@@ -75,8 +81,7 @@ fn tokens(a: &str, b: &str) -> Ordering {
 
 /// Numbers before words, numbers by value (of any length), words case-insensitively.
 fn token(a: &str, b: &str) -> Ordering {
-    let number = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-    match (number(a), number(b)) {
+    match (is_number(a), is_number(b)) {
         (true, true) => {
             let (a, b) = (a.trim_start_matches('0'), b.trim_start_matches('0'));
             a.len().cmp(&b.len()).then_with(|| a.cmp(b))
@@ -85,6 +90,10 @@ fn token(a: &str, b: &str) -> Ordering {
         (false, true) => Ordering::Greater,
         (false, false) => a.to_ascii_lowercase().cmp(&b.to_ascii_lowercase()),
     }
+}
+
+fn is_number(token: &str) -> bool {
+    !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Whether `version` is a preview (`-SNAPSHOT`, `-beta.2`) of exactly the version in `bound`, and `bound` is no preview
@@ -111,6 +120,39 @@ pub fn names_a_snapshot(version: &str) -> bool {
             && bytes[5].is_ascii_lowercase()
             && [0, 1, 3, 4].iter().all(|&at| bytes[at].is_ascii_digit())
     })
+}
+
+/// Whether numbers show that `version` is lower than `than`.
+///
+/// Words have no reliable order (`b9` and `b10`), so two versions compare only if their dotted parts are numbers. Of two
+/// with the same dotted numbers, a stage is lower than no stage, and otherwise the first difference has to be a number.
+pub(crate) fn is_lower(version: &str, than: &str) -> bool {
+    if !has_numbers(version) || !has_numbers(than) {
+        return false;
+    }
+    let (version, than) = (split(version), split(than));
+    let is_lower_number = |a: &str, b: &str| {
+        let mut pairs = a.split(SEPARATORS).zip(b.split(SEPARATORS));
+        let differs = pairs.find(|(a, b)| token(a, b).is_ne());
+        differs.is_some_and(|(a, b)| is_number(a) && is_number(b) && token(a, b).is_lt())
+    };
+    match core(version.core, than.core).then_with(|| is_final(version.stage).cmp(&is_final(than.stage))) {
+        Ordering::Less => true,
+        Ordering::Greater => false,
+        Ordering::Equal if stage(version.stage, than.stage).is_eq() => is_lower_number(version.build, than.build),
+        Ordering::Equal => is_lower_number(version.stage, than.stage),
+    }
+}
+
+/// Whether the dotted parts of a version are numbers.
+pub(crate) fn has_numbers(version: &str) -> bool {
+    split(version).core.split('.').all(is_number)
+}
+
+/// Whether two versions are of one line: their first parts are the same number.
+pub(crate) fn is_same_line(a: &str, b: &str) -> bool {
+    let line = |text| split(text).core.split('.').next().filter(|first| is_number(first));
+    line(a).zip(line(b)).is_some_and(|(a, b)| token(a, b).is_eq())
 }
 
 /// Whether `newer` differs from `older` by a higher patch number only (`4.9.1` and `4.9.0`, `5.0.1` and `5.0`).

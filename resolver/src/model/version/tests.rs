@@ -194,6 +194,29 @@ fn plugin_versions_are_ordered_with_build_numbers() {
     assert!(!lenient::is_patch_of("5.0", "5.0.0"), "the same version");
 }
 
+#[test]
+fn version_is_lower_only_if_number_decides() {
+    let lower = [
+        ("5.9.9", "6.0.1"),
+        ("v2.9", "2.10.0"),
+        ("1.0.0", "2025.4"),
+        ("2026.1.9", "2026.1.10"),
+        ("3.0.0-beta.9", "3.0.0-beta.39"),
+        ("5.7.2-SNAPSHOT", "5.7.2"),
+        ("5.7.2-SNAPSHOT+905", "5.7.2-SNAPSHOT+906"),
+        ("905", "906"),
+    ];
+    for (lower, higher) in lower {
+        assert!(lenient::is_lower(lower, higher), "{lower} < {higher}");
+        assert!(!lenient::is_lower(higher, lower), "{higher} < {lower}");
+    }
+    let undecided =
+        [("b9", "b10"), ("1.0-b9", "1.0-b10"), ("1.1", "1.1+4"), ("1.0", "v1.0.0"), ("1.0-paper", "1.0-folia")];
+    for (a, b) in undecided {
+        assert!(!lenient::is_lower(a, b) && !lenient::is_lower(b, a), "{a} and {b}");
+    }
+}
+
 proptest! {
     #[test]
     fn lenient_order_agrees_with_semver(

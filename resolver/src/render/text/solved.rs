@@ -194,7 +194,10 @@ fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>
             None => {}
         }
     }
-    (format!("{} {}", plugin.name, plugin.version), vec![line])
+    let later = plugin.later.as_ref().map(|later| {
+        format!("{} {} is a lower version, so it counts as older", later.version, of_date(Some(later.published)))
+    });
+    (format!("{} {}", plugin.name, plugin.version), [line].into_iter().chain(later).collect())
 }
 
 fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {

@@ -119,13 +119,18 @@ fn shares_older_release(server: &Server<'_>, other: &Server<'_>, chosen: &[Optio
         let (Some(mine), Some(chosen)) = (server.plugins.iter().find(shares), chosen) else { return false };
         let running = mine.usable.iter().copied().find(|release| runs(server.request, release));
         let can = mine.usable.iter().any(|release| release.id == chosen.id);
-        !can && running.is_some_and(|running| age(chosen) < age(running))
+        !can && running.is_some_and(|running| age(chosen) < age(running) || number(chosen) < number(running))
     })
 }
 
 /// The sort key of the releases of a project.
 fn age(release: &Release) -> (Option<jiff::Timestamp>, &str) {
     (release.published, &release.version)
+}
+
+/// The number in its version, such as 2 of `2.0`.
+fn number(release: &Release) -> usize {
+    release.version.trim_end_matches(".0").parse().expect("a number")
 }
 
 fn runs(request: &Request, release: &Release) -> bool {
@@ -183,11 +188,11 @@ fn server<'a>(problem: &'a Small, request: &'a Request, minecraft: &[String]) ->
             .collect();
         let floor = (project.releases.iter())
             .filter(|release| runs(request, release) && release.file.as_ref().unwrap().hash.is_some())
-            .map(age)
-            .max();
+            .max_by_key(|release| age(release));
         let floor = floor.filter(|_| !go_down.contains(&project.id.as_str()));
         usable.retain(|release| {
-            pin == Some(&release.version) || runs(request, release) || floor.is_none_or(|floor| age(release) >= floor)
+            let is_allowed = |floor: &Release| age(release) >= age(floor) && number(release) >= number(floor);
+            pin == Some(&release.version) || runs(request, release) || floor.is_none_or(is_allowed)
         });
         usable.sort_by(|a, b| b.published.cmp(&a.published).then_with(|| b.version.cmp(&a.version)));
         let may = usable.clone();
