@@ -19,8 +19,8 @@ use crate::cluster::test_env::{TestEnv, in_exclusive_test_env, uid_of};
 
 /// Kubernetes considers a node ready for 50 s after its last report.
 const UNREACHABLE_LIMIT: Duration = Duration::from_mins(2);
-/// The grace period of a server with the shortest stop (165 s), and the minute after it.
-const NODE_LOST_LIMIT: Duration = Duration::from_mins(5);
+/// The grace period of a server with the shortest stop (255 s), and the minute after it.
+const NODE_LOST_LIMIT: Duration = Duration::from_mins(7);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn server_on_lost_node_returns_unchanged() {
