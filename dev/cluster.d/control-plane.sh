@@ -1,5 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
-# Runs etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host.
+# Runs etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host. `api_server_flags` and `controller_manager_flags` may hold
+# further flags, and `scheduler=no` leaves out the scheduler.
 
 start_control_plane() {
     refuse_taken_ports etcd "$etcd_port" "$etcd_peer_port"
@@ -26,7 +27,7 @@ start_control_plane() {
         --requestheader-client-ca-file="$pki/front-ca.crt" --requestheader-allowed-names=front-proxy-client \
         --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
         --requestheader-extra-headers-prefix=X-Remote-Extra- \
-        --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key"
+        --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key" ${api_server_flags[@]+"${api_server_flags[@]}"}
     until_true 180 api_settled || true
     api_answers || die "the API server does not become ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
         "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
@@ -38,8 +39,9 @@ start_control_plane() {
         --authorization-kubeconfig="$pki/controller-manager.kubeconfig" --leader-elect=false --kube-api-qps=100 --kube-api-burst=200 \
         --root-ca-file="$pki/ca.crt" --service-account-private-key-file="$pki/service-accounts.key" --use-service-account-credentials=true \
         --cluster-signing-cert-file="$pki/ca.crt" --cluster-signing-key-file="$pki/ca.key" \
-        --allocate-node-cidrs=true --cluster-cidr="$pod_cidr" --service-cluster-ip-range="$service_cidr"
-    start kube-scheduler kube-scheduler --bind-address=127.0.0.1 --secure-port="$scheduler_port" --leader-elect=false \
+        --allocate-node-cidrs=true --cluster-cidr="$pod_cidr" --service-cluster-ip-range="$service_cidr" \
+        ${controller_manager_flags[@]+"${controller_manager_flags[@]}"}
+    [ "${scheduler:-}" = no ] || start kube-scheduler kube-scheduler --bind-address=127.0.0.1 --secure-port="$scheduler_port" --leader-elect=false \
         --kubeconfig="$pki/scheduler.kubeconfig" --authentication-kubeconfig="$pki/scheduler.kubeconfig" \
         --authorization-kubeconfig="$pki/scheduler.kubeconfig"
     until_true 60 kubectl -n default get serviceaccount default || die "the controllers do not work: there is no default service account." \

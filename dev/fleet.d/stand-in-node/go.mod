@@ -1,0 +1,3 @@
+module nightshift.dev/stand-in-node
+
+go 1.24
