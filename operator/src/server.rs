@@ -52,6 +52,7 @@ mod requested_restart;
 pub(crate) mod requested_restore;
 mod requeue;
 mod resolve;
+pub(crate) mod scale_down;
 pub(crate) mod scheduled_restart;
 mod seed_claim;
 #[cfg(test)]

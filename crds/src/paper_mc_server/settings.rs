@@ -136,6 +136,10 @@ pub struct PlayersPolicy {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::announcement")]
     pub restore_text: Option<String>,
+    /// The warning that players read before the server is scaled to zero. Same format as `text`. The default says that the server stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::announcement")]
+    pub scale_down_text: Option<String>,
     /// Where players read the warning: `Chat` (default), `ActionBar` and `Title`. `Chat` and `ActionBar` show every line. `Title` shows the
     /// remaining time in large letters with the text below it. The chat keeps what was announced. The other two reach players who do not read the
     /// chat.
@@ -170,6 +174,7 @@ impl Default for PlayersPolicy {
             text: None,
             drain_text: None,
             restore_text: None,
+            scale_down_text: None,
             show: chat(),
             kick_text: None,
             stop_text: None,

@@ -355,6 +355,10 @@ pub struct HandledRequests {
     /// The request of `nightshift.dev/restore-from`, as long as the annotation is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore_from: Option<RestoreHandled>,
+    /// The time at which the operator first observed `spec.replicas: 0`, as long as the server still runs. A deadline for players counts from it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub scaled_down_at: Option<Timestamp>,
 }
 
 /// A copy of the facts on the StatefulSet. It is used if the StatefulSet was deleted.

@@ -34,8 +34,8 @@ use pod_template::check_pod_template;
 use restore_from::check_restore_from;
 pub use restore_from::{CheckedRestoreFrom, is_backup_reference};
 use texts::{
-    ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, RESTART_ANNOUNCEMENT, RESTORE_ANNOUNCEMENT, SHORT_ANNOUNCEMENT,
-    SHORT_DRAIN_ANNOUNCEMENT,
+    ANNOUNCEMENT, DRAIN_ANNOUNCEMENT, RESTART_ANNOUNCEMENT, RESTORE_ANNOUNCEMENT, SCALE_DOWN_ANNOUNCEMENT,
+    SHORT_ANNOUNCEMENT, SHORT_DRAIN_ANNOUNCEMENT, SHORT_SCALE_DOWN_ANNOUNCEMENT,
 };
 pub use texts::{Announcement, Texts};
 use windows::{check_backup_schedule, check_restart, check_windows};
@@ -132,6 +132,8 @@ pub struct CheckedPlayers {
     pub drain_announcement: Announcement,
     /// Announcement before a requested restore.
     pub restore_announcement: Announcement,
+    /// Announcement before the server is scaled to zero.
+    pub scale_down_announcement: Announcement,
 }
 
 /// The pod and the server's process in it.
@@ -429,6 +431,7 @@ fn check_players(server: &PaperMCServer, zone: &str, violations: &mut Violations
     check_languages("spec.players.text", players.text.as_ref(), violations);
     check_languages("spec.players.drainText", players.drain_text.as_ref(), violations);
     check_languages("spec.players.restoreText", players.restore_text.as_ref(), violations);
+    check_languages("spec.players.scaleDownText", players.scale_down_text.as_ref(), violations);
     let of_restart = spec.restart.as_ref().and_then(|restart| restart.text.as_ref());
     check_languages("spec.restart.text", of_restart, violations);
     CheckedPlayers {
@@ -454,6 +457,11 @@ fn check_players(server: &PaperMCServer, zone: &str, violations: &mut Violations
             players.restore_text.as_ref(),
             RESTORE_ANNOUNCEMENT,
             SHORT_ANNOUNCEMENT,
+        ),
+        scale_down_announcement: Announcement::new(
+            players.scale_down_text.as_ref(),
+            SCALE_DOWN_ANNOUNCEMENT,
+            SHORT_SCALE_DOWN_ANNOUNCEMENT,
         ),
     }
 }

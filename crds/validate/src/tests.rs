@@ -260,6 +260,7 @@ fn announcement_in_unknown_language_is_refused() {
     let of_field = |field: &str| paths(json!({"players": {field: "Restart in {in:ge}"}}));
     assert_eq!(of_field("drainText"), ["spec.players.drainText"]);
     assert_eq!(of_field("restoreText"), ["spec.players.restoreText"]);
+    assert_eq!(of_field("scaleDownText"), ["spec.players.scaleDownText"]);
     let restart = json!({"cron": "@daily", "text": "{in:"});
     let wrong = json!({"players": text, "restart": restart});
     assert_eq!(paths(wrong.clone()), ["spec.players.text", "spec.restart.text"]);

@@ -19,6 +19,10 @@ pub(super) const DRAIN_ANNOUNCEMENT: &str = "The machine of this server is being
                                   about a minute after that. Everything is saved.";
 pub(super) const SHORT_DRAIN_ANNOUNCEMENT: &str = "May move in {in}";
 
+/// Default announcement before a server is scaled to zero.
+pub(super) const SCALE_DOWN_ANNOUNCEMENT: &str = "The server stops in {in}. Everything is saved.";
+pub(super) const SHORT_SCALE_DOWN_ANNOUNCEMENT: &str = "Stop in {in}";
+
 /// Default announcement of a restart that restores a backup.
 pub(super) const RESTORE_ANNOUNCEMENT: &str = "The server restarts in {in}, and its worlds return to an earlier backup. All that is built until then is set aside.";
 

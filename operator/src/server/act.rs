@@ -130,6 +130,10 @@ impl StepExecutor<'_> {
                 Ok(StepOutcome::Committed { agent_unreachable })
             }
             Step::MarkStable { revision } => self.mark_stable(revision).await,
+            Step::Restart { due, agent_unreachable, not_after, .. } if self.is_scale_down(due) => {
+                self.scale_to_zero(not_after).await?;
+                Ok(StepOutcome::ScaledToZero { agent_unreachable })
+            }
             Step::Restart { due, pod, agent_unreachable, not_after } => {
                 self.restart(due, pod, not_after).await?;
                 Ok(StepOutcome::Restarting { due, agent_unreachable })
@@ -230,6 +234,17 @@ impl StepExecutor<'_> {
         self.write("record the restart on", &facts, Vec::new()).await?;
         self.ensure_fresh("restart", not_after)?;
         self.delete_pod(pod).await
+    }
+
+    /// Whether the restart of this instant is the stop of a server that is scaled to zero.
+    fn is_scale_down(&self, due: Timestamp) -> bool {
+        self.plan.tasks.scale_down.is_some_and(|stop| stop.due == due)
+    }
+
+    async fn scale_to_zero(&self, not_after: Timestamp) -> Result<(), ActError> {
+        self.ensure_fresh("scale", not_after)?;
+        let facts = RecordedFacts { announced: None, saved: None, ..self.observed.facts.clone() };
+        self.write("scale", &facts, vec![json!({"op": "replace", "path": "/spec/replicas", "value": 0})]).await
     }
 
     async fn roll_back(&self, to: Revision, on_request: bool, not_after: Timestamp) -> Result<(), ActError> {

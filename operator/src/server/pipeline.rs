@@ -36,6 +36,7 @@ use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::requested_restore::write_request::record_progress;
 use super::resolve::{ResolveInput, choose_lock};
+use super::scale_down;
 use super::scheduled_restart::ScheduledRestarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
@@ -221,6 +222,10 @@ async fn record_requests(
         report::record_handled(ctx, server, before, record).await.map_err(PassError::Report)?;
         return Ok(true);
     }
+    if let Some(record) = scale_down::to_record(server, observed, before, now) {
+        report::record_handled(ctx, server, before, record).await.map_err(PassError::Report)?;
+        return Ok(true);
+    }
     record_progress(ctx, server, checked, observed, before, restores, now).await
 }
 
@@ -260,7 +265,7 @@ async fn build_target(
     apply::apply_children(ctx, checked, observed, &bundle).await?;
     ctx.caches.locks.put((checked.namespace.clone(), bundle.lock.name_any()), Arc::clone(&record));
     let rendered = apply::render(ctx, checked, observed, &bundle).await?;
-    if apply::apply_replicas(ctx, checked, observed).await? {
+    if !scale_down::is_announced(pass.server, observed) && apply::apply_replicas(ctx, checked, observed).await? {
         return Err(PassEnd::AGAIN);
     }
     let changes = diff_locks(observed.stable_lock.as_ref().map(|stable| &stable.lock), &record.lock);
@@ -291,6 +296,8 @@ async fn build_plan(
     let is_requested = manual_gate.is_some() || is_rollback;
     let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
     let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
+    // A server that stops gets no update before it stops.
+    let gate = if scale_down::is_announced(server, observed) { Gate::Shut { opens: None } } else { gate };
 
     // A requested roll-back is not refused: it waits for the end of the blackout.
     let set_requested_at = approval.apply_since.filter(|_| !is_rollback);
@@ -303,6 +310,7 @@ async fn build_plan(
     let tasks = OtherTasks {
         restarts: ScheduledRestarts::new(checked, observed.pod.as_ref(), now),
         restart_request: RestartRequest::new(server, checked, observed.pod.as_ref(), now),
+        scale_down: scale_down::scale_down(server, checked, observed, before),
         backups: OnlineBackups::new(server, checked, observed, before, agent_is_too_old, now),
         restores,
     };

@@ -273,6 +273,8 @@ pub(crate) struct OtherTasks {
     pub(crate) restarts: ScheduledRestarts,
     /// The restart that a user requested.
     pub(crate) restart_request: RestartRequest,
+    /// The stop of a server that a user has scaled to zero.
+    pub(crate) scale_down: Option<RestartDue>,
     /// Online backups.
     pub(crate) backups: OnlineBackups,
     /// The restore that a user requested.
@@ -308,6 +310,7 @@ impl Plan {
         let PassInput { checked, observed, now, .. } = *pass;
         let drain = &constraints.drain;
         let restart = tasks.restores.restart(tasks.restart_request.due.or(tasks.restarts.due));
+        let restart = tasks.scale_down.or(restart);
         let verification = verify_pod(observed, &target.record, start_timeout.settle, now);
         let observation = build_observation(
             observed,

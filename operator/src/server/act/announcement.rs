@@ -15,6 +15,7 @@ impl StepExecutor<'_> {
         let players = &self.server.players;
         let announcement = match disruption {
             Disruption::Restart { due } if self.restore_due_at(due).is_some() => &players.restore_announcement,
+            Disruption::Restart { due } if self.is_scale_down(due) => &players.scale_down_announcement,
             Disruption::Restart { .. } => &players.restart_announcement,
             Disruption::Drain { .. } => &players.drain_announcement,
             Disruption::Update { .. } | Disruption::RollBack { .. } => &players.announcement,

@@ -39,6 +39,9 @@ pub(crate) enum StepOutcome {
         agent_unreachable: bool,
     },
     Restarted,
+    ScaledToZero {
+        agent_unreachable: bool,
+    },
     DrainBegun,
     DrainEnded,
     AnnouncementCancelled,

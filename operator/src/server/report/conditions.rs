@@ -312,6 +312,7 @@ fn updating(
         Step::RollBack { .. } => "The pod template of the previous version set was written.",
         Step::RollForward { .. } => "The pod template of the next version set replaces that of the pod.",
         Step::MarkStable { .. } => "The version set is verified.",
+        Step::Restart { .. } if report.plan.tasks.scale_down.is_some() => "The server was scaled to zero.",
         Step::Restart { .. } => "The pod is being replaced for a restart.",
         Step::EndRestart => "The restart has ended.",
         Step::BeginDrain { .. } => "The server prepares to leave its node.",

@@ -205,6 +205,10 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
             normal("RestartStarted", restart_message(server, report, *due, *agent_unreachable))
         }
         StepOutcome::Restarted => normal("Restarted", running_message(report, false)),
+        StepOutcome::ScaledToZero { agent_unreachable } => {
+            let agent_note = if *agent_unreachable { " The agent was unreachable." } else { "" };
+            normal("ScaledToZero", format!("The server stops, as `spec.replicas: 0` says.{agent_note}"))
+        }
         // `constraints::drain` builds these Events.
         StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
@@ -220,7 +224,11 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
 fn warned_message(report: &PassReport<'_>, notice: SignedDuration, is_cut_short: bool) -> String {
     let left = scheduler::announcement::format_duration(notice);
     let is_drain = matches!(report.step, Step::Announce { disruption: Disruption::Drain { .. }, .. });
-    let subject = if is_drain { "the server may be evicted" } else { "restart" };
+    let subject = match &report.plan.tasks.scale_down {
+        _ if is_drain => "the server may be evicted",
+        Some(_) => "the server stops",
+        None => "restart",
+    };
     match report.plan.observation.players {
         _ if is_cut_short => format!("The last player has left: {subject} in {left}."),
         Players::Some(1) => format!("Warned 1 player: {subject} in {left}."),

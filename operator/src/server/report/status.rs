@@ -25,6 +25,7 @@ use crate::server::partial::PartialSelection;
 use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
 use crate::server::plan::gate::request_opens_gate;
 use crate::server::plan::running_version;
+use crate::server::scale_down;
 use crate::server::unmanaged_jars::{retained, unmanaged_files};
 use validate::CheckedServer;
 
@@ -313,6 +314,7 @@ fn last_handled(
     let backups = &report.plan.tasks.backups;
     handled.backup_now = backups.served.clone().or(handled.backup_now);
     handled.backup_now_accepted.clone_from(&backups.accepted);
+    handled.scaled_down_at = handled.scaled_down_at.filter(|_| scale_down::is_announced(server, report.pass.observed));
     let plan = report.plan;
     let is_served = match &plan.selection.partial {
         PartialSelection::Nothing | PartialSelection::Urgent(_) => matches!(report.step, Step::UpToDate),

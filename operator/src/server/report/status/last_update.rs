@@ -57,6 +57,7 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
         // A restart is no update.
         | StepOutcome::Restarting { .. }
         | StepOutcome::Restarted
+        | StepOutcome::ScaledToZero { .. }
         // A drain is no update.
         | StepOutcome::DrainBegun
         | StepOutcome::DrainEnded
