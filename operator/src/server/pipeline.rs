@@ -36,12 +36,12 @@ use super::requested_restart::RestartRequest;
 use super::requested_restore::RestoreRequests;
 use super::requested_restore::write_request::record_progress;
 use super::resolve::{ResolveInput, choose_lock};
-use super::scale_down;
 use super::scheduled_restart::ScheduledRestarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
 use super::{
-    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, report, requeue, seed_claim,
+    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, report, requeue, scale_down,
+    seed_claim,
 };
 use crate::clock::Stopwatch;
 use crate::context::Context;
