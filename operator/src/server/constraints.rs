@@ -19,6 +19,7 @@ use no_usable_window::NoUsableWindow;
 use partial_update::PartialUpdate;
 use pinned_set::PinnedToSet;
 use requested_restore::RestoreRequested;
+use scale_to_zero::ScaleToZero;
 use suspension::Suspension;
 use update_slot::UpdateSlot;
 
@@ -33,6 +34,7 @@ mod no_usable_window;
 mod partial_update;
 pub(crate) mod pinned_set;
 mod requested_restore;
+mod scale_to_zero;
 mod suspension;
 pub(crate) mod update_slot;
 
@@ -45,6 +47,7 @@ const CONSTRAINTS: &[&dyn Constraint] = &[
     &ManualRecovery,
     &BackupRoom,
     &UpdateSlot,
+    &ScaleToZero,
     &PinnedToSet,
     &PartialUpdate,
     &RestoreRequested,

@@ -296,8 +296,6 @@ async fn build_plan(
     let is_requested = manual_gate.is_some() || is_rollback;
     let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
     let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
-    // A server that stops gets no update before it stops.
-    let gate = if scale_down::is_announced(server, observed) { Gate::Shut { opens: None } } else { gate };
 
     // A requested roll-back is not refused: it waits for the end of the blackout.
     let set_requested_at = approval.apply_since.filter(|_| !is_rollback);

@@ -8,8 +8,7 @@ use crate::server::opportunistic::OpportunisticState;
 use validate::CheckedServer;
 
 impl Plan {
-    /// Opens the gate at an opportunity. A constraint, or a restart, restore or scale to zero that a user
-    /// has requested, prevents that.
+    /// Opens the gate at an opportunity. A constraint, a requested restart or a requested restore prevents that.
     pub(crate) fn apply_opportunity(&mut self, server: &CheckedServer, now: Timestamp) {
         self.opportunistic = OpportunisticState::new(server, &self.target.changes, self.gate);
         let Some(empty_for) = self.opportunistic.empty_for.filter(|_| !self.is_opportunity_prevented()) else {
@@ -33,7 +32,6 @@ impl Plan {
         !self.constraints.delaying.is_empty()
             || self.tasks.restores.due.is_some()
             || self.tasks.restart_request.due.is_some()
-            || self.tasks.scale_down.is_some()
     }
 
     /// When a server whose update waits for an opportunity has been empty for long enough.
