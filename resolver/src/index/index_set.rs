@@ -1,8 +1,7 @@
 //! Pure. Implements sets of version indexes for pubgrub.
 //!
 //! This type replaces pubgrub's `Ranges`. Those are dense, so a set of rejected neighbours keeps hundreds of segments.
-//! That takes 16 to 60 times as long (measured, see `solver-notes.md`, trap 1). Equality is set equality, because the
-//! form is canonical.
+//! That takes 16 to 60 times as long (measured, see ADR 7). Equality is set equality, because the form is canonical.
 
 use std::cell::Cell;
 use std::fmt;
@@ -27,7 +26,7 @@ pub(crate) enum Index {
 impl Index {
     /// The version with this index.
     pub(crate) fn one(index: usize) -> Self {
-        Self::One(u16::try_from(index).expect("an index has at most 60,000 releases"))
+        Self::One(u16::try_from(index).expect("a plugin has at most 60,000 releases"))
     }
 }
 

@@ -2,8 +2,7 @@
 //!
 //! Paper depends on every plugin, with the releases known to run on that Paper version. Releases depend on each other
 //! and never on Paper. The root requires every package, and priorities are constant ranks. With both, the first
-//! solution that pubgrub finds is the best one in the order of the ranks. This was checked against brute force
-//! (`solver-notes.md`, section 2).
+//! solution that pubgrub finds is the best one in the order of the ranks (ADR 7). `tests/brute_force.rs` checks it.
 
 use std::fmt;
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Edge (writes). Decides which backups are kept when one is taken, before it needs space and again after its verification.
+//! Edge (writes). Prunes backups by `backup_retention` when one is taken: before it needs space, and again after its verification.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! Pure. Converts between instants and wall-clock readings of a time zone.
+//! Pure. Converts between instants and local times of a time zone.
 //!
 //! The only file that uses both `chrono` and `jiff`.
 //!
@@ -10,21 +10,21 @@ use chrono_tz::{GapInfo, Tz};
 use cron::Schedule;
 use jiff::Timestamp;
 
-/// The reading of a wall clock, to the second, written as if it were UTC. In that form each reading exists exactly
-/// once, so the `cron` crate never meets a change of the clocks.
-pub(super) type WallClock = DateTime<Utc>;
+/// A local time, to the second, written as if it were UTC. In that form each local time exists exactly once, so the
+/// `cron` crate never meets a change of the clocks.
+pub(super) type LocalTime = DateTime<Utc>;
 
-/// The reading of a zone's clocks at an instant.
-pub(super) fn reading_at(zone: Tz, instant: Timestamp) -> WallClock {
+/// The local time of a zone at an instant.
+pub(super) fn local_time_at(zone: Tz, instant: Timestamp) -> LocalTime {
     let utc = DateTime::from_timestamp(instant.as_second(), 0).expect("chrono's range includes jiff's");
     let shown = utc.with_timezone(&zone).naive_local().and_utc();
     shown.with_nanosecond(0).expect("zero is a valid nanosecond")
 }
 
-/// The first instant at which the clocks of a zone have reached a reading. If they are set back over it, the first of
+/// The first instant at which the clocks of a zone have reached a local time. If they are set back over it, the first of
 /// two instants. If they are set forward over it, the end of the gap.
-pub(super) fn first_reached(zone: Tz, reading: WallClock) -> Option<Timestamp> {
-    let naive = reading.naive_utc();
+pub(super) fn first_reached(zone: Tz, local: LocalTime) -> Option<Timestamp> {
+    let naive = local.naive_utc();
     let reached = match zone.from_local_datetime(&naive) {
         LocalResult::Single(single) => single,
         LocalResult::Ambiguous(one, other) => one.min(other),
@@ -33,12 +33,12 @@ pub(super) fn first_reached(zone: Tz, reading: WallClock) -> Option<Timestamp> {
     Timestamp::from_second(reached.timestamp()).ok()
 }
 
-/// The last reading of a schedule up to and including this one.
-pub(super) fn scheduled_by(schedule: &Schedule, reading: WallClock) -> Option<WallClock> {
-    schedule.after(&(reading + chrono::Duration::seconds(1))).next_back()
+/// The last local time of a schedule up to and including this one.
+pub(super) fn scheduled_by(schedule: &Schedule, local: LocalTime) -> Option<LocalTime> {
+    schedule.after(&(local + chrono::Duration::seconds(1))).next_back()
 }
 
-/// The readings of a schedule after this one, in order.
-pub(super) fn scheduled_after(schedule: &Schedule, reading: WallClock) -> impl Iterator<Item = WallClock> {
-    schedule.after(&reading)
+/// The local times of a schedule after this one, in order.
+pub(super) fn scheduled_after(schedule: &Schedule, local: LocalTime) -> impl Iterator<Item = LocalTime> {
+    schedule.after(&local)
 }

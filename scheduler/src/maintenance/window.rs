@@ -5,11 +5,11 @@ use cron::Schedule;
 use jiff::{SignedDuration, Timestamp};
 
 use super::cron_expr::{self, CronError, InvalidField};
-use super::time_zone::{first_reached, reading_at, scheduled_after, scheduled_by};
+use super::time_zone::{first_reached, local_time_at, scheduled_after, scheduled_by};
 
 /// A window in which a server may be taken down.
 ///
-/// It opens when the clocks of its zone reach the scheduled reading. If they are set forward over the reading, it opens
+/// It opens when the clocks of its zone reach the scheduled local time. If they are set forward over it, it opens
 /// at the end of the gap. If they are set back over it, it opens only the first time. It stays open for a length of
 /// real time: two hours are two hours also in the night in which the clocks change.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ pub enum WindowError {
     Zone {
         /// The text as written.
         name: String,
-        /// The zone that differs only in case, or in a space instead of the underscore.
+        /// The most similar zone, if it is similar enough.
         nearest: Option<&'static str>,
     },
     /// An offset, such as `GMT+2` or `+02:00`.
@@ -216,31 +216,31 @@ impl Window {
         self.zone.name()
     }
 
-    /// When it last opened, at this instant at the latest.
+    /// The last opening at or before `now`.
     pub(super) fn opened_by(&self, now: Timestamp) -> Option<Timestamp> {
-        let reading = reading_at(self.zone, now);
+        let local = local_time_at(self.zone, now);
         let last = |schedule: &Schedule| {
-            // While the clocks repeat an hour, they have shown later readings before.
-            let shown_before = scheduled_after(schedule, reading)
-                .map_while(|reading| first_reached(self.zone, reading).filter(|reached| *reached <= now))
+            // In an hour that the clocks repeat, a later local time may already have passed.
+            let passed_before = scheduled_after(schedule, local)
+                .map_while(|local| first_reached(self.zone, local).filter(|reached| *reached <= now))
                 .last();
-            shown_before.or_else(|| first_reached(self.zone, scheduled_by(schedule, reading)?))
+            passed_before.or_else(|| first_reached(self.zone, scheduled_by(schedule, local)?))
         };
         self.schedules.iter().filter_map(last).max()
     }
 
-    /// When it opens next, after this instant.
+    /// The first opening after `now`.
     pub(super) fn opens_after(&self, now: Timestamp) -> Option<Timestamp> {
-        let reading = reading_at(self.zone, now);
+        let local = local_time_at(self.zone, now);
         let next = |schedule: &Schedule| {
-            scheduled_after(schedule, reading)
-                .filter_map(|reading| first_reached(self.zone, reading))
+            scheduled_after(schedule, local)
+                .filter_map(|local| first_reached(self.zone, local))
                 .find(|reached| *reached > now)
         };
         self.schedules.iter().filter_map(next).min()
     }
 
-    /// When it opens next, at this instant at the earliest.
+    /// The first opening at or after `now`.
     pub(super) fn opens_at_or_after(&self, now: Timestamp) -> Option<Timestamp> {
         self.opens_after(now - SignedDuration::from_nanos(1))
     }

@@ -99,12 +99,12 @@ impl fmt::Display for DataVersion {
 
 /// The state that must survive a restart of the operator.
 ///
-/// It is stored as annotations of the `StatefulSet` (not of its template), so that one resourceVersion guards decision and facts. `settled` and
+/// It is stored as one annotation of the `StatefulSet` (not of its template), so that one resourceVersion guards decision and facts. `settled` and
 /// `failed` are also copied to the status of Nightshift's own resource, in case the `StatefulSet` is deleted.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RecordedFacts {
-    /// The last revision that passed its verification. A lost server is recreated with it, and a rollback returns to it.
+    /// The last revision that was kept: verified, kept unverified, or a first start. A lost server is recreated with it, and a rollback returns to it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub settled: Option<StableSet>,
     /// Revisions that failed here, oldest first. Each is followed by its form without Nightshift's own parts. See [`RecordedFacts::mark_failed`].
@@ -173,7 +173,7 @@ impl RecordedFacts {
     }
 }
 
-/// The last revision that passed its verification.
+/// The last revision that was kept: verified, kept unverified, or a first start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct StableSet {

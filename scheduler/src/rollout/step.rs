@@ -118,7 +118,7 @@ pub enum Step {
     },
     /// Close the partition and mark the revision as stable, in one write.
     MarkStable {
-        /// The running, verified revision.
+        /// The running revision: verified, kept unverified, or a first start.
         revision: Revision,
     },
     /// Delete the pod. It is recreated with the stable revision, because no other template is written and the partition is closed. The UID of the
@@ -332,7 +332,7 @@ impl WaitingOn {
         }
     }
 
-    /// One word for metrics, reasons of conditions and transcripts.
+    /// One word for the transcripts of the rollout model.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Window { .. } => "window",
@@ -345,17 +345,17 @@ impl WaitingOn {
             Self::Cluster => "cluster",
             Self::Start { .. } => "start",
             Self::Images => "images",
-            Self::Verification { .. } => "proof",
+            Self::Verification { .. } => "verification",
             Self::Eviction => "eviction",
-            Self::ScaledToZero => "asleep",
+            Self::ScaledToZero => "scaledToZero",
             Self::NodeLost => "nodeLost",
             Self::SaveRefused { .. } => "saveRefused",
             Self::NoImage => "noImage",
-            Self::Blocked { .. } => "held",
+            Self::Blocked { .. } => "blocked",
             Self::BelowFloor { .. } => "belowFloor",
             Self::WorldRefused => "worldRefused",
             Self::NoBackup => "noBackup",
-            Self::RollbackWouldLoseProgress => "undoWouldLose",
+            Self::RollbackWouldLoseProgress => "rollbackWouldLoseProgress",
             Self::ServerDown => "serverDown",
             Self::FirstStartFailed => "firstStartFailed",
         }

@@ -127,9 +127,17 @@ fn model_holds_and_ends_in_twenty_thousand_long_runs() {
     let traces = assert_random_traces((0..20_000).chain(REGRESSION_SEEDS));
     // A run without events proves nothing.
     assert!(traces.faults > 60_000, "{}", traces.faults);
-    for end in
-        ["settled", "held", "belowFloor", "undoWouldLose", "noBackup", "noImage", "worldRefused", "asleep", "nodeLost"]
-    {
+    for end in [
+        "settled",
+        "blocked",
+        "belowFloor",
+        "rollbackWouldLoseProgress",
+        "noBackup",
+        "noImage",
+        "worldRefused",
+        "scaledToZero",
+        "nodeLost",
+    ] {
         assert!(traces.ends.contains_key(end), "no trace ends with {end}: {:?}", traces.ends);
     }
 }
@@ -184,7 +192,7 @@ fn model_breaks_without_each_design_rule() {
 /// Every word that `Step::name` and `WaitingOn::name` return.
 const DECISIONS: [&str; 41] = [
     "announce",
-    "asleep",
+    "scaledToZero",
     "agent",
     "beginDrain",
     "belowFloor",
@@ -199,7 +207,7 @@ const DECISIONS: [&str; 41] = [
     "eviction",
     "firstStartFailed",
     "rollForward",
-    "held",
+    "blocked",
     "images",
     "markFailed",
     "noBackup",
@@ -209,7 +217,7 @@ const DECISIONS: [&str; 41] = [
     "players",
     "podMissing",
     "podStopping",
-    "proof",
+    "verification",
     "restart",
     "restore",
     "rollBack",
@@ -220,7 +228,7 @@ const DECISIONS: [&str; 41] = [
     "stage",
     "start",
     "reannounce",
-    "undoWouldLose",
+    "rollbackWouldLoseProgress",
     "window",
     "worldRefused",
     "writeTemplate",

@@ -59,7 +59,7 @@ pub(crate) struct ConstraintInput<'a> {
     pub(crate) pass: PassInput<'a>,
     /// The server that this one follows, with its history. `None` if it follows none.
     pub(crate) followed: Option<&'a FollowState>,
-    /// Whether a leader server or a crash loop delays the update. They do not delay an update that a user has requested, or one that is urgent.
+    /// Whether a leader server or a crash loop delays the update. False if a user requested the update, or an urgent Plugin does not wait for the leader.
     pub(crate) is_automatic: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Pure. Determines the gate of a pass: windows, requests and approval.
+//! Pure. Determines the gate of a pass: windows, blackouts, requests and urgent updates.
 
 use crds::PaperMCServer;
 use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
@@ -67,9 +67,10 @@ pub(crate) fn requested_at(request: &str) -> Option<Timestamp> {
     Timestamp::from_second(instant.trim().parse().ok()?).ok()
 }
 
-/// The gate of this pass. A user's request overrides `spec.suspend`, which stops automatic changes only.
-pub(crate) fn gate(server: &CheckedServer, manual_gate: Option<Gate>, now: Timestamp) -> Gate {
-    if let Some(gate) = manual_gate {
+/// The gate of this pass. `overriding_gate` is that of a user's request or of an urgent update. A request also overrides `spec.suspend`, which stops
+/// automatic changes only.
+pub(crate) fn gate(server: &CheckedServer, overriding_gate: Option<Gate>, now: Timestamp) -> Gate {
+    if let Some(gate) = overriding_gate {
         return gate;
     }
     if !server.updates_automatically() {

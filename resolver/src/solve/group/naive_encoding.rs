@@ -127,7 +127,7 @@ fn runs(first: usize, last: usize, has: impl Fn(usize) -> bool) -> VersionRuns {
 }
 
 fn version_from_index(index: usize) -> u32 {
-    u32::try_from(index).expect("an index has at most 60,000 releases")
+    u32::try_from(index).expect("a plugin has at most 60,000 releases")
 }
 
 fn index_from_version(version: u32) -> usize {
