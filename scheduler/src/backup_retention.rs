@@ -48,7 +48,7 @@ pub struct RetentionCandidate {
     /// Whether it was taken after the server's log had reported damage to the worlds.
     pub after_damage: bool,
     /// Whether it can be used.
-    pub standing: BackupState,
+    pub state: BackupState,
     /// Whether an unfinished update may need it for a rollback.
     pub needed: bool,
 }
@@ -76,11 +76,11 @@ pub fn to_remove(candidates: &[RetentionCandidate], retention: Retention, now: T
     let mut newest_first: Vec<&RetentionCandidate> = candidates.iter().collect();
     newest_first.sort_by(|a, b| (b.taken_at, &b.id).cmp(&(a.taken_at, &a.id)));
     let (good, bad): (Vec<&RetentionCandidate>, Vec<&RetentionCandidate>) =
-        newest_first.into_iter().partition(|candidate| candidate.standing == BackupState::Good);
+        newest_first.into_iter().partition(|candidate| candidate.state == BackupState::Good);
 
     // A good backup is preferred to any that could not be read.
     let newest = |fits: &dyn Fn(&RetentionCandidate) -> bool| {
-        let unread = bad.iter().filter(|candidate| candidate.standing == BackupState::Unread);
+        let unread = bad.iter().filter(|candidate| candidate.state == BackupState::Unread);
         good.iter().chain(unread).find(|candidate| fits(candidate)).copied()
     };
     let has_worlds = |candidate: &RetentionCandidate| candidate.contents.is_some_and(Contents::has_worlds);

@@ -19,6 +19,7 @@ pub struct NotifyChannel {
     pub kind: ChatKind,
     /// The Secret key that holds the webhook address. Treat the address as a password: everyone who has it may write to the channel.
     pub secret: SecretKey,
+    // In the API an event is called an occasion.
     /// The events that the channel receives. Empty means all events. `Planned`: another version set will be applied. `Soon`: ten minutes before the
     /// maintenance window of an update. `Done`: an update was applied and verified, or kept without verification, which the message states.
     /// `RolledBack`: an update failed, and the previous version set is restored. `Failed`: an update failed and cannot be rolled back
@@ -36,8 +37,8 @@ pub struct NotifyChannel {
 
 impl NotifyChannel {
     /// Whether the channel receives this event.
-    pub fn is_subscribed_to(&self, occasion: NotificationEvent) -> bool {
-        self.occasions.is_empty() || self.occasions.contains(&occasion)
+    pub fn is_subscribed_to(&self, event: NotificationEvent) -> bool {
+        self.occasions.is_empty() || self.occasions.contains(&event)
     }
 }
 

@@ -348,7 +348,7 @@ impl StepExecutor<'_> {
             // If the pod was stopped for a restart, its verification follows as after any other restart.
             restarted: self.observed.facts.restarted.filter(|_| marked == MarkedStable::Previous),
             draining: None,
-            copying: None,
+            backup_estimate: None,
             failed: self.observed.facts.failed.clone(),
         };
         self.write("set partition 1 on", &facts, vec![replace_partition(Partition::Closed)]).await?;

@@ -440,7 +440,7 @@ fn facts_from_status(facts: &RolloutFacts) -> RecordedFacts {
         saved: None,
         restarted: None,
         draining: None,
-        copying: None,
+        backup_estimate: None,
     }
 }
 

@@ -78,7 +78,7 @@ impl OnlineBackups {
         let backups = current_backups(observed);
         let past = BackupHistory {
             last_shown: before.backup.as_ref().and_then(|backup| backup.next_backup),
-            last_request: backups.and_then(|backups| backups.hot.as_ref()),
+            last_request: backups.and_then(|backups| backups.online.as_ref()),
             newest: backups.and_then(|backups| newest_backup(backups, backup.online_contents)),
             is_unplayed: observed
                 .reply

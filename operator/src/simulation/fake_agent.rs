@@ -369,7 +369,7 @@ impl SimCluster {
         let retained = self.pod.as_ref().and_then(|pod| pod.agent.retained_backup.as_ref());
         (
             self.backup_to_restore().expect("a user requested a restore").to_owned(),
-            retained.map(|retained| retained.copy.clone()),
+            retained.map(|retained| retained.backup.clone()),
         )
     }
 
@@ -497,7 +497,7 @@ impl SimCluster {
         let pod = self.pod.as_ref().expect("the pod exists");
         let found =
             VolumeReport::read(&Volume::new(self.disks.data()), self.backup_repository().as_deref()).expect("a volume");
-        let hot = pod.agent.online_backup.clone().map(|FakeOnlineBackup { report, ends_at, .. }| {
+        let online = pod.agent.online_backup.clone().map(|FakeOnlineBackup { report, ends_at, .. }| {
             if now() < ends_at {
                 OnlineBackupReport { outcome: OnlineBackupOutcome::Running, ..report }
             } else {
@@ -538,7 +538,7 @@ impl SimCluster {
             last_stop: self.last_stop(),
             rcon_exposed: false,
             announced: pod.agent.announced.clone(),
-            backups: found.backups.map(|backups| BackupsReport { hot, sizes: Some(sizes), room, ..backups }),
+            backups: found.backups.map(|backups| BackupsReport { online, sizes: Some(sizes), room, ..backups }),
             plugin_data: found.plugin_data,
             new_volume: found.new_volume,
         }

@@ -196,7 +196,8 @@ pub enum Listing {
     /// Not listed, but it runs now and stays (strategy `latest`).
     RunsNow,
     /// Delisted, but it runs now and stays.
-    Lost,
+    #[serde(rename = "lost")]
+    Delisted,
 }
 
 /// A newer release that was not chosen.

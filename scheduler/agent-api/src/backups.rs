@@ -66,7 +66,8 @@ pub struct BackupsReport {
     #[serde(default)]
     pub unplayed_since_last: bool,
     /// The last request for an online backup, and its result.
-    pub hot: Option<OnlineBackupReport>,
+    #[serde(rename = "hot")]
+    pub online: Option<OnlineBackupReport>,
     /// The last restore.
     pub restored: Option<Restored>,
     /// The last restore request of a user that was refused.

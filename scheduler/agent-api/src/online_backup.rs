@@ -24,7 +24,8 @@ pub struct OnlineBackupRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProtectBackup {
     /// Its name.
-    pub copy: String,
+    #[serde(rename = "copy")]
+    pub backup: String,
     /// Until when, by the agent's clock.
     pub until: Timestamp,
 }

@@ -57,7 +57,7 @@ pub(super) fn report(backups: &Path, volume: &Volume, lock: Option<&str>, worlds
         last_of_worlds,
         last_before_damage: newest(is_from_before_damage),
         // These come from the agent, not from the repository.
-        hot: None,
+        online: None,
         sizes: None,
         room: None,
         free,

@@ -40,7 +40,7 @@ pub struct InitConfig {
     pub termination_log: PathBuf,
     /// Backups before an update.
     #[command(flatten)]
-    pub copies: BackupConfig,
+    pub backup: BackupConfig,
     /// The largest data folder of a plugin, in bytes, that is kept before the plugin's JAR changes. 0 means that none is kept.
     #[arg(long, env = "NIGHTSHIFT_KEEP_PLUGIN_DATA", default_value_t = 0)]
     pub keep_plugin_data: u64,
@@ -56,8 +56,8 @@ pub struct BackupConfig {
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
     pub backup_before: BackupBefore,
     /// The restore request that reverts the changes of a failed version set, mounted from its `ConfigMap`. Usually absent.
-    #[arg(long, env = "NIGHTSHIFT_RESTORE_ORDER")]
-    pub restore_order: Option<PathBuf>,
+    #[arg(long = "restore-order", env = "NIGHTSHIFT_RESTORE_ORDER")]
+    pub restore_request: Option<PathBuf>,
     /// The repositories of other servers from which a new volume may be restored, on a claim that is mounted only for the first start.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_REPOSITORIES")]
     pub restore_repositories: Option<PathBuf>,

@@ -197,7 +197,7 @@ impl Prepared {
         set: &FileSet,
         refusal: &WorldRefusal,
     ) -> Self {
-        Self::Refused(requested_restore::termination_message(&settings.copies, volume, worlds, set, refusal))
+        Self::Refused(requested_restore::termination_message(&settings.backup, volume, worlds, set, refusal))
     }
 }
 
@@ -219,14 +219,14 @@ async fn prepare(
         if finished.is_some() { relock_worlds(&settings.data, locks, persistent_failure).await? } else { worlds };
     log_restored(finished.as_ref());
 
-    let (backup_config, files, locked_worlds) = (settings.copies.clone(), set.clone(), worlds.clone());
+    let (backup_config, files, locked_worlds) = (settings.backup.clone(), set.clone(), worlds.clone());
     let fill = move |volume: Volume| seed_volume::fill_if_new(&backup_config, &volume, &locked_worlds, &files);
     let filled = run_backup_work(&volume, fill).await??;
     let worlds =
         if filled.is_some() { relock_worlds(&settings.data, locks, persistent_failure).await? } else { worlds };
     log_restored(filled.as_ref());
 
-    let (backup_config, files, locked_worlds) = (settings.copies.clone(), set.clone(), worlds.clone());
+    let (backup_config, files, locked_worlds) = (settings.backup.clone(), set.clone(), worlds.clone());
     let restore =
         move |volume: Volume| requested_restore::restore_if_requested(&backup_config, &volume, &locked_worlds, &files);
     let requested = run_backup_work(&volume, restore).await??;
@@ -239,7 +239,7 @@ async fn prepare(
         Ok(()) if worlds.is_whole() => worlds,
         // A backup replaces only a world that cannot be opened as it is, and only on request.
         opened => {
-            let (backup_config, files, locked_worlds) = (settings.copies.clone(), set.clone(), worlds.clone());
+            let (backup_config, files, locked_worlds) = (settings.backup.clone(), set.clone(), worlds.clone());
             let restore = move |volume: Volume| {
                 rollback_restore::restore_if_requested(&backup_config, &volume, &locked_worlds, &files)
             };
@@ -265,11 +265,11 @@ async fn prepare(
     let mut hashes = HashCache::default();
     fill_store(settings, &VolumeStore::new(volume.clone()), &set, &mut hashes).await?;
     // The last step that can take long, before any file is changed.
-    let (backup_config, files) = (settings.copies.clone(), set.clone());
+    let (backup_config, files) = (settings.backup.clone(), set.clone());
     run_backup_work(&volume, move |volume| pre_update_backup::back_up_if_due(&backup_config, &volume, &worlds, &files))
         .await??;
     let (limit, restore_request, files) =
-        (settings.keep_plugin_data, settings.copies.restore_order.clone(), set.clone());
+        (settings.keep_plugin_data, settings.backup.restore_request.clone(), set.clone());
     run_backup_work(&volume, move |volume| {
         plugin_data_step::before_swap(&volume, &files, limit, restore_request.as_deref())
     })

@@ -45,7 +45,7 @@ impl RetentionInput {
             .map(|backups| retention(config.backup_max_count, config.backup_max_age, volume_of(backups, volume)));
         Self {
             retention,
-            restore_requests: config.restore_order.clone(),
+            restore_requests: config.restore_request.clone(),
             retained_backup: None,
             volume: volume.clone(),
         }
@@ -112,7 +112,7 @@ impl RetentionInput {
             self.retained_backup
                 .as_ref()
                 .filter(|retained_backup| now < retained_backup.until)
-                .map(|retained_backup| retained_backup.copy.clone())
+                .map(|retained_backup| retained_backup.backup.clone())
         };
         let Some(restore_requests) = &self.restore_requests else { return Ok(retained_backup()) };
         requested_restore::pending_backup(restore_requests, &self.volume, now)

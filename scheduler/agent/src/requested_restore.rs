@@ -55,7 +55,7 @@ pub(super) fn restore_if_requested(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, RestoreError> {
-    let (Some(backups), Some(mount)) = (&settings.backups, &settings.restore_order) else { return Ok(None) };
+    let (Some(backups), Some(mount)) = (&settings.backups, &settings.restore_request) else { return Ok(None) };
     let restore_request = match request_for_set(&mount.with_file_name(USER_RESTORE_KEY), volume, set) {
         Ok(Some(restore_request)) => restore_request,
         Ok(None) => return Ok(None),
@@ -169,7 +169,7 @@ pub(super) fn termination_message(
     let read_request =
         |mount: &Path| read_record::<RequestedRestore>(&mount.with_file_name(USER_RESTORE_KEY)).ok().flatten();
     let restore_request = settings
-        .restore_order
+        .restore_request
         .as_deref()
         .and_then(read_request)
         .filter(|restore_request| restore_request.to == set.lock);

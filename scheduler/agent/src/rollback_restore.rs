@@ -35,7 +35,9 @@ pub(super) fn restore_if_requested(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, RestoreError> {
-    let (Some(backups), Some(restore_request)) = (&settings.backups, &settings.restore_order) else { return Ok(None) };
+    let (Some(backups), Some(restore_request)) = (&settings.backups, &settings.restore_request) else {
+        return Ok(None);
+    };
     let Some(restore_request) = read_record::<RestoreRequest>(restore_request)?
         .filter(|restore_request| restore_request.worlds && restore_request.to == set.lock)
     else {

@@ -71,7 +71,7 @@ pub(super) fn fill_if_new(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, Error> {
-    let Some(mount) = &settings.restore_order else { return Ok(None) };
+    let Some(mount) = &settings.restore_request else { return Ok(None) };
     let request = read_record::<SeedRequest>(&mount.with_file_name(NEW_VOLUME_KEY));
     if !worlds.folders.is_empty() {
         // A faulty request does not prevent the start of a server that has its world.

@@ -222,7 +222,7 @@ impl SidecarState {
             last_stop: state.last_stop.clone(),
             rcon_exposed: state.start.rcon_exposed,
             announced: state.announced.clone(),
-            backups: backups.map(|backups| BackupsReport { hot: last_online_backup, sizes, ..backups }),
+            backups: backups.map(|backups| BackupsReport { online: last_online_backup, sizes, ..backups }),
             plugin_data,
             new_volume,
         }

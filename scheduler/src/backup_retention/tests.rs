@@ -18,13 +18,13 @@ fn candidate(id: &str, hours: i64, contents: Contents, good: bool) -> RetentionC
         before_update: false,
         data_version: None,
         after_damage: false,
-        standing: if good { BackupState::Good } else { BackupState::Bad },
+        state: if good { BackupState::Good } else { BackupState::Bad },
         needed: false,
     }
 }
 
-fn rollback_candidate(id: &str, hours: i64, standing: BackupState) -> RetentionCandidate {
-    RetentionCandidate { before_update: true, standing, ..candidate(id, hours, Contents::Worlds, true) }
+fn rollback_candidate(id: &str, hours: i64, state: BackupState) -> RetentionCandidate {
+    RetentionCandidate { before_update: true, state, ..candidate(id, hours, Contents::Worlds, true) }
 }
 
 const TWO: Retention = Retention { max_count: 2, max_age: None, keeps_older: true };
@@ -176,13 +176,12 @@ fn candidates() -> impl Strategy<Value = Vec<RetentionCandidate>> {
         Just(Some(Contents::ServerFiles)),
         Just(Some(Contents::Everything))
     ];
-    let standing =
-        prop_oneof![2 => Just(BackupState::Good), 1 => Just(BackupState::Unread), 1 => Just(BackupState::Bad)];
+    let state = prop_oneof![2 => Just(BackupState::Good), 1 => Just(BackupState::Unread), 1 => Just(BackupState::Bad)];
     let marks = (prop::bool::weighted(0.2), prop::bool::weighted(0.3), prop::bool::weighted(0.4));
-    let one = (0_i64..200, contents, standing, marks);
+    let one = (0_i64..200, contents, state, marks);
     prop::collection::vec(one, 0..12).prop_map(|candidates| {
         type One = (i64, Option<Contents>, BackupState, (bool, bool, bool));
-        let candidate = |(number, (hours, contents, standing, marks)): (usize, One)| RetentionCandidate {
+        let candidate = |(number, (hours, contents, state, marks)): (usize, One)| RetentionCandidate {
             id: format!("c{number:02}"),
             taken_at: at(hours),
             contents,
@@ -190,7 +189,7 @@ fn candidates() -> impl Strategy<Value = Vec<RetentionCandidate>> {
             data_version: contents.map(|_| u32::try_from(hours % 3).unwrap()),
             after_damage: marks.2,
             // The content of an unreadable record is unknown.
-            standing: if contents.is_some() { standing } else { BackupState::Bad },
+            state: if contents.is_some() { state } else { BackupState::Bad },
             needed: marks.0,
         };
         candidates.into_iter().enumerate().map(candidate).collect()
@@ -214,14 +213,14 @@ proptest! {
         ];
         for fits in of_kinds {
             let newest = |of: &[RetentionCandidate]| {
-                let good = of.iter().filter(|candidate| candidate.standing == BackupState::Good && fits(candidate));
+                let good = of.iter().filter(|candidate| candidate.state == BackupState::Good && fits(candidate));
                 good.max_by_key(|candidate| (candidate.taken_at, candidate.id.clone())).cloned()
             };
             prop_assert_eq!(newest(&candidates), newest(&left), "the newest good backup is kept");
         }
         prop_assert!(candidates.iter().all(|candidate| !candidate.needed || !removed.contains(&candidate.id)));
 
-        let good_only: Vec<RetentionCandidate> = candidates.iter().filter(|candidate| candidate.standing == BackupState::Good).cloned().collect();
+        let good_only: Vec<RetentionCandidate> = candidates.iter().filter(|candidate| candidate.state == BackupState::Good).cloned().collect();
         let removed_good: BTreeSet<String> = to_remove(&good_only, retention, at(200)).into_iter().collect();
         let same: BTreeSet<String> = removed.iter().filter(|id| good_only.iter().any(|candidate| candidate.id == **id)).cloned().collect();
         prop_assert_eq!(removed_good, same, "bad backups displace no good one");

@@ -123,8 +123,8 @@ pub struct RecordedFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draining: Option<ObservedDrain>,
     /// The estimate for the backup that is taken before the last update, or restored at the last restart.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub copying: Option<BackupEstimate>,
+    #[serde(rename = "copying", skip_serializing_if = "Option::is_none")]
+    pub backup_estimate: Option<BackupEstimate>,
 }
 
 impl RecordedFacts {
@@ -154,7 +154,7 @@ impl RecordedFacts {
     /// restore it.
     pub fn backup_duration(&self, runs: Revision) -> Option<SignedDuration> {
         let is_for_revision = |estimate: &BackupEstimate| estimate.goal == runs || self.failed.contains(&estimate.goal);
-        self.copying.filter(is_for_revision).map(|estimate| SignedDuration::from_secs(estimate.seconds.into()))
+        self.backup_estimate.filter(is_for_revision).map(|estimate| SignedDuration::from_secs(estimate.seconds.into()))
     }
 
     /// How many failed revisions are remembered. It is more than anybody tries on one server between two working ones, and small enough for an

@@ -208,7 +208,7 @@ impl State {
                 .draining
                 .map(|is_current_pod| ObservedDrain { since: marked_since(), pod: uid(is_current_pod) }),
             // No decision depends on it. It only limits how long a start may take.
-            copying: None,
+            backup_estimate: None,
         }
     }
 

@@ -13,9 +13,9 @@ impl StepExecutor<'_> {
     pub(super) fn facts_with_backup_estimate(&self) -> RecordedFacts {
         let goal = self.plan.target.rendered.revision;
         let seconds = self.backup_estimate.map(seconds);
-        let recorded = self.observed.facts.copying.filter(|copying| copying.goal == goal);
+        let recorded = self.observed.facts.backup_estimate.filter(|estimate| estimate.goal == goal);
         RecordedFacts {
-            copying: seconds.map(|seconds| BackupEstimate { goal, seconds }).or(recorded),
+            backup_estimate: seconds.map(|seconds| BackupEstimate { goal, seconds }).or(recorded),
             ..self.observed.facts.clone()
         }
     }
@@ -24,9 +24,9 @@ impl StepExecutor<'_> {
     pub(super) fn facts_with_restore_estimate(&self, due: Timestamp) -> RecordedFacts {
         let stable = self.observed.facts.settled.filter(|_| self.restore_due_at(due).is_some());
         let estimate = stable.zip(restore_estimate(self.observed));
-        let copying =
+        let backup_estimate =
             estimate.map(|(stable, estimate)| BackupEstimate { goal: stable.revision, seconds: seconds(estimate) });
-        RecordedFacts { copying, ..self.observed.facts.clone() }
+        RecordedFacts { backup_estimate, ..self.observed.facts.clone() }
     }
 }
 

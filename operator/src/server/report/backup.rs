@@ -143,7 +143,7 @@ fn reported_condition(backups: Option<&BackupsReport>, online: &OnlineBackups) -
 /// Why the last request for an online backup failed, unless a good backup was taken since. The message names the request, so that each is
 /// reported once.
 fn online_failure(backups: &BackupsReport) -> Option<String> {
-    let online = backups.hot.as_ref()?;
+    let online = backups.online.as_ref()?;
     match &online.outcome {
         OnlineBackupOutcome::Failed { why }
             if backups.last.as_ref().is_none_or(|last| last.completed_at <= online.at) =>

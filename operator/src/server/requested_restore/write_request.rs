@@ -102,11 +102,11 @@ async fn protect_during_online_backup(
     observed: &Observed,
     request: Option<&RequestedRestore>,
 ) -> Result<(), ActError> {
-    let online = current_backups(observed).and_then(|backups| backups.hot.as_ref());
+    let online = current_backups(observed).and_then(|backups| backups.online.as_ref());
     let is_running = online.is_some_and(|online| online.outcome == OnlineBackupOutcome::Running);
     let (Some(request), Some(agent), true) = (request, observed.agent(ctx), is_running) else { return Ok(()) };
     agent
-        .exclude_from_pruning(&ProtectBackup { copy: request.copy.clone(), until: request.not_after })
+        .exclude_from_pruning(&ProtectBackup { backup: request.copy.clone(), until: request.not_after })
         .await
         .map_err(ActError::Agent)
 }

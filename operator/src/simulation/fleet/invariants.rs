@@ -64,7 +64,10 @@ impl SimCluster {
     /// When the first announcement of an update since the window opened was made.
     fn announced_at(&self) -> Option<Timestamp> {
         let announcements = self.pod.iter().flat_map(|pod| &pod.agent.announcements);
-        announcements.filter(|told| is_of_current_window(told)).map(|told| told.at).min()
+        announcements
+            .filter(|announcement| is_of_current_window(announcement))
+            .map(|announcement| announcement.at)
+            .min()
     }
 
     /// Whether an update is in progress here without a fault or an intervention, so that this server holds an update

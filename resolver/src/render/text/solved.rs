@@ -183,7 +183,7 @@ fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>
         Listing::Sibling { of } => line = format!("{line}, {}", phrases::listed_for_sibling(of, minecraft)),
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
         Listing::NoList => line = format!("{line}, lists no {} version at all", software.version_scheme()),
-        Listing::Lost => "no longer on its page, stays because it runs now".clone_into(&mut line),
+        Listing::Delisted => "no longer on its page, stays because it runs now".clone_into(&mut line),
         Listing::RunsNow => line = format!("{line}, not listed for this {software}, stays because it runs now"),
     }
     // If Paper stays, the first line states the changes.

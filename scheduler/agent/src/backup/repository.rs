@@ -234,7 +234,7 @@ impl BackupRepository {
             before_update: stored.record().is_some_and(|backup| backup.trigger == Trigger::BeforeUpdate),
             data_version: stored.record().and_then(|backup| backup.data_version),
             after_damage: stored.record().is_some_and(|backup| backup.after_damage),
-            standing: match &stored.state {
+            state: match &stored.state {
                 Ok(_) => BackupState::Good,
                 Err(IgnoredBackup { why: _, unread: Some(_) }) => BackupState::Unread,
                 Err(IgnoredBackup { why: _, unread: None }) => BackupState::Bad,

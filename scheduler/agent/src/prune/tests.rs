@@ -156,9 +156,9 @@ fn sidecar_keeps_requested_backup_until_its_deadline() {
     server.retention.restore_requests = None;
     let [oldest, _, newest] = server.backups.clone();
     server.retention.retained_backup =
-        Some(ProtectBackup { copy: oldest.clone(), until: clock::now() + SignedDuration::from_hours(1) });
+        Some(ProtectBackup { backup: oldest.clone(), until: clock::now() + SignedDuration::from_hours(1) });
     assert_eq!(server.remaining(), [oldest.clone(), newest.clone()]);
-    server.retention.retained_backup = Some(ProtectBackup { copy: oldest, until: clock::now() });
+    server.retention.retained_backup = Some(ProtectBackup { backup: oldest, until: clock::now() });
     assert_eq!(server.remaining(), [newest]);
 }
 

@@ -54,7 +54,9 @@ pub enum Error {
 struct DamageRecord {
     /// How far the log was read when it last reported damage.
     log: Option<LogOffset>,
-    told: Option<DamageReport>,
+    /// The damage that the log reports.
+    #[serde(rename = "told")]
+    reported: Option<DamageReport>,
 }
 
 /// A position in a log.
@@ -96,19 +98,19 @@ impl DamageLog {
         let read = read_from(self.volume.root(), from).map_err(Error::Log)?;
         let is_news = |reported: &DamageReport| now < reported.last + EXPIRES_AFTER;
         let mut record = before.clone();
-        record.told = record.told.filter(is_news);
+        record.reported = record.reported.filter(is_news);
         if let Some(Growth { offset, written_at, lines, first }) = read {
             if let Some(first) = first {
                 // Lines of a server that ended earlier do not count as new.
                 let at = written_at.min(now);
-                let previous = record.told.unwrap_or(DamageReport { since: at, last: at, lines: 0, first });
+                let previous = record.reported.unwrap_or(DamageReport { since: at, last: at, lines: 0, first });
                 let reported = DamageReport { last: at, lines: previous.lines.saturating_add(lines), ..previous };
-                (record.told, record.log) = (Some(reported).filter(is_news), Some(offset.clone()));
+                (record.reported, record.log) = (Some(reported).filter(is_news), Some(offset.clone()));
             }
             self.offset = Some(offset);
         }
         self.is_written &= record == before;
-        let reported = record.told.clone();
+        let reported = record.reported.clone();
         if !self.is_written {
             // Damage is often reported when the disk fails. It is kept in memory, and written when that is possible.
             self.record = Some(record.clone());
@@ -142,12 +144,12 @@ impl DamageLog {
         let written_at = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|at| at.try_into().ok());
         let since = written_at.unwrap_or(now).min(now);
         let first = "could not read the earlier reports of damage".to_owned();
-        Ok(DamageRecord { log: None, told: Some(DamageReport { since, last: now, lines: 0, first }) })
+        Ok(DamageRecord { log: None, reported: Some(DamageReport { since, last: now, lines: 0, first }) })
     }
 
     /// The known damage, without reading the log.
     pub fn reported(&self) -> Option<DamageReport> {
-        self.record.as_ref()?.told.clone()
+        self.record.as_ref()?.reported.clone()
     }
 }
 
@@ -155,7 +157,7 @@ impl DamageLog {
 pub(crate) fn reset<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<(), fs_ops::Error> {
     // If the log cannot be read now, its old lines are at worst reported once more.
     let log = open(volume.root()).ok().flatten().map(|log| LogOffset { offset: log.length, ..log.beginning });
-    disk.write_record(&volume.damage_path(), &DamageRecord { log, told: None })
+    disk.write_record(&volume.damage_path(), &DamageRecord { log, reported: None })
 }
 
 /// The result of one scan.

@@ -89,7 +89,7 @@ pub(crate) async fn begin(pod: &Pod, request: &OnlineBackupRequest) {
 }
 
 fn last_online_backup(report: &AgentReport) -> Option<OnlineBackupReport> {
-    report.backups.as_ref().unwrap().hot.clone()
+    report.backups.as_ref().unwrap().online.clone()
 }
 
 /// The result of the request.
@@ -448,7 +448,7 @@ async fn backup_named_during_another_backup_is_kept() {
     begin_when_free(&pod, &backup_request("asked-2")).await;
     until("saving is off", async || !is_autosave_on(&server)).await;
     let in_an_hour = agent::clock::now() + jiff::SignedDuration::from_hours(1);
-    let retained_backup = ProtectBackup { copy: first.clone(), until: in_an_hour };
+    let retained_backup = ProtectBackup { backup: first.clone(), until: in_an_hour };
     assert_eq!(pod.send("POST", "/v1/protect-backup", &retained_backup).await.status(), 204);
     let outcome = outcome(&pod, "asked-2").await;
     let OnlineBackupOutcome::Taken { id } = outcome else { panic!("{outcome:?}") };

@@ -18,7 +18,7 @@ fn facts_are_stored_as_readable_json() {
         saved: Some(SavedWorld { act: Disruption::RollBack { failed: Revision(0xc) }, pod, at, confirmed: false }),
         restarted: Some(RestartStarted { due: at, pod }),
         draining: Some(ObservedDrain { since: at, pod }),
-        copying: Some(BackupEstimate { goal: Revision(0xb), seconds: 12_000 }),
+        backup_estimate: Some(BackupEstimate { goal: Revision(0xb), seconds: 12_000 }),
     };
     let json = serde_json::to_string(&facts).unwrap();
     assert_eq!(
@@ -47,7 +47,8 @@ fn empty_facts_are_empty_object_and_unknown_fields_accepted() {
 #[test]
 fn backup_estimate_applies_only_to_goal_and_its_rollback() {
     let (goal, stable) = (Revision(0xb), Revision(0xa));
-    let mut facts = RecordedFacts { copying: Some(BackupEstimate { goal, seconds: 60 }), ..RecordedFacts::default() };
+    let mut facts =
+        RecordedFacts { backup_estimate: Some(BackupEstimate { goal, seconds: 60 }), ..RecordedFacts::default() };
     let duration = |facts: &RecordedFacts, runs| facts.backup_duration(runs).map(|duration| duration.as_secs());
     assert_eq!((duration(&facts, goal), duration(&facts, stable)), (Some(60), None));
     facts.mark_failed(goal, None);
