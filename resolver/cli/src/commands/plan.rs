@@ -17,7 +17,7 @@ use crate::output::changes::{RenderedChange, changes};
 use crate::output::hotfix_note::HotfixListing;
 use crate::output::table::table;
 use crate::schedule::partial;
-use crate::schedule::partial::{Alone, FullSelection, PartialChoice};
+use crate::schedule::partial::{ChosenSet, FullSelection, PartialUpdate};
 use crate::schedule::when::RestartTime;
 use crate::select_server::select_server;
 use crate::session::{InputSource, gather_answers};
@@ -38,9 +38,9 @@ pub(crate) struct ServerPlan {
     /// The server.
     server: String,
     /// Why only partial updates are applied, as a short text for users: no version set meets all requirements, or the
-    /// chosen one is stopped.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stopped: Option<String>,
+    /// chosen one cannot be applied.
+    #[serde(rename = "stopped", skip_serializing_if = "Option::is_none")]
+    no_full_update_because: Option<String>,
     /// Whether the server would be restarted, or started for the first time.
     restart: bool,
     /// When the full update is applied.
@@ -59,8 +59,8 @@ pub(crate) struct ServerPlan {
     changes: Vec<RenderedChange>,
     /// Partial updates of Plugins with `spec.urgent` or with `spec.windows`. They need no window of the server, and all
     /// other packages keep their versions. The full update, in a window of the server, includes them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    alone: Vec<Alone>,
+    #[serde(rename = "alone", skip_serializing_if = "Vec::is_empty")]
+    partial_updates: Vec<PartialUpdate>,
     /// Plugins of the full version set that run because their list contains the hotfix sibling, changed or not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     counts_as_listed: Vec<HotfixListing>,
@@ -125,7 +125,7 @@ pub(crate) fn plan(plan: &PlanArgs, now: Timestamp) -> Result<Output, Output> {
                         output.stderr.push(text::render(&resolution.explanation, at).trim_end().to_owned());
                         output.status = output.status.max(ExitStatus::NoSolution);
                         let changes = changes(solved, resolution, &runs, planned.lock);
-                        let chosen = PartialChoice { resolution, solved, changes: &changes };
+                        let chosen = ChosenSet { resolution, solved, changes: &changes };
                         planned.partial_plan(Some(chosen), short::name_conflict(name, files))
                     }
                     None => Some(planned.full_plan(resolution, solved)),
@@ -180,12 +180,14 @@ struct Planned<'a> {
     /// The lock of the running version set, if it is known file by file.
     lock: Option<&'a Lock>,
     schedule: Option<&'a Schedule>,
+    /// The current time, or that of the saved query.
     now: Timestamp,
+    /// The time to evaluate for.
     at: Timestamp,
 }
 
 impl<'a> Planned<'a> {
-    fn full_selection(&self, chosen: Option<PartialChoice<'a>>) -> FullSelection<'a> {
+    fn full_selection(&self, chosen: Option<ChosenSet<'a>>) -> FullSelection<'a> {
         let &Self { catalog, requests, server, runs, lock, .. } = self;
         FullSelection { catalog, requests, server, chosen, runs, lock }
     }
@@ -202,14 +204,15 @@ impl<'a> Planned<'a> {
         let when = RestartTime::full_update((is_new, changes.is_empty()), schedule, now, at);
         let is_one_way = changes.iter().any(|change| change.one_way);
         let when = if is_one_way { when.restricted_to_windows() } else { when };
-        let chosen = PartialChoice { resolution, solved, changes: &changes };
-        let (when, alone) = partial::split_partial(&self.full_selection(Some(chosen)), schedule, when, now, at);
+        let chosen = ChosenSet { resolution, solved, changes: &changes };
+        let (when, partial_updates) =
+            partial::split_partial(&self.full_selection(Some(chosen)), schedule, when, now, at);
         ServerPlan {
             server: server.to_owned(),
-            stopped: None,
+            no_full_update_because: None,
             restart: !changes.is_empty(),
             when,
-            alone,
+            partial_updates,
             down: schedule.and_then(|schedule| downtime(schedule, &changes, is_one_way)),
             image_problem: schedule.and_then(|schedule| schedule.for_full_update().image_problem),
             scheduled_restart: schedule.and_then(|schedule| schedule.scheduled_restart.clone()),
@@ -219,20 +222,19 @@ impl<'a> Planned<'a> {
         }
     }
 
-    /// The plan of partial updates where no full update is applied (`stopped` is the reason). `None` when there are
-    /// none.
-    fn partial_plan(&self, chosen: Option<PartialChoice<'_>>, stopped: String) -> Option<ServerPlan> {
-        let alone = partial::partial_only(&self.full_selection(chosen), self.schedule, self.now, self.at);
-        (!alone.is_empty()).then(|| ServerPlan {
+    /// The plan of partial updates where no full update is applied. `None` when there are none.
+    fn partial_plan(&self, chosen: Option<ChosenSet<'_>>, no_full_update_because: String) -> Option<ServerPlan> {
+        let partial_updates = partial::partial_only(&self.full_selection(chosen), self.schedule, self.now, self.at);
+        (!partial_updates.is_empty()).then(|| ServerPlan {
             server: self.server.to_owned(),
-            stopped: Some(stopped),
+            no_full_update_because: Some(no_full_update_because),
             restart: true,
             when: RestartTime::Never,
             down: None,
             image_problem: None,
             scheduled_restart: self.schedule.and_then(|schedule| schedule.scheduled_restart.clone()),
             changes: Vec::new(),
-            alone,
+            partial_updates,
             counts_as_listed: Vec::new(),
             waits: Vec::new(),
         })
@@ -255,19 +257,19 @@ fn wait(row: OutdatedRow) -> Option<PlanWait> {
 fn render_text(plan: &ServerPlan) -> String {
     let ServerPlan {
         server,
-        stopped,
+        no_full_update_because,
         restart: _,
         when,
         down,
         image_problem,
         scheduled_restart,
         changes,
-        alone,
+        partial_updates,
         counts_as_listed,
         waits,
     } = plan;
     let head = match when {
-        RestartTime::Never if stopped.is_some() => "only partial updates are applied".to_owned(),
+        RestartTime::Never if no_full_update_because.is_some() => "only partial updates are applied".to_owned(),
         RestartTime::Never if scheduled_restart.is_some() => "nothing changes".to_owned(),
         RestartTime::Never => "nothing changes, and it is not restarted".to_owned(),
         RestartTime::FirstStart => "starts for the first time, at once".to_owned(),
@@ -286,7 +288,7 @@ fn render_text(plan: &ServerPlan) -> String {
     let clock = scheduled_restart.as_ref().map(|clock| format!(", and it is restarted {how}: {clock}"));
     let down = down.as_ref().map(|down| format!(", down for {down}")).unwrap_or_default();
     let mut text = format!("{server}: {head}{down}{}\n", clock.unwrap_or_default());
-    if let Some(why) = stopped {
+    if let Some(why) = no_full_update_because {
         text.extend(["  no other update: ", why, "\n"]);
     }
     let rows: Vec<Vec<String>> =
@@ -295,14 +297,14 @@ fn render_text(plan: &ServerPlan) -> String {
     if let Some(problem) = image_problem {
         text.extend(["  waits for an image: ", problem, "\n"]);
     }
-    if !alone.is_empty() {
+    if !partial_updates.is_empty() {
         text.push_str("  partial updates\n");
-        let rows: Vec<Vec<String>> = alone.iter().map(Alone::row).collect();
+        let rows: Vec<Vec<String>> = partial_updates.iter().map(PartialUpdate::row).collect();
         text.push_str(&table("    ", &rows));
     }
     // The full version set usually contains the partial updates too, so the set removes duplicates.
     let listings: BTreeSet<&HotfixListing> =
-        counts_as_listed.iter().chain(alone.iter().flat_map(|alone| &alone.counts_as_listed)).collect();
+        counts_as_listed.iter().chain(partial_updates.iter().flat_map(|partial| &partial.counts_as_listed)).collect();
     if !listings.is_empty() {
         text.push_str("  counts as listed\n");
         let rows: Vec<Vec<String>> = listings.into_iter().map(HotfixListing::row).collect();
@@ -329,14 +331,14 @@ mod tests {
     fn plan_reports_image_that_node_cannot_pull() {
         let plan = ServerPlan {
             server: "games/lobby".to_owned(),
-            stopped: None,
+            no_full_update_because: None,
             restart: true,
             when: RestartTime::Open,
             down: None,
             image_problem: Some("the image `game:2` cannot be pulled on node `a`: ErrImagePull".to_owned()),
             scheduled_restart: None,
             changes: Vec::new(),
-            alone: Vec::new(),
+            partial_updates: Vec::new(),
             counts_as_listed: Vec::new(),
             waits: Vec::new(),
         };
@@ -349,14 +351,14 @@ mod tests {
     fn plan_without_changes_may_still_have_scheduled_restart() {
         let plan = |when, scheduled_restart: Option<&str>| ServerPlan {
             server: "games/lobby".to_owned(),
-            stopped: None,
+            no_full_update_because: None,
             restart: false,
             when,
             down: None,
             image_problem: None,
             scheduled_restart: scheduled_restart.map(str::to_owned),
             changes: Vec::new(),
-            alone: Vec::new(),
+            partial_updates: Vec::new(),
             counts_as_listed: Vec::new(),
             waits: Vec::new(),
         };

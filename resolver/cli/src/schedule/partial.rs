@@ -26,7 +26,7 @@ use resolver::{Resolution, groups, resolve};
 /// A partial update.
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Alone {
+pub(crate) struct PartialUpdate {
     /// When it is applied.
     when: RestartTime,
     /// Its changes.
@@ -36,7 +36,7 @@ pub(crate) struct Alone {
     pub(crate) counts_as_listed: Vec<HotfixListing>,
 }
 
-impl Alone {
+impl PartialUpdate {
     /// A table row: the changes, and when they are applied.
     pub(crate) fn row(&self) -> Vec<String> {
         let Self { when, changes, counts_as_listed: _ } = self;
@@ -51,7 +51,7 @@ pub(crate) struct FullSelection<'a> {
     pub(crate) requests: &'a [Request],
     pub(crate) server: &'a str,
     /// `None`: no version set meets all requirements.
-    pub(crate) chosen: Option<PartialChoice<'a>>,
+    pub(crate) chosen: Option<ChosenSet<'a>>,
     pub(crate) runs: &'a RunningSet,
     /// The lock of the running version set, if it is known file by file.
     pub(crate) lock: Option<&'a Lock>,
@@ -59,7 +59,7 @@ pub(crate) struct FullSelection<'a> {
 
 /// The version set that meets all requirements.
 #[derive(Clone, Copy)]
-pub(crate) struct PartialChoice<'a> {
+pub(crate) struct ChosenSet<'a> {
     pub(crate) resolution: &'a Resolution,
     pub(crate) solved: &'a SolvedExplanation,
     /// All its changes.
@@ -74,10 +74,10 @@ pub(crate) fn split_partial(
     when: RestartTime,
     now: Timestamp,
     at: Timestamp,
-) -> (RestartTime, Vec<Alone>) {
+) -> (RestartTime, Vec<PartialUpdate>) {
     let mut all = partial_updates(full, schedule, &when, now, at);
     // If there are no other changes, the partial update is the full update.
-    let is_all = |partial: &Alone| {
+    let is_all = |partial: &PartialUpdate| {
         let changes = full.chosen.map(|chosen| chosen.changes);
         changes == Some(partial.changes.as_slice()) && partial.when.is_definite()
     };
@@ -87,14 +87,14 @@ pub(crate) fn split_partial(
     }
 }
 
-/// Partial updates where no full update is applied: no version set meets all requirements, or the chosen one is
-/// stopped.
+/// Partial updates where no full update is applied: no version set meets all requirements, or the chosen one
+/// cannot be applied.
 pub(crate) fn partial_only(
     full: &FullSelection<'_>,
     schedule: Option<&Schedule>,
     now: Timestamp,
     at: Timestamp,
-) -> Vec<Alone> {
+) -> Vec<PartialUpdate> {
     partial_updates(full, schedule, &RestartTime::full_update((false, false), schedule, now, at), now, at)
 }
 
@@ -105,7 +105,7 @@ fn partial_updates(
     when: &RestartTime,
     now: Timestamp,
     at: Timestamp,
-) -> Vec<Alone> {
+) -> Vec<PartialUpdate> {
     let Some((schedule, query)) = schedule.filter(|_| when.is_deferred()).zip(PartialQuery::new(full, at)) else {
         return Vec::new();
     };
@@ -113,7 +113,7 @@ fn partial_updates(
                           PartialOutcome { changes, counts_as_listed }: PartialOutcome| {
         let names: Vec<&str> = changes.iter().map(|change| change.name.as_str()).collect();
         let when = RestartTime::partial_update(windows, &schedule.for_partial_update(&names), now, at);
-        Alone { when, changes, counts_as_listed }
+        PartialUpdate { when, changes, counts_as_listed }
     };
     let urgent = Scope::from_plugins(query.changed_objects(&schedule.urgent));
     let urgent = urgent
@@ -166,7 +166,7 @@ impl<'a> PartialQuery<'a> {
     /// The given Plugins that would get another release. Without a full version set, each of them may.
     fn changed_objects<'o>(&self, objects: impl IntoIterator<Item = &'o String>) -> BTreeSet<String> {
         let is_due = |object: &&String| {
-            self.full.chosen.is_none_or(|PartialChoice { solved, changes, .. }| {
+            self.full.chosen.is_none_or(|ChosenSet { solved, changes, .. }| {
                 let is_changed = |name: &String| changes.iter().any(|change| change.name == *name);
                 solved.plugins.iter().any(|plugin| plugin.objects.contains(object) && is_changed(&plugin.name))
             })
@@ -174,7 +174,7 @@ impl<'a> PartialQuery<'a> {
         objects.into_iter().filter(is_due).cloned().collect()
     }
 
-    /// The changes if only `scope` may change. `None` if there are none, no such version set exists, or it is stopped.
+    /// The changes if only `scope` may change. `None` if there are none, no such version set exists, or it cannot be applied.
     fn partial_outcome(&self, scope: &Scope, delays: Delays) -> Option<PartialOutcome> {
         let FullSelection { catalog, requests, chosen, runs, lock, .. } = *self.full;
         let contains_server =

@@ -67,24 +67,47 @@ pub(super) struct Names {
     revisions: usize,
     locks: usize,
     backups: usize,
-    patterns: [Regex; 9],
+    patterns: Patterns,
+}
+
+/// The patterns, in the order in which they are replaced.
+#[derive(Debug, Clone)]
+struct Patterns {
+    second_fraction: Regex,
+    real_time: Regex,
+    date_text: Regex,
+    uid: Regex,
+    volume: Regex,
+    dated_folder: Regex,
+    backup: Regex,
+    revision: Regex,
+    lock: Regex,
+}
+
+impl Patterns {
+    fn new() -> Self {
+        let pattern = |text: &str| Regex::new(text).expect("a pattern");
+        Self {
+            second_fraction: pattern(r"(:[0-9]{2})\.[0-9]+Z"),
+            real_time: pattern(r"\b20(?:[01][0-9]|2[0-9])-[0-9]{2}-[0-9]{2}T[0-9:]+Z"),
+            date_text: pattern(r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([0-9]{1,2} [A-Z][a-z]{2} [0-9]{2}:[0-9]{2})"),
+            uid: pattern(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"),
+            volume: pattern(r"/(?:dev/shm|tmp)/[A-Za-z0-9._]+"),
+            dated_folder: pattern(r"\.nightshift/(kept|set-aside)/20[0-9]{6}T[0-9]{6}Z"),
+            backup: pattern(
+                r"\b20[0-9]{6}T[0-9]{6}Z[-a-z0-9]*|\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z?[-a-z0-9]*",
+            ),
+            revision: pattern(
+                r"(?:revision |update/|roll-back/|restart/|drain/|restore/)[0-9a-zA-Z:.-]{8,64}(?:/[0-9TZ:.-]+)?",
+            ),
+            lock: pattern(r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b"),
+        }
+    }
 }
 
 impl Names {
     pub(super) fn new() -> Self {
-        let patterns = [
-            r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}",
-            r"\b20[0-9]{6}T[0-9]{6}Z[-a-z0-9]*|\b20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9]{2}-[0-9]{2}-[0-9]{2}Z?[-a-z0-9]*",
-            r"(?:revision |update/|roll-back/|restart/|drain/|restore/)[0-9a-zA-Z:.-]{8,64}(?:/[0-9TZ:.-]+)?",
-            r"\b[0-9a-f]{64}\b|\b[0-9a-f]{16}\b|\b[0-9a-f]{12}\b|\b[0-9a-f]{8}\b",
-            r"/(?:dev/shm|tmp)/[A-Za-z0-9._]+",
-            r"(:[0-9]{2})\.[0-9]+Z",
-            r"\b20(?:[01][0-9]|2[0-9])-[0-9]{2}-[0-9]{2}T[0-9:]+Z",
-            r"\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun) ([0-9]{1,2} [A-Z][a-z]{2} [0-9]{2}:[0-9]{2})",
-            r"\.nightshift/(kept|set-aside)/20[0-9]{6}T[0-9]{6}Z",
-        ]
-        .map(|pattern| Regex::new(pattern).expect("a pattern"));
-        Self { by_value: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns }
+        Self { by_value: BTreeMap::new(), revisions: 0, locks: 0, backups: 0, patterns: Patterns::new() }
     }
 
     /// The text with these names.
@@ -95,16 +118,17 @@ impl Names {
             text = text.replace(&format!("revision {entry}"), &format!("revision {revision}"));
         }
         let patterns = self.patterns.clone();
-        let text = patterns[5].replace_all(&text, "${1}Z").into_owned();
-        let text = patterns[6].replace_all(&text, "<a real time>").into_owned();
-        let text = patterns[7].replace_all(&text, |found: &Captures<'_>| scenario_date_text(&found[0])).into_owned();
-        let text = patterns[0].replace_all(&text, "<uid>").into_owned();
-        let text = patterns[4].replace_all(&text, "<volume>").into_owned();
+        let text = patterns.second_fraction.replace_all(&text, "${1}Z").into_owned();
+        let text = patterns.real_time.replace_all(&text, "<a real time>").into_owned();
+        let scenario_date = |found: &Captures<'_>| scenario_date_text(&found[0]);
+        let text = patterns.date_text.replace_all(&text, scenario_date).into_owned();
+        let text = patterns.uid.replace_all(&text, "<uid>").into_owned();
+        let text = patterns.volume.replace_all(&text, "<volume>").into_owned();
         // These folders have the names of real seconds, which may be those of the backup beside them or one second later.
-        let text = patterns[8].replace_all(&text, ".nightshift/${1}/<a real time>").into_owned();
-        let text = patterns[1].replace_all(&text, |found: &Captures<'_>| self.backup(&found[0])).into_owned();
-        let text = patterns[2].replace_all(&text, |found: &Captures<'_>| self.revision(&found[0])).into_owned();
-        patterns[3].replace_all(&text, |found: &Captures<'_>| self.lock(&found[0])).into_owned()
+        let text = patterns.dated_folder.replace_all(&text, ".nightshift/${1}/<a real time>").into_owned();
+        let text = patterns.backup.replace_all(&text, |found: &Captures<'_>| self.backup(&found[0])).into_owned();
+        let text = patterns.revision.replace_all(&text, |found: &Captures<'_>| self.revision(&found[0])).into_owned();
+        patterns.lock.replace_all(&text, |found: &Captures<'_>| self.lock(&found[0])).into_owned()
     }
 
     fn revision(&mut self, text: &str) -> String {
