@@ -13,11 +13,11 @@ use benches::budgets::Bounds;
 use benches::generators::adversarial::{PLUGINS, big};
 use benches::generators::{PAPERS, RELEASES, SIX_PLUGINS, now};
 use benches::measure::{Cost, measure, median, print_line};
-use other_solvers::{Found, Others, Plain};
+use other_solvers::{Found, PlainPubgrub, Resolvo};
 use resolver::model::catalog::Catalog;
 use resolver::model::request::{PaperRequest, Request};
 use resolver::model::version::Minecraft;
-use resolver::{NaiveTables, PreparedTables, Unsolvable};
+use resolver::{PlainTables, PreparedTables, Unsolvable};
 
 mod other_solvers;
 mod recorded;
@@ -65,13 +65,13 @@ fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bo
     let times = |other: &Cost| {
         format!("{other} ({:.1} times resolve, {:.0} times solve only)", other.ratio_to(&all), other.ratio_to(&solve))
     };
-    let tables = NaiveTables::read(catalog, std::slice::from_ref(request), now());
+    let tables = PlainTables::read(catalog, std::slice::from_ref(request), now());
     let question = tables.encode();
     let found_text = |found: Found| match found {
         Found::Papers(papers) => paper_text(&papers.map(|papers| question.minecraft(0, papers[0]).clone())),
         Found::TimedOut(time) => format!("no answer in {} s", time.as_secs()),
     };
-    let plain = Plain::new(&question);
+    let plain = PlainPubgrub::new(&question);
     let (found, other) = median(RUNS, || plain.solve(OTHERS_TIME_LIMIT));
     assert_eq!(found_text(found), paper_text(&best), "the plain encoding finds the same Paper");
     print_line(&format!("  plain encoding in pubgrub, solve only: {}", times(&other)));
@@ -81,8 +81,8 @@ fn compare(name: &str, catalog: &Catalog, request: &Request, limits: &Limits, bo
     // `solve` consumes the tables, so only the solve is measured.
     let mut runs: Vec<(Found, Cost)> = (0..RUNS)
         .map(|_| {
-            let others = Others::new(&question);
-            measure(|| others.solve(OTHERS_TIME_LIMIT))
+            let resolvo = Resolvo::new(&question);
+            measure(|| resolvo.solve(OTHERS_TIME_LIMIT))
         })
         .collect();
     runs.sort_by_key(|(_, cost)| cost.took);

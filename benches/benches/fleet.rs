@@ -16,11 +16,11 @@ use benches::generators::adversarial::{crawl, ladder, tower};
 use benches::generators::{RELEASES, conflicting_fleet, fleet, fleet_catalog, now, uniform_fleet};
 use benches::measure::{Cost, measure, print_line};
 use criterion::Criterion;
-use other_solvers::{Found, Others, Plain};
+use other_solvers::{Found, PlainPubgrub, Resolvo};
 use resolver::model::catalog::Catalog;
 use resolver::model::request::Request;
 use resolver::model::version::Minecraft;
-use resolver::{Budget, Fleet, NaiveTables, Resolution, Unsolvable, groups, missing_projects, resolve};
+use resolver::{Budget, Fleet, PlainTables, Resolution, Unsolvable, groups, missing_projects, resolve};
 
 mod other_solvers;
 
@@ -215,7 +215,7 @@ fn compare_with_others(
     longest: Duration,
     best: Option<&dyn Fn(usize) -> Option<Minecraft>>,
 ) {
-    let tables = NaiveTables::read(catalog, requests, now());
+    let tables = PlainTables::read(catalog, requests, now());
     let question = tables.encode();
     let report = |name: &str, found: Found, other: &Cost| {
         let found = match found {
@@ -237,11 +237,11 @@ fn compare_with_others(
         };
         print_line(&format!("{name}: {other}, {:.1} times: {found}", other.ratio_to(our_cost)));
     };
-    let plain = Plain::new(&question);
+    let plain = PlainPubgrub::new(&question);
     let (found, other) = measure(|| plain.solve(longest));
     report("the same: plain encoding in pubgrub", found, &other);
-    let others = Others::new(&question);
-    let (found, other) = measure(|| others.solve(longest));
+    let resolvo = Resolvo::new(&question);
+    let (found, other) = measure(|| resolvo.solve(longest));
     report("the same: resolvo", found, &other);
 }
 

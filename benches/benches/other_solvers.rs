@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use pubgrub::{
     Dependencies, DependencyConstraints, DependencyProvider, PackageResolutionStatistics, PubGrubError, Ranges,
 };
-use resolver::{NaiveProblem, VersionRuns};
+use resolver::{PlainProblem, VersionRuns};
 
 /// The result of another solver: the version of each server's Paper, or `None` if there is no answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,14 +29,14 @@ type Needs<T> = HashMap<(usize, u32), Option<Vec<T>>>;
 
 /// A question with the requirements of every version, prepared before the measurement. For fleets they would not fit into memory, so they are
 /// computed on demand.
-pub(crate) struct Plain<'q, 'x, 'a> {
-    question: &'q NaiveProblem<'x, 'a>,
+pub(crate) struct PlainPubgrub<'q, 'x, 'a> {
+    question: &'q PlainProblem<'x, 'a>,
     prepared: Needs<(usize, Ranges<u32>)>,
     deadline: Cell<Option<Instant>>,
 }
 
-impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
-    pub(crate) fn new(question: &'q NaiveProblem<'x, 'a>) -> Self {
+impl<'q, 'x, 'a> PlainPubgrub<'q, 'x, 'a> {
+    pub(crate) fn new(question: &'q PlainProblem<'x, 'a>) -> Self {
         let mut prepared = HashMap::new();
         if question.servers() == 1 {
             for package in 0..question.packages() {
@@ -70,7 +70,7 @@ impl<'q, 'x, 'a> Plain<'q, 'x, 'a> {
     }
 }
 
-fn needs(question: &NaiveProblem<'_, '_>, package: usize, version: u32) -> Option<Vec<(usize, Ranges<u32>)>> {
+fn needs(question: &PlainProblem<'_, '_>, package: usize, version: u32) -> Option<Vec<(usize, Ranges<u32>)>> {
     let ranges = |runs: VersionRuns| -> Ranges<u32> {
         runs.into_iter().map(|(first, last)| (Bound::Included(first), Bound::Included(last))).collect()
     };
@@ -90,7 +90,7 @@ impl Display for TooLong {
 
 impl std::error::Error for TooLong {}
 
-impl DependencyProvider for Plain<'_, '_, '_> {
+impl DependencyProvider for PlainPubgrub<'_, '_, '_> {
     type P = usize;
     type V = u32;
     type VS = Ranges<u32>;
@@ -138,9 +138,9 @@ impl DependencyProvider for Plain<'_, '_, '_> {
 const MAX_VERSIONS: u32 = 1_000;
 
 /// The question for `resolvo`. A set of versions is identified by its index in the list.
-pub(crate) struct Others<'q, 'x, 'a> {
-    question: &'q NaiveProblem<'x, 'a>,
-    /// For one server, as in [`Plain`].
+pub(crate) struct Resolvo<'q, 'x, 'a> {
+    question: &'q PlainProblem<'x, 'a>,
+    /// For one server, as in [`PlainPubgrub`].
     prepared: Needs<resolvo::VersionSetId>,
     sets: RefCell<Sets>,
     deadline: Cell<Option<Instant>>,
@@ -164,9 +164,9 @@ impl Sets {
     }
 }
 
-impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
-    pub(crate) fn new(question: &'q NaiveProblem<'x, 'a>) -> Self {
-        let mut others =
+impl<'q, 'x, 'a> Resolvo<'q, 'x, 'a> {
+    pub(crate) fn new(question: &'q PlainProblem<'x, 'a>) -> Self {
+        let mut resolvo =
             Self { question, prepared: HashMap::new(), sets: RefCell::new(Sets::default()), deadline: Cell::new(None) };
         for package in 0..question.packages() {
             assert!(question.newest(package) < MAX_VERSIONS, "each solvable has its own number");
@@ -174,12 +174,12 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
         if question.servers() == 1 {
             for package in 0..question.packages() {
                 for version in 0..=question.newest(package) {
-                    let needs = others.needs(package, version);
-                    others.prepared.insert((package, version), needs);
+                    let needs = resolvo.needs(package, version);
+                    resolvo.prepared.insert((package, version), needs);
                 }
             }
         }
-        others
+        resolvo
     }
 
     /// Solves for at most `longest`.
@@ -213,7 +213,7 @@ impl<'q, 'x, 'a> Others<'q, 'x, 'a> {
     }
 }
 
-impl resolvo::Interner for Others<'_, '_, '_> {
+impl resolvo::Interner for Resolvo<'_, '_, '_> {
     type NameId = resolvo::NameId;
     type SolvableId = resolvo::SolvableId;
 
@@ -250,7 +250,7 @@ impl resolvo::Interner for Others<'_, '_, '_> {
     }
 }
 
-impl resolvo::DependencyProvider for Others<'_, '_, '_> {
+impl resolvo::DependencyProvider for Resolvo<'_, '_, '_> {
     async fn filter_candidates(
         &self,
         candidates: &[resolvo::SolvableId],

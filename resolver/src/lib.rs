@@ -29,5 +29,5 @@ pub use resolve::PreparedTables;
 pub use resolve::fleet::resolve_fleet;
 pub use resolve::{Resolution, Unsolvable, resolve, resolve_within, why_not, why_not_within};
 #[doc(hidden)]
-pub use solve::group::naive_encoding::{NaiveProblem, NaiveTables, VersionRuns};
+pub use solve::group::plain_encoding::{PlainProblem, PlainTables, VersionRuns};
 pub use solve::group::{DecidedFleet, Fleet, groups, namespace};

@@ -13,6 +13,7 @@ use super::{CheckedRestart, Violation, Violations, player_policy};
 const MAX_START_DELAY: SignedDuration = SignedDuration::from_mins(30);
 
 /// All windows and blackouts of a server. Without a window, updates are never applied automatically, because the spec does not say when.
+/// `maintenanceWindow.enabled` is applied by [`super::CheckedServer::updates_automatically`].
 pub(super) fn check_windows(server: &PaperMCServer, zone: &str, violations: &mut Violations) -> Windows {
     let schedule = &server.spec.update_schedule;
     let mut collector = WindowViolations { default_zone: zone, violations };

@@ -30,7 +30,8 @@ pub fn project_key(source: &PluginSource) -> Option<ProjectKey> {
     }
 }
 
-/// The 64 hex digits of `sha256:<hex>`, or of the digits alone, as lexfrei's operator writes them.
+/// The 64 hex digits of `sha256:<hex>`, or of the digits alone, as `lexfrei/minecraft-operator`
+/// writes them, another operator for Paper.
 fn digits(checksum: &str) -> Option<&str> {
     let digits = checksum.strip_prefix("sha256:").unwrap_or(checksum);
     (digits.len() == 64 && digits.bytes().all(|b| b.is_ascii_hexdigit())).then_some(digits)

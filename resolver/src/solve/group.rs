@@ -15,8 +15,8 @@ use crate::model::version::lenient;
 use exclusion::GroupDecision;
 
 pub(crate) mod exclusion;
-pub(crate) mod naive_encoding;
 mod partition;
+pub(crate) mod plain_encoding;
 pub(crate) mod problem;
 pub(crate) mod provider;
 pub(crate) mod solo_domains;

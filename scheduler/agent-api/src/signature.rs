@@ -25,10 +25,10 @@ pub const SIGNATURE_HEADER: &str = "x-nightshift-signature";
 /// How far the clocks of operator and node may differ, in seconds. Nodes run NTP, so this is generous. It also limits the memory for nonces.
 pub const SKEW_SECONDS: i64 = 30;
 
-/// Over how many requests the clock difference is measured. The request that seems youngest decides, because transit makes each look older.
+/// The smallest delay of this many last requests is taken as the clock difference: transit only adds to it.
 const SKEW_SAMPLES: usize = 8;
 
-/// How many requests must agree that the agent's clock is ahead, because a single one may have been in transit for as long.
+/// A positive difference (the agent's clock is ahead) needs this many requests, because a single one may have been in transit for as long.
 const MIN_SKEW_SAMPLES: usize = 3;
 
 /// Times of signing are whole seconds, so two equal clocks may seem to differ by this much.
@@ -173,7 +173,7 @@ pub enum SignatureError {
         "signed {difference} s away from this node's clock, at most {SKEW_SECONDS} s are accepted: check the clocks"
     )]
     Skew {
-        /// The difference between the two clocks, in seconds.
+        /// How far the agent's clock is ahead, in seconds. Negative: it is behind.
         difference: i64,
     },
     /// Signed before this process of the agent began.

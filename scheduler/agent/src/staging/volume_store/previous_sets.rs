@@ -26,7 +26,7 @@ struct PreviousLocks {
 }
 
 impl VolumeStore {
-    /// Records the current lock, and the previous one if no record existed. Locks that ran too long ago are dropped.
+    /// Records the current lock, and the previous one if no record existed. Locks beyond `MAX_SETS` are dropped.
     pub fn record_run(&self) -> Result<(), Error> {
         let Some(manifest) = self.volume.manifest()? else { return Ok(()) };
         let before = self.history();
@@ -50,8 +50,9 @@ impl VolumeStore {
     /// no file is downloaded. Returns the removed ones.
     pub fn free_space_for(&self, set: &FileSet, missing: &[File]) -> Result<Vec<String>, Error> {
         let Err(Error::Full { free, needed }) = self.check_space(missing) else { return Ok(Vec::new()) };
-        let removed =
-            self.oldest(needed.saturating_add(RESERVED_BYTES).saturating_sub(free), Some(set))?.unwrap_or_default();
+        let removed = self
+            .fewest_that_free(needed.saturating_add(RESERVED_BYTES).saturating_sub(free), Some(set))?
+            .unwrap_or_default();
         self.remove_sets(&removed, Some(set))?;
         self.check_space(missing)?;
         Ok(removed)
@@ -63,7 +64,7 @@ impl VolumeStore {
     }
 
     pub(super) fn prune_to_free(&self, missing_bytes: u64) -> Result<Vec<String>, Error> {
-        let removed = match self.oldest(missing_bytes, None)? {
+        let removed = match self.fewest_that_free(missing_bytes, None)? {
             Some(enough) => enough,
             None => self.earlier_sets()?,
         };
@@ -72,7 +73,11 @@ impl VolumeStore {
     }
 
     /// The fewest version sets that free this many bytes, oldest first. `None`: all of them together would not.
-    pub(super) fn oldest(&self, missing_bytes: u64, incoming: Option<&FileSet>) -> Result<Option<Vec<String>>, Error> {
+    pub(super) fn fewest_that_free(
+        &self,
+        missing_bytes: u64,
+        incoming: Option<&FileSet>,
+    ) -> Result<Option<Vec<String>>, Error> {
         let mut oldest = self.earlier_sets()?;
         oldest.reverse();
         oldest.retain(|lock| incoming.is_none_or(|incoming| incoming.lock != *lock));

@@ -241,11 +241,11 @@ fn cleanup_for_space_removes_oldest_but_never_rollback_lock() {
     let (_directory, store) = store();
     let sets = run_all(&store, "abcdef");
     let jar_of = |set: &FileSet| set.server.size.unwrap();
-    assert_eq!(store.oldest(0, None).unwrap(), Some(vec![]));
+    assert_eq!(store.fewest_that_free(0, None).unwrap(), Some(vec![]));
     let two = jar_of(&sets[0]) + 1;
-    assert_eq!(store.oldest(two, None).unwrap().unwrap(), [sets[0].lock.clone(), sets[1].lock.clone()]);
-    assert_eq!(store.oldest(u64::MAX, None).unwrap(), None);
-    let incoming = store.oldest(two, Some(&sets[0])).unwrap().unwrap();
+    assert_eq!(store.fewest_that_free(two, None).unwrap().unwrap(), [sets[0].lock.clone(), sets[1].lock.clone()]);
+    assert_eq!(store.fewest_that_free(u64::MAX, None).unwrap(), None);
+    let incoming = store.fewest_that_free(two, Some(&sets[0])).unwrap().unwrap();
     assert_eq!(incoming, [sets[1].lock.clone(), sets[2].lock.clone()], "the incoming version set is never removed");
 
     let huge = File { size: Some(u64::MAX), ..sets[5].server.clone() };
@@ -267,7 +267,7 @@ fn cleanup_for_space_keeps_files_of_lock_being_staged() {
     let old = File { path: "cache/old.jar".into(), ..sets[0].server.clone() };
     let incoming = FileSet { support: vec![old], ..set('9', &content) };
     receive(&store, &incoming.server, &content).unwrap();
-    let removed = store.oldest(1, Some(&incoming)).unwrap().unwrap();
+    let removed = store.fewest_that_free(1, Some(&incoming)).unwrap().unwrap();
     assert_eq!(removed, [sets[0].lock.clone(), sets[1].lock.clone()], "the JAR of `a` is needed, so `b` is removed");
     store.remove_sets(&removed, Some(&incoming)).unwrap();
     assert_eq!(store.missing(&incoming, &mut HashCache::default()).unwrap(), vec![], "its files stay without a record");

@@ -1,4 +1,4 @@
-//! Pure. Encodes the problem of several servers naively, to compare other solvers with this one. There is a package for
+//! Pure. Encodes the problem of several servers in the plain way, to compare other solvers with this one. There is a package for
 //! each Paper and each plugin, and releases depend on the Paper versions they run on. No domain is narrowed, and
 //! unusable versions are not grouped.
 
@@ -13,7 +13,7 @@ use crate::model::request::Request;
 use crate::model::version::Minecraft;
 
 /// The data that has to be read before the problem can be encoded.
-pub struct NaiveTables<'a> {
+pub struct PlainTables<'a> {
     tables: SharedTables<'a>,
     /// In the order of the server names.
     views: Vec<ServerView<'a>>,
@@ -25,13 +25,13 @@ pub type VersionRuns = Vec<(u32, u32)>;
 /// Packages by number: the servers' Papers in the order of the server names, then the plugins in the order of their
 /// priority. Versions count from 1, oldest first. 0 is "not installed", which is the best version wherever it is
 /// allowed.
-pub struct NaiveProblem<'x, 'a> {
+pub struct PlainProblem<'x, 'a> {
     problem: JointProblem<'x, 'a>,
     /// By shared eligibility and release, the Paper versions that it runs on.
     runs_on: Vec<Vec<VersionRuns>>,
 }
 
-impl<'a> NaiveTables<'a> {
+impl<'a> PlainTables<'a> {
     /// Reads the catalog for these servers.
     pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
         let mut requests: Vec<&Request> = requests.iter().collect();
@@ -41,7 +41,7 @@ impl<'a> NaiveTables<'a> {
     }
 
     /// Encodes the problem.
-    pub fn encode(&self) -> NaiveProblem<'_, 'a> {
+    pub fn encode(&self) -> PlainProblem<'_, 'a> {
         let problem = JointProblem::new(&self.tables, self.views.iter().collect());
         let runs_on = self.tables.eligibilities.iter().map(|eligibility| {
             let longest = eligibility.usable.highest(MAX_RELEASES).unwrap_or_default();
@@ -49,11 +49,11 @@ impl<'a> NaiveTables<'a> {
                 |release| runs(1, eligibility.supports.len(), |paper| eligibility.supports[paper - 1].has(release));
             (0..=longest).map(papers).collect()
         });
-        NaiveProblem { runs_on: runs_on.collect(), problem }
+        PlainProblem { runs_on: runs_on.collect(), problem }
     }
 }
 
-impl NaiveProblem<'_, '_> {
+impl PlainProblem<'_, '_> {
     /// The number of Paper packages, which come first.
     pub fn servers(&self) -> usize {
         self.problem.views.len()
