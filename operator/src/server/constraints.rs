@@ -16,7 +16,7 @@ use image_pull::ImagePull;
 use leader_server::LeaderServer;
 use manual_recovery::ManualRecovery;
 use no_usable_window::NoUsableWindow;
-use partial_update::PartialUpdate;
+use partial_update::PartialUpdateRequested;
 use pinned_set::PinnedToSet;
 use requested_restore::RestoreRequested;
 use scale_to_zero::ScaleToZero;
@@ -49,7 +49,7 @@ const CONSTRAINTS: &[&dyn Constraint] = &[
     &UpdateSlot,
     &ScaleToZero,
     &PinnedToSet,
-    &PartialUpdate,
+    &PartialUpdateRequested,
     &RestoreRequested,
     &Suspension,
     &NoUsableWindow,

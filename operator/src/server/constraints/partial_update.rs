@@ -8,9 +8,9 @@ use crate::server::plan::Plan;
 use crate::server::plan::constraint::{ConditionSection, ConditionText, Constraint};
 use crate::server::report::context::PassReport;
 
-pub(super) struct PartialUpdate;
+pub(super) struct PartialUpdateRequested;
 
-impl Constraint for PartialUpdate {
+impl Constraint for PartialUpdateRequested {
     fn wake_at(&self, plan: &Plan) -> Option<Timestamp> {
         plan.selection.partial.ends_at(plan.selection.partial_until)
     }
