@@ -165,8 +165,13 @@ async fn fetch_plugin(
         }
         (Err(error), None) => return Err(error),
     };
-    let facts =
-        plugin_descriptor::facts(&path).map_err(|source| FilesError::Read { file: locked.name.clone(), source })?;
+    let facts = plugin_descriptor::facts(&path).map_err(|source| {
+        if source.is_refusal() {
+            // The next read of the catalog finds the JAR in the store, and the release is not chosen again.
+            ctx.catalog.read_soon();
+        }
+        FilesError::Read { file: locked.name.clone(), source }
+    })?;
     if let Some(needs) = facts.java.map(u32::from).filter(|needs| *needs > java) {
         // The next read of the catalog finds the JAR in the store and takes its Java version into account.
         ctx.catalog.read_soon();

@@ -64,3 +64,18 @@ pub enum FactsError {
         what: String,
     },
 }
+
+impl FactsError {
+    /// Whether the JAR was read and no Paper loads a plugin from it.
+    pub fn is_refusal(&self) -> bool {
+        match self {
+            Self::NoDescriptor | Self::OtherSoftware { .. } | Self::Refused { .. } => true,
+            Self::Open(_)
+            | Self::NotAJar(_)
+            | Self::TooManyEntries { .. }
+            | Self::EntryTooLarge { .. }
+            | Self::Unpack { .. }
+            | Self::UnreadableDescriptor { .. } => false,
+        }
+    }
+}

@@ -20,6 +20,7 @@ use crate::index::{CandidateIndex, MissingDependency, is_same_age};
 use crate::model::api_version::{ApiVersion, is_legacy_without};
 use crate::model::bundled_plugins::bundled_in;
 use crate::model::catalog::{BuildChannel, FALLBACK_VERSION, Project, Source};
+use crate::model::jar_pattern::stem;
 use crate::model::lock::Guess;
 use crate::model::name_conflict::folded;
 use crate::model::request::{OverrideMode, PaperRequest, Running};
@@ -390,6 +391,11 @@ fn plugin_warnings(
         warnings.push(Warning::FallbackVersion { plugin: plugin(), version: version() });
     }
     let jars = plugin_candidates.rules.jars.select(candidate.release).unwrap_or_default();
+    let others = plugin_candidates.rules.jars.unnamed(candidate.release);
+    if let Some(jar) = jars.first().filter(|_| !others.is_empty()) {
+        let jar = stem(&jar.file.name);
+        warnings.push(Warning::SeveralJars { plugin: plugin(), version: version(), jar, others });
+    }
     // The value is unknown for a JAR that was not read, and a proxy does not use it.
     let mut read = jars.iter().filter(|jar| jar.declared.is_some() && candidates.request.software.is_minecraft());
     let minecraft = &candidates.papers[decision.chosen.paper].version.minecraft;

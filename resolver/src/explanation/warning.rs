@@ -73,6 +73,17 @@ pub enum Warning {
         /// The first Minecraft version whose builds contain it.
         since: String,
     },
+    /// The chosen release has several JARs, and its Plugin does not say which to install.
+    SeveralJars {
+        /// The plugin name.
+        plugin: String,
+        /// The chosen version.
+        version: String,
+        /// The name of the installed JAR, without its version.
+        jar: String,
+        /// The names of the others, without versions, at most 8.
+        others: Vec<String>,
+    },
     /// A required dependency that its source does not have. It is assumed to be installed.
     OutsideDependency {
         /// The plugin name.

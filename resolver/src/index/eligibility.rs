@@ -199,7 +199,7 @@ fn intrinsic_reason(
         return Some(Unusable::NoChecksum);
     }
     if let Some(rule) = rules.jars.refused(&jars) {
-        return Some(Unusable::DescriptorRefused { rule: rule.to_owned() });
+        return Some(Unusable::DescriptorRefused { rule: rule.to_owned(), others: rules.jars.unnamed(release) });
     }
     // The class loader refuses class files that are newer than itself.
     rules.jars.java(release).and_then(|needs| available_java.unusable_for(needs))

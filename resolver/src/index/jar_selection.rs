@@ -3,7 +3,7 @@
 
 use crate::model::api_version::ApiVersion;
 use crate::model::catalog::{Declared, Jar, Release, Source};
-use crate::model::jar_pattern::{matches, stem};
+use crate::model::jar_pattern::{is_jar, matches, stem, without_version};
 use crate::model::request::PluginRequest;
 use crate::model::software::Software;
 use crate::model::unusable::Unusable;
@@ -79,10 +79,11 @@ impl<'a> Jars<'a> {
     /// The selected JARs of a release, in the order of the release, each once.
     ///
     /// # Errors
-    /// The release has no file, or a pattern does not match exactly one of them.
+    /// The release has no JAR, or a pattern does not match exactly one of them.
     pub(crate) fn select<'r>(&self, release: &'r Release) -> Result<Vec<Jar<'r>>, Unusable> {
-        if release.file.is_none() {
-            return Err(Unusable::NoFile);
+        let Some(main) = &release.file else { return Err(Unusable::NoFile) };
+        if !is_jar(&main.name) {
+            return Err(Unusable::NoJar { file: without_version(&main.name) });
         }
         if self.patterns.is_empty() {
             return Ok(release.jars().take(1).collect());
@@ -132,6 +133,16 @@ impl<'a> Jars<'a> {
             return release.api_version.iter().collect();
         }
         self.select(release).unwrap_or_default().iter().filter_map(|jar| jar.api_version).collect()
+    }
+
+    /// The names of the JARs of a release that are not installed because no request names them, if no request names any
+    /// JAR. Without those that Paper refuses.
+    pub(crate) fn unnamed(&self, release: &Release) -> Vec<String> {
+        if !self.patterns.is_empty() {
+            return Vec::new();
+        }
+        let further: Vec<Jar<'_>> = release.jars().skip(1).filter(|jar| jar.refused.is_none()).collect();
+        names(further.iter())
     }
 
     /// The rule by which every Paper version refuses one of the selected JARs. A proxy ignores descriptors for Bukkit.

@@ -44,6 +44,16 @@ pub fn pattern_error(pattern: &str) -> Option<(&'static str, &'static str)> {
     None
 }
 
+/// Whether a file's name ends in `.jar`, in upper or lower case. Paper loads no other file.
+pub fn is_jar(file_name: &str) -> bool {
+    without_jar(file_name).len() < file_name.len()
+}
+
+/// A file's name without its version, with its ending: `Claims.zip`.
+pub(crate) fn without_version(file_name: &str) -> String {
+    file_name.rsplit_once('.').map_or_else(|| file_name.to_owned(), |(name, ending)| format!("{}.{ending}", stem(name)))
+}
+
 fn without_jar(name: &str) -> &str {
     match name.len().checked_sub(4).filter(|&at| name.is_char_boundary(at)) {
         Some(at) if name[at..].eq_ignore_ascii_case(".jar") => &name[..at],
@@ -131,6 +141,20 @@ mod tests {
         ] {
             assert_eq!(stem(file), wanted);
             assert!(file.is_empty() || matches(wanted, file), "{file}");
+        }
+    }
+
+    #[test]
+    fn only_names_that_end_in_jar_are_jars() {
+        for (file, jar, plain) in [
+            ("Claims-1.0.jar", true, "Claims.jar"),
+            ("Claims.JAR", true, "Claims.JAR"),
+            ("Claims-1.0.zip", false, "Claims.zip"),
+            ("Claims-1.0.jar.asc", false, "Claims.asc"),
+            ("jar", false, "jar"),
+            ("", false, ""),
+        ] {
+            assert_eq!((is_jar(file), without_version(file).as_str()), (jar, plain), "{file}");
         }
     }
 

@@ -67,6 +67,11 @@ pub enum Unusable {
     },
     /// The source links to another site, so there is no file to verify.
     NoFile,
+    /// Its page has a file, but no JAR.
+    NoJar {
+        /// The name of the file, without its version.
+        file: String,
+    },
     /// It has no file that matches a pattern of `spec.source.jars`.
     NoSuchJar {
         /// The pattern.
@@ -115,6 +120,9 @@ pub enum Unusable {
     DescriptorRefused {
         /// The rule, as a clause.
         rule: String,
+        /// The names of its other JARs, without versions, at most 8, if its Plugin names none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        others: Vec<String>,
     },
     /// It needs a project that could not be read.
     NeedsUnread {
@@ -277,7 +285,11 @@ impl Unusable {
     /// the server or end.
     pub fn is_inherent(&self) -> bool {
         match self {
-            Self::NoFile | Self::NoChecksum | Self::WrongSoftware { .. } | Self::DescriptorRefused { .. } => true,
+            Self::NoFile
+            | Self::NoJar { .. }
+            | Self::NoChecksum
+            | Self::WrongSoftware { .. }
+            | Self::DescriptorRefused { .. } => true,
             // The request may name files that do not exist.
             Self::NoSuchJar { .. }
             | Self::SeveralJars { .. }
@@ -345,6 +357,7 @@ impl Unusable {
             | Self::NoSuchJar { .. }
             | Self::SeveralJars { .. }
             | Self::NoFile
+            | Self::NoJar { .. }
             | Self::NoChecksum
             | Self::NeedsUnread { .. }
             | Self::NeedsMissing { .. }

@@ -276,6 +276,7 @@ pub fn unusable(reason: &Unusable) -> String {
             format!("was replaced by {by} within your `updateDelay`: the date of {by} counts")
         }
         Unusable::NoFile => "has no file at its source, only an external link".to_owned(),
+        Unusable::NoJar { file } => format!("has no JAR at its source, only {file}"),
         Unusable::NoSuchJar { jar, has } => {
             format!("has no file `{jar}` (`spec.source.jars`), only {}", list(has, 5))
         }
@@ -299,7 +300,7 @@ pub fn unusable(reason: &Unusable) -> String {
             format!("needs Minecraft {needs} or newer (`api-version` in its JAR), and an older server refuses it")
         }
         Unusable::ApiVersionRefused { states, rule } => api_version_clause(states, *rule),
-        Unusable::DescriptorRefused { rule } => format!("is refused by Paper: {rule}"),
+        Unusable::DescriptorRefused { rule, others } => format!("is refused by Paper: {rule}{}", other_jars(others)),
         Unusable::NeedsUnread { project, because } => format!("needs {project}, which could not be read ({because})"),
         Unusable::NeedsMissing { plugin } => {
             format!(
@@ -342,6 +343,14 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::JavaHeld { needs, has, policy } => java_held_clause(*needs, *has, *policy),
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }
+}
+
+/// The other JARs of a release whose main one is no plugin.
+fn other_jars(others: &[String]) -> String {
+    if others.is_empty() {
+        return String::new();
+    }
+    format!(" (`spec.source.jars` can name another of its JARs: {})", list(others, 5))
 }
 
 fn java_held_clause(needs: u32, has: u32, policy: ImagePolicy) -> String {

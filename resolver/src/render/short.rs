@@ -23,6 +23,7 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::Held { at, .. } => format!("you hold it at {at}"),
         Unusable::Superseded { by } => format!("replaced by {by}"),
         Unusable::NoFile => "no file at its source".to_owned(),
+        Unusable::NoJar { file: _ } => "no JAR at its source".to_owned(),
         Unusable::NoSuchJar { jar, has: _ } => format!("no file `{jar}`"),
         Unusable::SeveralJars { jar, several: _ } => format!("several files `{jar}`"),
         Unusable::NoChecksum => "no checksum at its source".to_owned(),

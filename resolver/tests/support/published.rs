@@ -53,6 +53,9 @@ pub(crate) struct ReleaseFields {
     hash: bool,
     #[serde(default = "yes")]
     file: bool,
+    /// Whether its file is an archive and no JAR.
+    #[serde(default)]
+    archive: bool,
     /// Names of its further JARs, without version and `.jar`, with the Java that their class files need.
     #[serde(default)]
     further: BTreeMap<String, FurtherFields>,
@@ -246,7 +249,13 @@ impl ReleaseFields {
             declared,
             loaders: self.loaders.unwrap_or_else(|| vec!["paper".to_owned()]),
             dependencies,
-            file: self.file.then(|| artifact(&format!("{name}-{version}"), self.hash)),
+            file: self.file.then(|| {
+                let mut file = artifact(&format!("{name}-{version}"), self.hash);
+                if self.archive {
+                    file.name = format!("{name}-{version}.zip");
+                }
+                file
+            }),
         }
     }
 }

@@ -44,6 +44,7 @@ mod page_cache;
 mod project_page;
 mod purpur;
 mod rate_limit;
+mod release_files;
 mod rows;
 mod url;
 

@@ -7,9 +7,10 @@ use super::disk_cache::StoredPage;
 use super::http::{Existence, Http, parse};
 use super::page_cache::Fetched;
 use super::project_page::{Name, ProjectListing, format_hash};
+use super::release_files::{ListedFile, pick_jars};
 use super::rows::read_rows;
 use super::{FetchError, Upstream, Upstreams};
-use resolver::model::catalog::{Artifact, Channel, Dependency, DependencyKind, FurtherJar, Release, Source};
+use resolver::model::catalog::{Artifact, Channel, Dependency, DependencyKind, Release, Source};
 
 pub(super) fn name_url(upstreams: &Upstreams, name: &str) -> reqwest::Url {
     upstreams.url(Upstream::Modrinth, &["project", name], &[])
@@ -59,11 +60,11 @@ pub(super) fn parse_listing(
 ) -> Result<ProjectListing, FetchError> {
     let rows: Vec<Value> = parse(Upstream::Modrinth, url, body)?;
     let (versions, unreadable) = read_rows(Upstream::Modrinth, url, &rows, &["version_number", "id"])?;
-    let releases = versions.into_iter().map(read_version).collect();
+    let releases = versions.into_iter().map(|version| read_version(version, name)).collect();
     Ok(ProjectListing { project: name.project(Source::Modrinth, releases, now), walk: None, unreadable })
 }
 
-fn read_version(version: wire::ModrinthVersion) -> Release {
+fn read_version(version: wire::ModrinthVersion, project: &Name) -> Release {
     let mut minecraft: Vec<_> = version.game_versions.iter().filter_map(|text| text.parse().ok()).collect();
     minecraft.sort();
     minecraft.dedup();
@@ -75,7 +76,7 @@ fn read_version(version: wire::ModrinthVersion) -> Release {
         (&a.project_id, &a.name, &a.version_id, a.kind).cmp(&(&b.project_id, &b.name, &b.version_id, b.kind))
     });
     dependencies.dedup();
-    let (file, further) = read_files(version.files);
+    let (file, further) = pick_jars(version.files.into_iter().map(read_file).collect(), project);
     Release {
         id: version.id,
         version: version.number,
@@ -99,36 +100,17 @@ fn read_version(version: wire::ModrinthVersion) -> Release {
     }
 }
 
-/// The primary file (the first one where none is marked), and the other files that a server could load, by name.
-fn read_files(mut files: Vec<wire::ModrinthFile>) -> (Option<Artifact>, Vec<FurtherJar>) {
-    if files.is_empty() {
-        return (None, Vec::new());
+fn read_file(file: wire::ModrinthFile) -> ListedFile {
+    ListedFile {
+        primary: file.primary,
+        attached: matches!(file.kind.as_deref(), Some("sources-jar" | "dev-jar" | "javadoc-jar" | "signature")),
+        file: Artifact {
+            hash: format_hash("sha512", 64, file.hashes.sha512.as_deref()),
+            name: file.filename,
+            url: file.url,
+            size: file.size,
+        },
     }
-    let main = files.swap_remove(files.iter().position(|file| file.primary).unwrap_or(0));
-    let further = files.into_iter().filter(is_for_servers).map(read_file);
-    let mut further: Vec<_> = further.map(FurtherJar::unread).collect();
-    further.sort_by(|a, b| (&a.file.name, &a.file.url).cmp(&(&b.file.name, &b.file.url)));
-    further.dedup();
-    (Some(read_file(main)), further)
-}
-
-fn read_file(file: wire::ModrinthFile) -> Artifact {
-    Artifact {
-        hash: format_hash("sha512", 64, file.hashes.sha512.as_deref()),
-        name: file.filename,
-        url: file.url,
-        size: file.size,
-    }
-}
-
-/// Whether the file is a JAR to run, and not sources or documentation. Decided by type and by name, because most
-/// authors give no type.
-fn is_for_servers(file: &wire::ModrinthFile) -> bool {
-    let kind = file.kind.as_deref().unwrap_or_default();
-    let name = file.filename.to_ascii_lowercase();
-    let jar = name.strip_suffix(".jar");
-    !matches!(kind, "sources-jar" | "dev-jar" | "javadoc-jar" | "signature")
-        && jar.is_some_and(|jar| !matches!(jar.rsplit(['-', '_', '.']).next(), Some("sources" | "javadoc")))
 }
 
 /// `None` for an unknown kind, because its meaning is unknown.

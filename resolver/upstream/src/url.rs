@@ -41,7 +41,7 @@ struct Read {
 enum JarContent {
     /// A plugin.
     Plugin(PluginFacts),
-    /// A plugin that Paper refuses by this rule.
+    /// A plugin that Paper refuses by this rule, or a JAR of a site without a plugin for Paper.
     Refused(String),
 }
 
@@ -128,7 +128,14 @@ impl Files {
             if !self.is_intact(&hash).await {
                 return Err(FetchError::FileOffline { url: file.url.clone() });
             }
-            self.read_jar(&file.url, &hash).await.map(|body| Fetched::New { body, etag: None })
+            let read = match self.read_jar(&file.url, &hash).await {
+                // Another release of the project may have a plugin, so this is no error of the project.
+                Err(FetchError::NotAPlugin { url: _, source }) if source.is_refusal() => {
+                    Read { size: file.size.unwrap_or_default(), content: JarContent::Refused(source.to_string()) }
+                }
+                read => read?,
+            };
+            Ok(Fetched::New { body: read, etag: None })
         };
         let found = self.read.get(&hash.to_string(), &page, now, |_| true, read).await.ok()?;
         Some(found.stored.body.content.clone())

@@ -262,6 +262,7 @@ fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Un
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(context.candidates.request, object.as_str(), projects)],
         Unusable::NoFile
+        | Unusable::NoJar { .. }
         | Unusable::NoSuchJar { .. }
         | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum
@@ -403,6 +404,7 @@ pub(super) fn against_paper(
         | Unusable::Held { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile
+        | Unusable::NoJar { .. }
         | Unusable::NoSuchJar { .. }
         | Unusable::SeveralJars { .. }
         | Unusable::NoChecksum

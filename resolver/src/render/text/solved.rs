@@ -388,6 +388,10 @@ fn warning_text(warning: &Warning, software: Software) -> String {
         Warning::Bundled { plugin, version, since } => {
             format!("{software} {since} and later contain {plugin}: the server does not load {plugin} {version}.")
         }
+        Warning::SeveralJars { plugin, version, jar, others } => format!(
+            "{plugin} {version} has several JARs, and {jar} is installed. To install others, name them in `spec.source.jars` of its Plugin: {}.",
+            list(others, 5)
+        ),
         Warning::OutsideDependency { plugin, needs } => {
             format!("{plugin} needs {needs}, which Nightshift does not manage. It is assumed to be installed by you.")
         }

@@ -240,3 +240,42 @@ async fn cached_jar_adds_facts_missing_from_page() {
     assert_eq!((&catalog.projects[0].releases[0].declared, &module.declared), (&declared, &declared));
     assert_eq!(catalog.projects[0].releases[1].declared, None);
 }
+
+#[tokio::test]
+async fn cached_jar_without_plugin_is_refused() {
+    for (bytes, rule) in [
+        (
+            jar::archive(&[Entry::new("README", "")]),
+            Some("it is not a plugin for Paper: it has neither paper-plugin.yml nor plugin.yml"),
+        ),
+        (
+            jar::archive(&[Entry::new("velocity-plugin.json", "{}")]),
+            Some("it is a plugin for Velocity, not for Paper: it has velocity-plugin.json and no plugin.yml"),
+        ),
+        (b"<!DOCTYPE html>".to_vec(), None),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let sha256 = hash_of(&bytes);
+        let path = dir.path().join("files/sha256").join(&sha256);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, &bytes).unwrap();
+        let mut catalog: Catalog = serde_json::from_value(serde_json::json!({
+            "paper": [], "paperReadAt": now(),
+            "projects": [{
+                "key": {"source": "modrinth", "project": "claims"}, "id": "c", "name": "Claims", "readAt": now(),
+                "releases": [{
+                    "id": "1", "version": "1", "published": "2025-01-01T00:00:00Z", "channel": "release",
+                    "minecraft": [], "loaders": ["paper"],
+                    "file": {
+                        "name": "x.jar", "url": "https://files.example/x.jar", "hash": format!("sha256:{sha256}"),
+                    },
+                }],
+            }],
+        }))
+        .unwrap();
+        let store = crate::disk_cache::DiskStore::open(&dir.path().join("store")).unwrap();
+        let files = crate::url::Files::offline(&dir.path().join("files"), &store);
+        files.add_metadata(&mut catalog, now()).await;
+        assert_eq!(catalog.projects[0].releases[0].refused.as_deref(), rule);
+    }
+}
