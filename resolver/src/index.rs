@@ -45,6 +45,7 @@ use candidates::{Edge, PluginCandidates, UnusableClass, group_by_reason};
 pub use eligibility::is_pinned;
 pub(crate) use eligibility::is_same_age;
 use eligibility_cache::EligibilityTable;
+pub(crate) use eligibility_cache::other_project;
 use listed_versions::{ListingEvidence, ListingPolicy, ListingReader};
 use paper_candidates::PaperCandidate;
 pub(crate) use unmanaged_dependencies::MissingDependency;
@@ -208,6 +209,12 @@ impl<'a> CandidateIndex<'a> {
     pub(crate) fn is_delisted(&self, project: &Project, release: &Release) -> bool {
         let delisted = self.request.running.as_ref().and_then(|running| running.delisted_release(project));
         delisted.is_some_and(|delisted| std::ptr::eq(delisted, release))
+    }
+
+    /// The id of the project of a release: that of the running one, if the slug leads to another project now.
+    pub(crate) fn project_id<'p>(&'p self, project: &'p Project, release: &Release) -> &'p str {
+        let running = self.request.running.as_ref().filter(|_| self.is_delisted(project, release));
+        running.and_then(|running| running.other_project_id(project)).unwrap_or(&project.id)
     }
 
     /// Whether a release runs on the server now.

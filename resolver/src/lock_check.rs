@@ -366,7 +366,14 @@ struct Check<'x, 'a> {
 impl Check<'_, '_> {
     fn locked(&self, at: usize) -> Option<&LockedPlugin> {
         let project = self.candidates.plugins[at].project;
-        self.lock.plugins.iter().find(|locked| is_same_project(locked, &project.key, &project.id))
+        self.lock.plugins.iter().find(|locked| self.is_locked_as(locked, project))
+    }
+
+    /// Whether a locked plugin is of this project, or of the running one that its slug led to before.
+    fn is_locked_as(&self, locked: &LockedPlugin, project: &Project) -> bool {
+        let running = self.candidates.request.running.as_ref();
+        let before = running.and_then(|running| running.other_project_id(project));
+        [Some(project.id.as_str()), before].into_iter().flatten().any(|id| is_same_project(locked, &project.key, id))
     }
 
     /// The position of the locked release among the candidates.
@@ -459,7 +466,7 @@ impl Check<'_, '_> {
     /// Whether a locked plugin has no candidates and is unnecessary: it was requested, or no plugin can need it.
     fn is_unneeded(&self, locked: &LockedPlugin) -> bool {
         let mut plugins = self.candidates.plugins.iter();
-        let has_candidates = plugins.any(|plugin| is_same_project(locked, &plugin.project.key, &plugin.project.id));
+        let has_candidates = plugins.any(|plugin| self.is_locked_as(locked, plugin.project));
         let is_unnecessary = || !self.has_unknown_dependencies() && !self.is_delisted(locked);
         !has_candidates && (matches!(locked.reason, LockReason::RequestedBy(_)) || is_unnecessary())
     }

@@ -129,7 +129,8 @@ pub struct PaperMCServerStatus {
     /// The conditions of the server. Always present: `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked` and `Updating`. Present when they
     /// apply: `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `PartialUpdate`, `ApprovalNeeded`,
     /// `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`,
-    /// `WorldDamaged`, `DuplicatePluginName`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`, `Reconciled`.
+    /// `WorldDamaged`, `DuplicatePluginName`, `OtherProject`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`,
+    /// `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions_of_a_server")]
     pub conditions: Vec<Condition>,
@@ -438,7 +439,7 @@ pub struct AnswerBasis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 200), inner(length(max = 192)))]
     pub versions: Vec<String>,
-    /// The running releases that are delisted, as far as known. They may be kept. Only the first 4 are listed.
+    /// The running releases that no page lists any more, as far as known. They may be kept. Only the first 4 are listed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 4))]
     pub lost: Vec<DelistedReleaseStatus>,
@@ -455,13 +456,17 @@ pub struct AnswerBasis {
     pub image: Option<String>,
 }
 
-/// A running release that its page no longer lists.
+/// A running release that the page of its project no longer lists.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DelistedReleaseStatus {
     /// The project of the release, such as `modrinth/vault`.
     #[schemars(length(max = 128))]
     pub project: String,
+    /// The ID of the running project at its source, if the project leads to another one now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub project_id: Option<String>,
     /// The ID of the release at its source.
     #[schemars(length(max = 80))]
     pub release: String,

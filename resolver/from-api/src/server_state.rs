@@ -145,26 +145,29 @@ fn running_version(text: &str) -> Option<RunningVersion> {
 
 /// Parses a delisted release in the status.
 fn delisted_from_status(delisted: &DelistedReleaseStatus, minecraft: &Minecraft) -> Option<DelistedRelease> {
-    let DelistedReleaseStatus { project, release, version, java, needs, files } = delisted;
+    let DelistedReleaseStatus { project, project_id, release, version, java, needs, files } = delisted;
     let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
         name: name.clone(),
         url: url.clone(),
         size: size.and_then(|size| size.try_into().ok()),
         hash: Some(hash.clone()),
     });
-    DelistedRelease::new(
+    let delisted = DelistedRelease::new(
         ProjectKey::parse_site(project)?,
         (release.clone(), version.clone()),
         RunningEvidence { software: Software::Paper, minecraft, java: *java },
         needs.iter().cloned(),
         files,
-    )
+    )?;
+    Some(DelistedRelease { project_id: project_id.clone(), ..delisted })
 }
 
 /// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
-fn delisted_to_status(DelistedRelease { project, release }: &DelistedRelease) -> Option<DelistedReleaseStatus> {
+fn delisted_to_status(delisted: &DelistedRelease) -> Option<DelistedReleaseStatus> {
+    let DelistedRelease { project, project_id, release } = delisted;
     let delisted = DelistedReleaseStatus {
         project: project.to_string(),
+        project_id: project_id.clone(),
         release: release.id.clone(),
         version: release.version.clone(),
         java: release.java,
@@ -181,6 +184,7 @@ fn delisted_to_status(DelistedRelease { project, release }: &DelistedRelease) ->
     };
     let file_fits = |file: &DelistedFileStatus| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
     let fits_status = fits(&delisted.project, MAX_PROJECT_LENGTH)
+        && delisted.project_id.as_ref().is_none_or(|id| fits(id, MAX_PROJECT_LENGTH))
         && fits(&delisted.release, MAX_ID_LENGTH)
         && fits(&delisted.version, MAX_VERSION_LENGTH)
         && delisted.needs.len() <= MAX_NEEDS
@@ -239,10 +243,11 @@ mod tests {
         let mut delisted = vault();
         delisted.release.file.as_mut().unwrap().url = "x".repeat(2049);
         assert_eq!(delisted_to_status(&delisted), None);
-        assert_eq!(
-            delisted_from_status(&delisted_to_status(&vault()).unwrap(), &"1.21.10".parse().unwrap()),
-            Some(vault())
-        );
+        let of_other_project = DelistedRelease { project_id: Some("P1OZGk5p".to_owned()), ..vault() };
+        for whole in [vault(), of_other_project] {
+            let status = delisted_to_status(&whole).unwrap();
+            assert_eq!(delisted_from_status(&status, &"1.21.10".parse().unwrap()), Some(whole));
+        }
     }
 
     #[test]

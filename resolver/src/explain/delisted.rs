@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use super::why_older::conflicts_with_chosen;
 use crate::explanation::{DelistedReason, DowngradePermission, Warning, WhyOlder};
-use crate::index::{CandidateIndex, is_pinned};
+use crate::index::{CandidateIndex, is_pinned, other_project};
 use crate::model::version::lenient;
 use crate::solve::Decision;
 
@@ -21,6 +21,11 @@ pub(super) fn delisted_warning(
     let chosen = plugin_candidates.releases[position].release;
     let (plugin, from, to) = (plugin_candidates.name().to_owned(), from.to_owned(), chosen.version.clone());
     if candidates.is_delisted(plugin_candidates.project, chosen) {
+        let project = plugin_candidates.project;
+        if let Some(runs) = other_project(candidates.request, project) {
+            let (key, runs, is) = (project.key.clone(), runs.to_owned(), project.id.clone());
+            return Some(Warning::OtherProject { plugin, version: from, project: key, runs, is });
+        }
         let because = match (plugin_candidates.rules.hold, plugin_candidates.rules.pin) {
             (Some(_), _) => DelistedReason::Held,
             (None, Some(_)) => DelistedReason::Pinned,

@@ -187,6 +187,20 @@ pub enum Warning {
         /// The reason why it is not replaced.
         because: DelistedReason,
     },
+    /// The slug of a running plugin leads to another project now. The other project is not followed, and the running
+    /// release stays.
+    OtherProject {
+        /// The plugin name, from the page of the other project.
+        plugin: String,
+        /// The running version.
+        version: String,
+        /// The slug.
+        project: ProjectKey,
+        /// The id of the running project.
+        runs: String,
+        /// The id of the other project.
+        is: String,
+    },
     /// The running release of a plugin is delisted, and its replacement is no newer. The replacement may not be able to
     /// read the data that the running release wrote.
     RunningReleaseGone {

@@ -17,7 +17,7 @@ use super::provided_names::{DeclaredNames, NameResolution, NameTable};
 use super::rules::Rules;
 use super::version_bounds::BoundContext;
 use super::{delay_groups, identified_jars};
-use crate::model::catalog::{Catalog, Channel, Dependency, ProjectKey, Release};
+use crate::model::catalog::{Catalog, Channel, Dependency, Project, ProjectKey, Release};
 use crate::model::compatibility_facts::CompatibilityFacts;
 use crate::model::delisted::has_any_release;
 use crate::model::gap::Gap;
@@ -48,6 +48,8 @@ struct EligibilityCacheKey<'a> {
     runs: Vec<&'a str>,
     /// Its running release that is delisted. Servers with the same description of it share one value.
     delisted: Option<*const Release>,
+    /// The id of the running project, if that is another one that no Plugin decided about.
+    other_project: Option<&'a str>,
     /// Delisted releases of other projects that dependencies on its pages lead to only because they run.
     delisted_targets: Vec<*const Release>,
     /// With `dependencies: Forbid` or `Propose`: that setting and the requested projects.
@@ -245,6 +247,7 @@ impl<'a> EligibilityTable<'a> {
             available_java,
             runs: self.running_releases(position, request),
             delisted: delisted.map(std::ptr::from_ref),
+            other_project: other_project(request, project),
             delisted_targets,
             dependency_policy: (request.dependencies != Dependencies::Install)
                 .then(|| (request.dependencies, requested.clone())),
@@ -259,7 +262,8 @@ impl<'a> EligibilityTable<'a> {
         {
             return Rc::clone(eligibility);
         }
-        let at = EligibilityFor { request, requested, files, names, available_java, context, delisted };
+        let other_project = key.other_project;
+        let at = EligibilityFor { request, requested, files, names, available_java, context, delisted, other_project };
         let eligibility = determine_eligibility(self.catalog, self.now, position, rules, at);
         let eligibility = Rc::new(ProjectEligibility { leads_to_delisted, ..eligibility });
         existing.push((key, Rc::clone(&eligibility)));
@@ -277,6 +281,17 @@ struct EligibilityFor<'x, 'a> {
     available_java: AvailableJava<'x>,
     context: BoundContext<'x>,
     delisted: Option<&'a Release>,
+    other_project: Option<&'x str>,
+}
+
+/// The id of the running project, if the slug of `project` led to that one before. `None` if a Plugin names one of the
+/// two by its id, which decides.
+pub(crate) fn other_project<'r>(request: &'r Request, project: &Project) -> Option<&'r str> {
+    let runs = request.running.as_ref()?.other_project_id(project)?;
+    let mut named = request.plugins.iter().map(|plugin_request| &plugin_request.key);
+    let is_decided = named
+        .any(|key| key.source == project.key.source && [project.id.as_str(), runs].contains(&key.project.as_str()));
+    (!is_decided).then_some(runs)
 }
 
 fn determine_eligibility<'a>(
@@ -286,7 +301,7 @@ fn determine_eligibility<'a>(
     rules: &Rules<'_>,
     at: EligibilityFor<'_, 'a>,
 ) -> ProjectEligibility<'a> {
-    let EligibilityFor { request, requested, files, names, available_java, context, delisted } = at;
+    let EligibilityFor { request, requested, files, names, available_java, context, delisted, other_project } = at;
     let running = request.running.as_ref();
     let eligible = eligible_releases(&catalog.projects[position], rules, available_java, now, (running, delisted));
     let (mut required, mut gap) = (BTreeSet::new(), Gap::default());
@@ -304,6 +319,10 @@ fn determine_eligibility<'a>(
         let mut missing_at_source = Vec::new();
         let runs = runs_now(release);
         let exempt = runs || rules.pin.is_some_and(|pin| is_pinned(&release.version, pin));
+        if let Some(other) = other_project.filter(|_| !runs) {
+            let Project { key, id, .. } = &catalog.projects[position];
+            unusable = Some(Unusable::OtherProject { project: key.clone(), runs: other.to_owned(), is: id.clone() });
+        }
         if !exempt && matches!(unusable, None | Some(Unusable::Delayed { .. })) {
             unusable = delay_groups::companion_delay(catalog, release, rules, now).or(unusable);
         }

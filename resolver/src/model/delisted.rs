@@ -1,4 +1,5 @@
-//! Pure. Models delisted running releases from the data in the lock.
+//! Pure. Models running releases that no page lists any more, from the data in the lock: delisted ones, and those of a
+//! project whose slug leads to another project now.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +18,10 @@ use super::version::Minecraft;
 pub struct DelistedRelease {
     /// The project.
     pub project: ProjectKey,
+    /// The id of the running project, if [`Self::project`] leads to another project now. A slug can be given up and
+    /// taken by somebody else, so another id is never followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub project_id: Option<String>,
     /// The release in the form of a page entry. It has no date, so it counts as the oldest, and it is listed only for
     /// the Minecraft version on which it runs.
     pub release: Release,
@@ -75,7 +80,7 @@ impl DelistedRelease {
             file: Some(file),
             further: files.map(|file| FurtherJar { java, folia, ..FurtherJar::unread(file) }).collect(),
         };
-        Some(Self { project, release })
+        Some(Self { project, project_id: None, release })
     }
 
     /// The delisted releases of a running lock. Empty for a proxy, whose pages list version lines that a lock does not
@@ -86,7 +91,12 @@ impl DelistedRelease {
         }
         let delisted = lock.plugins.iter().filter_map(|plugin| {
             // If the project was not read, its delisted releases are unknown.
-            let project = catalog.project(&plugin.key).filter(|project| !project.has_release(&plugin.release_id))?;
+            let project = catalog.project(&plugin.key)?;
+            // A lock without the id accepts the project, and the next lock records it.
+            let is_same = plugin.project_id.is_empty() || plugin.project_id == project.id;
+            if is_same && project.has_release(&plugin.release_id) {
+                return None;
+            }
             let is_dependency = |other: &&LockedPlugin| match &other.reason {
                 LockReason::NeededBy(names) => names.contains(&plugin.name) && other.key.source == plugin.key.source,
                 LockReason::RequestedBy(_) => false,
@@ -97,13 +107,14 @@ impl DelistedRelease {
                 size: file.size,
                 hash: Some(file.hash.clone()),
             });
-            Self::new(
+            let delisted = Self::new(
                 project.key.clone(),
                 (plugin.release_id.clone(), plugin.version.clone()),
                 RunningEvidence { software: lock.software, minecraft: &lock.minecraft, java: Some(lock.java) },
                 lock.plugins.iter().filter(is_dependency).map(|other| other.project_id.clone()),
                 files,
-            )
+            )?;
+            Some(Self { project_id: (!is_same).then(|| plugin.project_id.clone()), ..delisted })
         });
         delisted.collect()
     }
@@ -120,5 +131,55 @@ impl Running {
     pub(crate) fn delisted_release(&self, project: &Project) -> Option<&Release> {
         let delisted = self.delisted.iter().find(|delisted| delisted.project == project.key)?;
         (!project.has_release(&delisted.release.id)).then_some(&delisted.release)
+    }
+
+    /// The id of the running project, if the slug of `project` led to that one when the running release was chosen.
+    pub(crate) fn other_project_id(&self, project: &Project) -> Option<&str> {
+        let delisted = self.delisted.iter().find(|delisted| delisted.project == project.key)?;
+        delisted.project_id.as_deref().filter(|id| *id != project.id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn running_release_of_another_project_is_kept_with_its_id() {
+        let catalog: Catalog = serde_json::from_value(json!({
+            "paper": [], "paperReadAt": "2026-01-01T00:00:00Z",
+            "projects": [{
+                "key": {"source": "modrinth", "project": "claims"}, "id": "new", "name": "Claims",
+                "readAt": "2026-01-01T00:00:00Z",
+                "releases": [{"id": "listed", "version": "2", "channel": "release", "minecraft": [], "loaders": []}],
+            }],
+        }))
+        .unwrap();
+        for (project_id, release_id, expected) in [
+            ("new", "listed", None),
+            ("new", "gone", Some(None)),
+            ("old", "gone", Some(Some("old"))),
+            // A lock without the id accepts the project.
+            ("", "listed", None),
+            ("", "gone", Some(None)),
+        ] {
+            let lock: Lock = serde_json::from_value(json!({
+                "server": "games/lobby", "minecraft": "1.21.10", "build": 7, "java": 21,
+                "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"}, "facts": [],
+                "plugins": [{
+                    "name": "Claims", "key": {"source": "modrinth", "project": "Claims"}, "projectId": project_id,
+                    "releaseId": release_id, "version": "1", "reason": {"requestedBy": ["claims"]},
+                    "file": {"name": "claims.jar", "url": "", "hash": "sha256:01"},
+                }],
+            }))
+            .unwrap();
+            let running = Running::from_lock(&lock).with_delisted(&lock, &catalog);
+            let found = running.delisted.first().map(|delisted| delisted.project_id.as_deref());
+            assert_eq!(found, expected, "{project_id} {release_id}");
+            let other = running.other_project_id(&catalog.projects[0]);
+            assert_eq!(other, expected.flatten(), "{project_id} {release_id}");
+        }
     }
 }

@@ -51,6 +51,15 @@ pub enum Unusable {
         /// The running version.
         than: String,
     },
+    /// Its project is not the running one: the slug led to another project when the running release was chosen.
+    OtherProject {
+        /// The slug.
+        project: ProjectKey,
+        /// The id of the running project.
+        runs: String,
+        /// The id of its project.
+        is: String,
+    },
     /// A hold keeps the plugin at the running release.
     Held {
         /// The running version.
@@ -297,6 +306,7 @@ impl Unusable {
             | Self::Delayed { .. }
             | Self::DelayedWithCompanion { .. }
             | Self::Older { .. }
+            | Self::OtherProject { .. }
             | Self::Held { .. }
             | Self::Superseded { .. }
             | Self::ApiVersion { .. }
@@ -352,6 +362,7 @@ impl Unusable {
             Self::Channel { .. }
             | Self::Delayed { .. }
             | Self::Older { .. }
+            | Self::OtherProject { .. }
             | Self::Held { .. }
             | Self::Superseded { .. }
             | Self::NoSuchJar { .. }

@@ -262,6 +262,7 @@ pub fn unusable(reason: &Unusable) -> String {
                 "is older than {than}, which runs, and may be unable to read the data of {than} (`spec.allowDowngrade`)"
             )
         }
+        Unusable::OtherProject { project, runs, is } => other_project_clause(&project.to_display(), runs, is),
         Unusable::Held { at, object, by } => {
             format!("is not {at}, the running version that you hold ({})", hold_field(object, *by))
         }
@@ -343,6 +344,18 @@ pub fn unusable(reason: &Unusable) -> String {
         Unusable::JavaHeld { needs, has, policy } => java_held_clause(*needs, *has, *policy),
         Unusable::NoImage { java } => format!("needs Java {java}, and no published image has it"),
     }
+}
+
+fn other_project_clause(project: &str, runs: &str, is: &str) -> String {
+    format!("is of the project `{is}`, which {project} means now, and `{runs}` runs (`spec.source.project`)")
+}
+
+/// A running plugin whose slug leads to another project now, and how to follow either.
+pub fn other_project(plugin: &str, version: &str, (project, runs, is): (&ProjectKey, &str, &str)) -> String {
+    format!(
+        "{plugin} stays at {version}, which runs: {} means another project now. Set `spec.source.project` of its Plugin to `{runs}` to follow the running project, or to `{is}` to accept the other one.",
+        project.to_display()
+    )
 }
 
 /// The other JARs of a release whose main one is no plugin.

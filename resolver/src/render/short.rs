@@ -20,6 +20,7 @@ pub fn unusable(reason: &Unusable) -> String {
         }
         Unusable::Unlisted => "lists no Minecraft version".to_owned(),
         Unusable::Older { than } => format!("older than {than}, which runs"),
+        Unusable::OtherProject { project, .. } => format!("{} means another project now", project.to_display()),
         Unusable::Held { at, .. } => format!("you hold it at {at}"),
         Unusable::Superseded { by } => format!("replaced by {by}"),
         Unusable::NoFile => "no file at its source".to_owned(),

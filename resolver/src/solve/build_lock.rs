@@ -42,7 +42,7 @@ pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, dec
         plugins.push(LockedPlugin {
             name: plugin.name().to_owned(),
             key: plugin.project.key.clone(),
-            project_id: plugin.project.id.clone(),
+            project_id: candidates.project_id(plugin.project, release).to_owned(),
             release_id: release.id.clone(),
             version: release.version.clone(),
             file,

@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use resolver::explanation::Warning;
-use resolver::model::catalog::{Artifact, Catalog, ImageTag, Release};
+use resolver::model::catalog::{Artifact, Catalog, ImageTag, Project, Release};
 use resolver::model::lock::{Guess, Lock, LockReason, LockedFile, LockedPlugin};
 use resolver::model::request::{PaperRequest, Request};
 
-use super::rules::{ServerRules, Terms, Unknown, is_running};
+use super::rules::{Member, ServerRules, Terms, Unknown, is_running};
 use super::{texts, unmanaged_jars};
 
 /// All errors in a lock. An empty list means that the lock satisfies the request.
@@ -33,7 +33,7 @@ pub(crate) fn violations_with_rules(rules: &ServerRules<'_>, lock: &Lock, report
                 found.push(format!("the file name {} is duplicate or invalid", file.name));
             }
         }
-        let Some(at) = rules.members.iter().position(|member| member.project.id == plugin.project_id) else {
+        let Some(at) = rules.members.iter().position(|member| is_of(plugin, member.project, request)) else {
             found.push(format!("{} is neither requested nor a possible dependency", plugin.name));
             continue;
         };
@@ -162,12 +162,20 @@ fn check_needs(rules: &ServerRules<'_>, lock: &Lock, installed: &[Option<&Releas
         }
     }
     for plugin in &lock.plugins {
-        let Some(at) = rules.members.iter().position(|member| member.project.id == plugin.project_id) else { continue };
+        let of_plugin = |member: &Member<'_>| is_of(plugin, member.project, rules.request);
+        let Some(at) = rules.members.iter().position(of_plugin) else { continue };
         needed_by[at].sort();
         if !has_reason(plugin, &rules.members[at].objects, &needed_by[at]) {
             found.push(format!("the lock has a wrong reason for {}: {:?}", plugin.name, plugin.reason));
         }
     }
+}
+
+/// Whether a locked plugin is of this project, or its running release is of the project that its slug led to before.
+fn is_of(plugin: &LockedPlugin, project: &Project, request: &Request) -> bool {
+    let mut kept = request.running.iter().flat_map(|running| &running.delisted);
+    let kept = kept.find(|kept| kept.project == project.key && kept.release.id == plugin.release_id);
+    kept.and_then(|kept| kept.project_id.as_ref()).unwrap_or(&project.id) == &plugin.project_id
 }
 
 fn has_reason(plugin: &LockedPlugin, objects: &[&str], needed_by: &[String]) -> bool {

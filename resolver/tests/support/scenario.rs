@@ -121,6 +121,9 @@ pub(crate) struct RequestFields {
     /// Releases of `running` that are delisted and known from the lock, with their dependents by slug.
     #[serde(default)]
     running_delisted: BTreeMap<String, Vec<String>>,
+    /// The ids of running projects whose slugs lead to another project now.
+    #[serde(default)]
+    running_projects: BTreeMap<String, String>,
     /// The tag of the running image.
     running_image: Option<String>,
     /// The running plugins that are not requested, by slug.
@@ -364,8 +367,9 @@ impl Scenario {
                             RunningEvidence { software: wanted.running_software, minecraft: &minecraft, java: None };
                         let ids = (text.replace(' ', "-"), version.to_owned());
                         let file = artifact(&ids.0, true);
-                        DelistedRelease::new(self.key(slug), ids, on, needs.iter().map(|slug| self.id(slug)), [file])
-                            .unwrap()
+                        let needs = needs.iter().map(|slug| self.id(slug));
+                        let delisted = DelistedRelease::new(self.key(slug), ids, on, needs, [file]).unwrap();
+                        DelistedRelease { project_id: wanted.running_projects.get(slug).cloned(), ..delisted }
                     })
                     .collect(),
                 unrequested: wanted.running_unrequested.iter().map(|slug| self.key(slug)).collect(),

@@ -187,7 +187,14 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     };
     let duplicate = update_blocked::name_conflicts(&report.plan.selection.explanation)
         .map(|message| report.true_condition("DuplicatePluginName", update_blocked::TWO_JARS_ONE_NAME, &message));
-    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(displaced).chain(duplicate).collect()
+    let other_project = match update_blocked::other_projects(&report.plan.selection.explanation) {
+        Some(message) if message.is_empty() => None,
+        Some(message) => Some(report.true_condition(update_blocked::OTHER_PROJECT, "SlugLeadsElsewhere", &message)),
+        // While the result is unknown, the last condition remains.
+        None => report.previous_condition(update_blocked::OTHER_PROJECT),
+    };
+    let files = displaced.into_iter().chain(duplicate).chain(other_project);
+    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(files).collect()
 }
 
 /// Pinned sets, partial updates and restores.

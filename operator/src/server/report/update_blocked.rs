@@ -4,6 +4,7 @@ use crds::PaperMCServerStatus;
 use crds::paper_mc_server::{BlockedBy, UpdateBlocked};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explanation::{Explanation, Warning};
+use resolver::render::phrases;
 
 use super::context::{self, MAX_MESSAGE_LENGTH};
 use crate::error_chain::cut;
@@ -12,6 +13,8 @@ use crate::server::plan::Plan;
 
 /// Type of the condition that reports blockers of a newer set.
 pub(super) const UPDATE_BLOCKED: &str = "UpdateBlocked";
+/// Type of the condition that a slug leads to another project than the running one.
+pub(super) const OTHER_PROJECT: &str = "OtherProject";
 /// The reason if two files declare one plugin name.
 pub(super) const TWO_JARS_ONE_NAME: &str = "DuplicatePluginName";
 /// The reason if no lock satisfies the request.
@@ -140,6 +143,18 @@ pub(super) fn name_conflicts(explanation: &Explanation) -> Option<String> {
         })
         .collect();
     (!lines.is_empty()).then(|| lines.join("; "))
+}
+
+/// Running plugins whose slugs lead to other projects now. `None` if the result is unknown. Empty if there are none.
+pub(super) fn other_projects(explanation: &Explanation) -> Option<String> {
+    let Explanation::Solved(solved) = explanation else { return None };
+    let lines: Vec<String> = (solved.warnings.iter())
+        .filter_map(|warning| {
+            let Warning::OtherProject { plugin, version, project, runs, is } = warning else { return None };
+            Some(phrases::other_project(plugin, version, (project, runs, is)))
+        })
+        .collect();
+    Some(lines.join(" "))
 }
 
 /// The Event about a blocker that needs an action by a user or a third party. It is repeated for another blocker. The last status tells
@@ -308,6 +323,31 @@ mod tests {
                 assert_eq!(pass.event_texts(reason), Vec::<String>::new(), "a known blocker causes no Event");
             }
         }
+    }
+
+    #[test]
+    fn other_project_is_condition_until_result_has_none() {
+        let other = json!([{
+            "warning": "otherProject", "plugin": "Claims", "version": "1.2",
+            "project": {"source": "modrinth", "project": "claims"}, "runs": "AAAA", "is": "BBBB",
+        }]);
+        let found =
+            |pass: &Pass| pass.status().conditions.into_iter().find(|condition| condition.type_ == OTHER_PROJECT);
+        let mut pass = Pass::new();
+        pass.plan.selection.explanation = solved(&newer(&json!({"pinned": {"version": "1.21.10"}})), &other);
+        let first = found(&pass).unwrap();
+        assert_eq!((first.status.as_str(), first.reason.as_str()), ("True", "SlugLeadsElsewhere"));
+        assert_eq!(
+            first.message,
+            "Claims stays at 1.2, which runs: modrinth/claims means another project now. Set `spec.source.project` of \
+             its Plugin to `AAAA` to follow the running project, or to `BBBB` to accept the other one."
+        );
+        let mut pass = pass.next();
+        pass.plan.selection.explanation = unanswerable();
+        assert_eq!(found(&pass).map(|condition| condition.message), Some(first.message));
+        let mut pass = pass.next();
+        pass.plan.selection.explanation = nothing_newer();
+        assert_eq!(found(&pass), None);
     }
 
     #[test]

@@ -261,7 +261,9 @@ fn against_release(context: &ExplainContext<'_, '_>, object: &str, unusable: &Un
         },
         Unusable::Unlisted => vec![HintStep::AssumeUnlisted],
         Unusable::NeedsProposed { projects } => vec![propose(context.candidates.request, object.as_str(), projects)],
-        Unusable::NoFile
+        // Only a person can tell whether the other project is to be trusted.
+        Unusable::OtherProject { .. }
+        | Unusable::NoFile
         | Unusable::NoJar { .. }
         | Unusable::NoSuchJar { .. }
         | Unusable::SeveralJars { .. }
@@ -401,6 +403,7 @@ pub(super) fn against_paper(
         | Unusable::NeedsProposed { .. }
         | Unusable::Unlisted
         | Unusable::Older { .. }
+        | Unusable::OtherProject { .. }
         | Unusable::Held { .. }
         | Unusable::Superseded { .. }
         | Unusable::NoFile

@@ -449,6 +449,9 @@ fn warning_text(warning: &Warning, software: Software) -> String {
                 "{plugin} stays at {version}, which runs and which its page no longer lists, {because}. Its compatibility is no longer listed."
             )
         }
+        Warning::OtherProject { plugin, version, project, runs, is } => {
+            phrases::other_project(plugin, version, (project, runs, is))
+        }
         Warning::RunningReleaseGone { plugin, from, to } if from == to => format!(
             "the page of {plugin} no longer lists the running {from}: another release of that version replaces it. It may be unable to read the data of the running one: back up its folder."
         ),
