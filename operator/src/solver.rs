@@ -185,7 +185,8 @@ fn solve_subject(
 ) {
     let started = Instant::now();
     let subject = first.subject.clone();
-    let fleet = Fleet::read(&subject.snapshot.catalog, &subject.group, subject.now);
+    let catalog = subject.snapshot.catalog.with_unread_projects(subject.group.iter());
+    let fleet = Fleet::read(&catalog, &subject.group, subject.now);
     let decided = fleet.decide(Budget::default());
     let until = next_change(&subject.snapshot.catalog, &subject.group, subject.now);
     solves.solve_seconds.observe(started.elapsed().as_secs_f64());

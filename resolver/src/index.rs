@@ -217,6 +217,12 @@ impl<'a> CandidateIndex<'a> {
         running.and_then(|running| running.other_project_id(project)).unwrap_or(&project.id)
     }
 
+    /// The reason why the page of a project could not be read, if the running release is all that is known of it.
+    pub(crate) fn unread_page(&self, project: &Project) -> Option<&'a str> {
+        let catalog = self.eligibility_table.catalog;
+        catalog.unread_reason(&project.key).filter(|_| project.releases.is_empty())
+    }
+
     /// Whether a release runs on the server now.
     pub(crate) fn is_running(&self, release: &Release) -> bool {
         self.request.running.as_ref().is_some_and(|running| running.runs_release(release))

@@ -302,7 +302,7 @@ pub fn unmet(
 ) -> Result<Vec<Unmet>, Box<Unanswerable>> {
     // Of the locked Paper version, only the locked build is kept, because that one is checked. The other versions show
     // what Paper has built.
-    let mut catalog = catalog.clone();
+    let mut catalog = catalog.with_unread_projects([request]).into_owned();
     let versions = catalog.versions_mut(lock.software).into_iter().flatten();
     for version in versions.filter(|version| version.minecraft == lock.minecraft) {
         version.builds.retain(|build| build.number == lock.build);

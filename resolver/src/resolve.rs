@@ -90,7 +90,7 @@ pub fn resolve_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<Resolution, Unsolvable> {
-    resolve_in_group(catalog, request, now, budget, None)
+    resolve_in_group(&catalog.with_unread_projects([request]), request, now, budget, None)
 }
 
 /// Like [`resolve_within`], for a member of a group that has no solution alone. A hint is tried with the whole group,
@@ -155,6 +155,7 @@ pub fn why_not_within(
     now: Timestamp,
     budget: Budget,
 ) -> Result<WhyNot, Unsolvable> {
+    let catalog = &*catalog.with_unread_projects([request]);
     let candidates = CandidateIndex::build(catalog, request, now).map_err(|gap| unanswerable(catalog, request, gap))?;
     let meter = BudgetMeter::new(budget);
     let context = explain::ExplainContext { catalog, candidates: &candidates, meter: &meter, group: None };

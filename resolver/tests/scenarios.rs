@@ -204,7 +204,8 @@ fn check(
         }
         // The checker supports only the sites, where every release has a date and a list.
         if request.plugins.iter().all(|plugin_request| plugin_request.key.source != Source::Url) {
-            assert_eq!(checker::violations(catalog, request, at, &resolution.lock), [""; 0], "{text}");
+            let catalog = catalog.with_unread_projects([request]);
+            assert_eq!(checker::violations(&catalog, request, at, &resolution.lock), [""; 0], "{text}");
         }
     }
     if let (true, Ok(Resolution { lock, .. })) = (expect.shows_lock, result) {

@@ -463,10 +463,14 @@ pub struct DelistedReleaseStatus {
     /// The project of the release, such as `modrinth/vault`.
     #[schemars(length(max = 128))]
     pub project: String,
-    /// The ID of the running project at its source, if the project leads to another one now.
+    /// The ID of the running project at its source, if the project leads to another one now or could not be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 128))]
     pub project_id: Option<String>,
+    /// The display name of a project that could not be read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 128))]
+    pub name: Option<String>,
     /// The ID of the release at its source.
     #[schemars(length(max = 80))]
     pub release: String,

@@ -116,6 +116,7 @@ impl Query {
         release: &NamedRelease,
     ) -> Result<(Vec<Explanation>, MissingFromCatalog), String> {
         let (pinned, objects) = what_if::pin(catalog, requests, release, |request| self.is_about(request))?;
+        let catalog = &*catalog.with_unread_projects(requests);
         let (fleet, with_pin) = (Fleet::read(catalog, requests, self.at), Fleet::read(catalog, &pinned, self.at));
         let (decided, with_pin) = (fleet.decide(Budget::default()), with_pin.decide(Budget::default()));
         let mut missing = MissingFromCatalog::default();
@@ -142,6 +143,7 @@ impl Query {
         let mut explain_unsolvable = |unsolvable: resolver::Unsolvable| missing.add_and_explain(&unsolvable);
         let queried = requests.iter().filter(|request| self.is_about(request));
         let explanations = if let Some(target) = &self.target {
+            let catalog = &*catalog.with_unread_projects(requests);
             let with_target = what_if::with_future_versions(catalog, target, self.at);
             let fleet = Fleet::read(with_target.as_ref().unwrap_or(catalog), requests, self.at);
             let decided = fleet.decide(Budget::default());
@@ -152,6 +154,7 @@ impl Query {
             });
             answers.map(|answer| answer.map_or_else(&mut explain_unsolvable, Explanation::WhyNot)).collect()
         } else if let Some(target) = &self.why_not {
+            let catalog = &*catalog.with_unread_projects(requests);
             let fleet = Fleet::read(catalog, requests, self.at);
             let decided = fleet.decide(Budget::default());
             let answers = queried.filter_map(|request| decided.why_not(&request.server, target));

@@ -145,7 +145,7 @@ fn running_version(text: &str) -> Option<RunningVersion> {
 
 /// Parses a delisted release in the status.
 fn delisted_from_status(delisted: &DelistedReleaseStatus, minecraft: &Minecraft) -> Option<DelistedRelease> {
-    let DelistedReleaseStatus { project, project_id, release, version, java, needs, files } = delisted;
+    let DelistedReleaseStatus { project, project_id, name, release, version, java, needs, files } = delisted;
     let files = files.iter().map(|DelistedFileStatus { name, url, size, hash }| Artifact {
         name: name.clone(),
         url: url.clone(),
@@ -159,15 +159,16 @@ fn delisted_from_status(delisted: &DelistedReleaseStatus, minecraft: &Minecraft)
         needs.iter().cloned(),
         files,
     )?;
-    Some(DelistedRelease { project_id: project_id.clone(), ..delisted })
+    Some(DelistedRelease { project_id: project_id.clone(), name: name.clone(), ..delisted })
 }
 
 /// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
 fn delisted_to_status(delisted: &DelistedRelease) -> Option<DelistedReleaseStatus> {
-    let DelistedRelease { project, project_id, release } = delisted;
+    let DelistedRelease { project, project_id, name, release } = delisted;
     let delisted = DelistedReleaseStatus {
         project: project.to_string(),
         project_id: project_id.clone(),
+        name: name.clone(),
         release: release.id.clone(),
         version: release.version.clone(),
         java: release.java,
@@ -184,7 +185,7 @@ fn delisted_to_status(delisted: &DelistedRelease) -> Option<DelistedReleaseStatu
     };
     let file_fits = |file: &DelistedFileStatus| fits(&file.name, 253) && fits(&file.url, 384) && fits(&file.hash, 144);
     let fits_status = fits(&delisted.project, MAX_PROJECT_LENGTH)
-        && delisted.project_id.as_ref().is_none_or(|id| fits(id, MAX_PROJECT_LENGTH))
+        && [&delisted.project_id, &delisted.name].into_iter().flatten().all(|text| fits(text, MAX_PROJECT_LENGTH))
         && fits(&delisted.release, MAX_ID_LENGTH)
         && fits(&delisted.version, MAX_VERSION_LENGTH)
         && delisted.needs.len() <= MAX_NEEDS
@@ -244,7 +245,8 @@ mod tests {
         delisted.release.file.as_mut().unwrap().url = "x".repeat(2049);
         assert_eq!(delisted_to_status(&delisted), None);
         let of_other_project = DelistedRelease { project_id: Some("P1OZGk5p".to_owned()), ..vault() };
-        for whole in [vault(), of_other_project] {
+        let unread = DelistedRelease { name: Some("Vault".to_owned()), ..of_other_project.clone() };
+        for whole in [vault(), of_other_project, unread] {
             let status = delisted_to_status(&whole).unwrap();
             assert_eq!(delisted_from_status(&status, &"1.21.10".parse().unwrap()), Some(whole));
         }

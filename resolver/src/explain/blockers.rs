@@ -345,6 +345,7 @@ pub(super) fn listed_release(
         version: release.version.clone(),
         published: release.published,
         delisted,
+        unread: candidates.unread_page(candidates.plugins[plugin].project).is_some(),
         // A delisted release has no list any more.
         up_to: newest_listed(release).filter(|_| !delisted),
         // Of several Paper versions, the newest counts, because it refuses the fewest releases.

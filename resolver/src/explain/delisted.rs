@@ -22,6 +22,10 @@ pub(super) fn delisted_warning(
     let (plugin, from, to) = (plugin_candidates.name().to_owned(), from.to_owned(), chosen.version.clone());
     if candidates.is_delisted(plugin_candidates.project, chosen) {
         let project = plugin_candidates.project;
+        if candidates.unread_page(project).is_some() {
+            // Its page is named among the parts that could not be read.
+            return None;
+        }
         if let Some(runs) = other_project(candidates.request, project) {
             let (key, runs, is) = (project.key.clone(), runs.to_owned(), project.id.clone());
             return Some(Warning::OtherProject { plugin, version: from, project: key, runs, is });

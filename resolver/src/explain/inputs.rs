@@ -36,7 +36,7 @@ pub(crate) fn lists_read_later(context: &ExplainContext<'_, '_>) -> Option<jiff:
 }
 
 /// The parts that could not be read, and without which a better answer may exist: builds of versions newer than
-/// `chosen`, releases of these plugins, and the tags of the image.
+/// `chosen`, releases of these plugins, the tags of the image, and pages of plugins.
 pub(crate) fn unread_parts(context: &ExplainContext<'_, '_>, chosen: Option<&Minecraft>) -> Vec<UnreadPart> {
     let ExplainContext { catalog, candidates, .. } = context;
     let request = candidates.request;
@@ -58,7 +58,18 @@ pub(crate) fn unread_parts(context: &ExplainContext<'_, '_>, chosen: Option<&Min
         };
         Some(UnreadPart { kind, what, because: because.clone() })
     };
-    catalog.unread.iter().filter_map(part).collect()
+    let stays = candidates.plugins.iter().filter_map(|plugin| {
+        let because = candidates.unread_page(plugin.project)?.to_owned();
+        let runs = plugin.releases.iter().find(|candidate| candidates.is_running(candidate.release))?;
+        let what = format!("{} {}", plugin.name(), runs.release.version);
+        Some(UnreadPart { kind: UnreadKind::RunningPlugin, what, because })
+    });
+    let waits = request.plugins.iter().filter(|plugin_request| catalog.project(&plugin_request.key).is_none());
+    let waits = waits.filter_map(|plugin_request| {
+        let because = catalog.unread_reason(&plugin_request.key)?.to_owned();
+        Some(UnreadPart { kind: UnreadKind::NewPlugin, what: plugin_request.key.to_display(), because })
+    });
+    catalog.unread.iter().filter_map(part).chain(stays).chain(waits).collect()
 }
 
 pub(crate) fn paper_pin(candidates: &CandidateIndex<'_>) -> Option<PaperPin> {

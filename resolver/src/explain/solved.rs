@@ -151,7 +151,7 @@ fn chosen_plugin(context: &ExplainContext<'_, '_>, decision: &Decision, at: usiz
             Some(ListingEvidence::Listed | ListingEvidence::Sibling(_)) | None
                 if candidates.is_delisted(plugin.project, release) =>
             {
-                Listing::Delisted
+                if candidates.unread_page(plugin.project).is_some() { Listing::Unread } else { Listing::Delisted }
             }
             Some(ListingEvidence::Listed) => Listing::Listed,
             Some(ListingEvidence::Sibling(of)) => Listing::Sibling { of: of.clone() },

@@ -74,6 +74,10 @@ fn awaited_action(
     if source == Source::Url || !candidates.request.software.is_listed_at(source) {
         return None;
     }
+    // The page may have what is awaited.
+    if candidates.unread_page(plugin_candidates.project).is_some() {
+        return None;
+    }
     // If the user's override excludes the version, no list entry helps.
     let excludes = |user_override: &&CompatibilityOverride| match user_override.mode {
         OverrideMode::Add => false,

@@ -88,6 +88,9 @@ pub struct ListedRelease {
     /// Set if it runs and is delisted. It stays if no other release is sufficient.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub delisted: bool,
+    /// Set if it runs and the page of its project could not be read.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unread: bool,
     /// The newest Minecraft version on its list. `None` if it has no list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_to: Option<Minecraft>,

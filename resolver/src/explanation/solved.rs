@@ -198,6 +198,8 @@ pub enum Listing {
     /// Delisted, but it runs now and stays.
     #[serde(rename = "lost")]
     Delisted,
+    /// Its page could not be read. It runs now and stays.
+    Unread,
 }
 
 /// A newer release that was not chosen.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct UnreadPart {
     /// The kind of part.
     pub kind: UnreadKind,
-    /// `Paper 1.21.11`, `LuckPerms 5.5.17`, or the repository of the image.
+    /// `Paper 1.21.11`, `LuckPerms 5.5.17`, `modrinth/luckperms`, or the repository of the image.
     pub what: String,
     /// The reason.
     pub because: String,
@@ -24,6 +24,10 @@ pub enum UnreadKind {
     Builds,
     /// One release of a plugin, which is left out.
     Release,
+    /// The page of a running plugin, which stays at its version.
+    RunningPlugin,
+    /// The page of a plugin that does not run. It is left out until its page is read.
+    NewPlugin,
     /// The tags of the image, so that none is chosen.
     Image,
 }

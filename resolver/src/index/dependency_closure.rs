@@ -14,7 +14,7 @@ use super::provided_names::{DeclaredNames, NameOwner, NameTable};
 use super::rules::{Companion, RequestedBy, Rules};
 use super::unmanaged_dependencies;
 use crate::explanation::Warning;
-use crate::model::catalog::Project;
+use crate::model::catalog::{Catalog, Project};
 use crate::model::gap::Gap;
 use crate::model::request::{PluginRequest, Request, Running, VersionRequest};
 use crate::model::version::lenient;
@@ -151,10 +151,16 @@ fn group_requests<'a>(
     gap: &mut Gap,
 ) -> BTreeMap<usize, (RequestedBy<'a>, Rules<'a>)> {
     let mut plugin_requests: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
+    let mut missing = Gap::default();
     for plugin_request in &request.plugins {
-        if let Some(position) = eligibility_table.find_or_record_gap(&plugin_request.key, gap) {
+        if let Some(position) = eligibility_table.find_or_record_gap(&plugin_request.key, &mut missing) {
             plugin_requests.entry(position).or_default().push(plugin_request);
         }
+    }
+    gap.fetch.append(&mut missing.fetch);
+    // A new plugin waits for its page, and the others are updated without it.
+    if !missing.unread.is_empty() && !runs_only_others(eligibility_table.catalog, request, plugin_requests.keys()) {
+        gap.unread.append(&mut missing.unread);
     }
     let decided = plugin_requests.into_iter().map(|(position, mut plugin_requests)| {
         plugin_requests.sort_by(|a, b| a.object.cmp(&b.object));
@@ -207,6 +213,18 @@ fn group_requests<'a>(
         (position, (RequestedBy { objects, deciding_object: &deciding.object, latest }, rules))
     });
     decided.collect()
+}
+
+/// Whether the server runs, and each of its running releases belongs to one of the requested projects (by position), or
+/// to one that no Plugin requests. Then a plugin that could not be read does not run, whatever name it had before.
+fn runs_only_others<'x>(catalog: &Catalog, request: &Request, requested: impl Iterator<Item = &'x usize>) -> bool {
+    let Some(running) = &request.running else { return false };
+    let has = |project: &Project, id: &String| {
+        project.has_release(id) || running.delisted_release(project).is_some_and(|delisted| delisted.id == *id)
+    };
+    let unrequested = running.unrequested.iter().filter_map(|key| catalog.project(key));
+    let projects: Vec<&Project> = requested.map(|&position| &catalog.projects[position]).chain(unrequested).collect();
+    running.releases.iter().all(|id| projects.iter().any(|project| has(project, id)))
 }
 
 fn pinned_version(plugin_request: &PluginRequest) -> Option<&str> {

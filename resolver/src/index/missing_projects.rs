@@ -18,5 +18,6 @@ pub fn missing_projects(catalog: &Catalog, request: &Request) -> Vec<ProjectKey>
     for plugin_request in &mut request.plugins {
         plugin_request.delay = SignedDuration::ZERO;
     }
-    index::find_gap(catalog, &request, Timestamp::MAX).fetch.into_iter().collect()
+    let catalog = catalog.with_unread_projects([&request]);
+    index::find_gap(&catalog, &request, Timestamp::MAX).fetch.into_iter().collect()
 }

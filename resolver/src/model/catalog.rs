@@ -88,12 +88,14 @@ impl Catalog {
         self.others.get(&software).map_or(self.paper_read_at, |other| other.read_at)
     }
 
-    /// The project that `key` names: by slug, id or name, case-insensitively.
+    /// The project that `key` names: by slug, id or name, case-insensitively. Not by name if the project of that slug
+    /// exists and could not be read: another project may have its name.
     pub fn project(&self, key: &ProjectKey) -> Option<&Project> {
         let mine = || self.projects.iter().filter(|project| project.key.source == key.source);
+        let by_name = || mine().find(|project| project.name.eq_ignore_ascii_case(&key.project));
         mine()
             .find(|project| project.id == key.project || project.key.project.eq_ignore_ascii_case(&key.project))
-            .or_else(|| mine().find(|project| project.name.eq_ignore_ascii_case(&key.project)))
+            .or_else(|| by_name().filter(|_| self.unread_reason(key).is_none()))
     }
 
     /// The project and the release of a file with this sha256 (64 hex digits), if a site knows it. If the version

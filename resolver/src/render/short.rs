@@ -151,6 +151,7 @@ fn listing(newest: Option<&ListedRelease>, target: Option<&Minecraft>) -> String
     let Some(newest) = newest else { return "no eligible release".to_owned() };
     match (&newest.refuses, &newest.sibling, &newest.up_to) {
         (Some(refuses), _, _) => unusable(refuses),
+        (None, _, _) if newest.unread => "its page could not be read".to_owned(),
         (None, _, _) if newest.delisted => "the running release is delisted".to_owned(),
         (None, _, _) if newest.overridden => "your compatibilityOverride removes it".to_owned(),
         (None, Some(sibling), _) => format!("listed for its hotfix sibling {sibling}"),

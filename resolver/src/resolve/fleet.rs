@@ -33,7 +33,7 @@ pub fn resolve_fleet(
     now: Timestamp,
     budget: Budget,
 ) -> Vec<(String, Result<Resolution, Unsolvable>)> {
-    Fleet::read(catalog, requests, now).decide(budget).resolutions()
+    Fleet::read(&catalog.with_unread_projects(requests), requests, now).decide(budget).resolutions()
 }
 
 impl<'a> DecidedFleet<'_, 'a> {

@@ -34,10 +34,10 @@ pub(crate) fn build_lock(catalog: &Catalog, candidates: &CandidateIndex<'_>, dec
         });
         let file = files.next().expect("at least one file of a release is requested");
         let more = files.collect();
-        facts.push(Fact {
-            about: format!("{} ({})", plugin.name(), plugin.project.key.source),
-            read_at: plugin.project.read_at,
-        });
+        if candidates.unread_page(plugin.project).is_none() {
+            let about = format!("{} ({})", plugin.name(), plugin.project.key.source);
+            facts.push(Fact { about, read_at: plugin.project.read_at });
+        }
         let needed_by = dependents(candidates, decision, at);
         plugins.push(LockedPlugin {
             name: plugin.name().to_owned(),

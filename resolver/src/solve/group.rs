@@ -76,7 +76,7 @@ pub struct DecidedFleet<'f, 'a> {
 
 impl<'a> Fleet<'a> {
     /// Reads the data that is needed. The cost grows with the servers and with the releases of the projects they
-    /// request.
+    /// request. `catalog` is that of [`Catalog::with_unread_projects`] for these requests.
     pub fn read(catalog: &'a Catalog, requests: &'a [Request], now: Timestamp) -> Self {
         let groups = groups(requests);
         let grouped: Vec<&Request> =

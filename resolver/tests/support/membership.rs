@@ -133,10 +133,11 @@ impl<'a> Membership<'a> {
     fn requested(self) -> Result<RequestedProjects<'a>, Unknown> {
         let mut groups: BTreeMap<usize, Vec<&'a PluginRequest>> = BTreeMap::new();
         for plugin_request in &self.request.plugins {
-            groups
-                .entry(project_index(self.catalog, &plugin_request.key).ok_or(Unknown)?)
-                .or_default()
-                .push(plugin_request);
+            match project_index(self.catalog, &plugin_request.key) {
+                Some(index) => groups.entry(index).or_default().push(plugin_request),
+                None if self.waits_for_page(plugin_request) => {}
+                None => return Err(Unknown),
+            }
         }
         let decided = groups.into_iter().map(|(index, mut plugin_requests)| {
             plugin_requests.sort_by_key(|plugin_request| &plugin_request.object);
@@ -176,6 +177,19 @@ impl<'a> Membership<'a> {
             requested.get_mut(&index).unwrap().1.delay_group = delay_group;
         }
         Ok(requested)
+    }
+
+    /// Whether a plugin is left out until its page can be read: the server runs, and only releases of other plugins.
+    fn waits_for_page(self, plugin_request: &PluginRequest) -> bool {
+        let Some(running) = &self.request.running else { return false };
+        let requested = self.request.plugins.iter().map(|other| &other.key);
+        let others: Vec<usize> =
+            requested.chain(&running.unrequested).filter_map(|key| project_index(self.catalog, key)).collect();
+        let runs_other = |id: &String| {
+            let of_project = |index: &usize| running_releases(self.request, &self.catalog.projects[*index]);
+            others.iter().flat_map(of_project).any(|release| release.id == *id)
+        };
+        self.catalog.unread_reason(&plugin_request.key).is_some() && running.releases.iter().all(runs_other)
     }
 
     /// The other requested plugins of a project's delay group, which is built in or declared by a Plugin.

@@ -130,6 +130,7 @@ pub(crate) fn ready(ready: &ReadyArgs, now: Timestamp) -> Result<Output, Output>
 
 /// The answer of each server, by name. A target that is not released yet is treated as released.
 fn why_not_by_server(catalog: &Catalog, requests: &[Request], target: &Minecraft, at: Timestamp) -> Answers {
+    let catalog = &*catalog.with_unread_projects(requests);
     let with_target = what_if::with_future_versions(catalog, target, at);
     let catalog = with_target.as_ref().unwrap_or(catalog);
     let fleet = Fleet::read(catalog, requests, at);

@@ -136,6 +136,7 @@ fn listing(plugin: &ChosenPlugin, on: &Minecraft) -> String {
         Listing::Override => "allowed by you".to_owned(),
         Listing::NoList => "has no list".to_owned(),
         Listing::Delisted => "no longer on its page, runs now and stays".to_owned(),
+        Listing::Unread => "page not read, runs now and stays".to_owned(),
         Listing::RunsNow => "not listed, runs now and stays".to_owned(),
     }
 }

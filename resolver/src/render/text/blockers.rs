@@ -61,6 +61,7 @@ pub(super) fn blocker_lines(blocker: &Blocker, minecraft: &Minecraft, on: &TextB
                 phrases::nearest_are(&blocker.nearest)
             )
         }
+        (None, Some(newest)) if newest.unread => "runs now, and its page could not be read.".to_owned(),
         (None, Some(newest)) if newest.delisted => "runs now, but its page no longer lists it.".to_owned(),
         (None, Some(newest)) => format!("newest, {}.", of_date(newest.published)),
         (None, None) => format!("has no eligible release ({read})."),
@@ -111,6 +112,7 @@ fn unmet_need_line(need: &UnmetNeed, minecraft: &Minecraft) -> String {
             let on = object.as_ref().map_or_else(String::new, |object| format!(" on Plugin {object}"));
             format!("your compatibilityOverride{on} removes {minecraft}")
         }
+        (None, _) if release.unread => "its page could not be read".to_owned(),
         (None, _) if release.delisted => "its page no longer lists it".to_owned(),
         (None, Some(sibling)) => format!("it is listed for {sibling}, its hotfix sibling, but not for {minecraft}"),
         (None, None) => match &release.up_to {

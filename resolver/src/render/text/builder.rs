@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 
-use crate::explanation::{LastRead, Unanswerable, UnreadPart};
+use crate::explanation::{LastRead, Unanswerable, UnreadKind, UnreadPart};
 use crate::model::budget::BudgetExceeded;
 use crate::model::software::Software;
 use crate::model::untrusted_text::sanitize_line;
@@ -51,7 +51,15 @@ impl TextBuilder {
         }
         self.gap();
         self.line("could not be read");
-        let rows: Vec<_> = parts.iter().map(|part| (part.what.clone(), vec![part.because.clone()])).collect();
+        let row = |UnreadPart { kind, what, because }: &UnreadPart| {
+            let effect = match kind {
+                UnreadKind::RunningPlugin => ": it stays at this version until its page can be read",
+                UnreadKind::NewPlugin => ": it is installed after its page can be read",
+                UnreadKind::Builds | UnreadKind::Release | UnreadKind::Image => "",
+            };
+            (what.clone(), vec![format!("{because}{effect}")])
+        };
+        let rows: Vec<_> = parts.iter().map(row).collect();
         self.table(&rows);
     }
 

@@ -158,8 +158,11 @@ pub(super) fn newest(solved: &SolvedExplanation) -> String {
             behind.push(&left.name);
         }
     }
-    let builds = solved.unread.iter().filter(|part| part.kind == UnreadKind::Builds);
-    let unread: Vec<&str> = builds.map(|part| part.what.as_str()).collect();
+    let newer = solved.unread.iter().filter(|part| match part.kind {
+        UnreadKind::Builds | UnreadKind::RunningPlugin | UnreadKind::NewPlugin => true,
+        UnreadKind::Release | UnreadKind::Image => false,
+    });
+    let unread: Vec<&str> = newer.map(|part| part.what.as_str()).collect();
     let but = if unread.is_empty() {
         String::new()
     } else {
@@ -184,6 +187,7 @@ fn plugin(plugin: &ChosenPlugin, on: &SolvedExplanation) -> (String, Vec<String>
         Listing::Override => line.push_str(", allowed by your compatibilityOverride"),
         Listing::NoList => line = format!("{line}, lists no {} version at all", software.version_scheme()),
         Listing::Delisted => "no longer on its page, stays because it runs now".clone_into(&mut line),
+        Listing::Unread => "its page could not be read, stays because it runs now".clone_into(&mut line),
         Listing::RunsNow => line = format!("{line}, not listed for this {software}, stays because it runs now"),
     }
     // If Paper stays, the first line states the changes.

@@ -192,10 +192,10 @@ fn not_listed(plugin: &str, papers: &[Span], newest: Option<&ListedRelease>, rea
             (format!("{plugin} {version}"), phrases::unusable(unusable))
         }
         Some(newest) if newest.delisted => {
-            let papers = spans(papers);
+            let (papers, but) = (spans(papers), if newest.unread { "could not be read" } else { "no longer lists it" });
             (
                 format!("{plugin} {}", newest.version),
-                format!("runs now, but its page no longer lists it: it is not known to run on {papers}"),
+                format!("runs now, but its page {but}: it is not known to run on {papers}"),
             )
         }
         Some(newest) => {
