@@ -292,6 +292,9 @@ pub struct MatchedInstance {
     /// Whether a release exists that works on the server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub compatible: Option<bool>,
+    /// Whether the plugin's JAR is installed on the server, and the running server did not enable it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub not_enabled: bool,
 }
 
 /// Whether a source answers.

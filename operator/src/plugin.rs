@@ -33,6 +33,8 @@ const MAX_RELEASES: usize = 10;
 const MAX_MINECRAFT_VERSIONS: usize = 20;
 /// Number of servers that a status names.
 const MAX_SERVERS: usize = 50;
+/// Number of servers that a message names.
+const MAX_NAMED: usize = 5;
 
 /// The reason when the spec names no project at all.
 const INVALID: &str = "Invalid";
@@ -83,6 +85,7 @@ fn build_status(
 ) -> PluginStatus {
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
+    let not_enabled = not_enabled_message(&matched);
     matched.truncate(MAX_SERVERS);
     let key = from_api::project_key(&plugin.spec.source);
     let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find_project(&snapshot.catalog, key));
@@ -107,6 +110,7 @@ fn build_status(
             "No server of this namespace has the labels of `spec.instanceSelector`.".to_owned(),
         ),
         (None, None, false) => (false, "NotRead", "The source has not been read yet.".to_owned()),
+        _ if not_enabled.is_some() => (false, "NotEnabled", cut(&not_enabled.unwrap_or_default(), 1_024)),
         (Some(_), Some(error), _) => (true, "Orphaned", cut(&error.message, 1_024)),
         (Some(project), None, true) => (
             true,
@@ -153,6 +157,19 @@ fn build_status(
         matched_instances: matched,
         matched_count: Some(count),
         conditions: vec![condition(plugin, ready, reason, &message, now, before)],
+    }
+}
+
+/// The message about the servers that run the plugin's JAR and did not enable it. `None` if there is no such server.
+fn not_enabled_message(matched: &[MatchedInstance]) -> Option<String> {
+    let names: Vec<&str> =
+        matched.iter().filter(|server| server.not_enabled).map(|server| server.name.as_str()).collect();
+    let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    match names.len() {
+        0 => None,
+        1 => Some(format!("Not enabled on {named}. See the log of the server.")),
+        2..=MAX_NAMED => Some(format!("Not enabled on {named}. See the logs of the servers.")),
+        all => Some(format!("Not enabled on {named} and {} more. See the logs of the servers.", all - MAX_NAMED)),
     }
 }
 

@@ -129,8 +129,8 @@ pub struct PaperMCServerStatus {
     /// The conditions of the server. Always present: `Ready`, `Resolved`, `UpdateAvailable`, `UpdateBlocked` and `Updating`. Present when they
     /// apply: `BackupReady`, `BackupCronValid`, `ArtifactsReady`, `ImagesPulled`, `PinnedToSet`, `PartialUpdate`, `ApprovalNeeded`,
     /// `WaitingForLeaderServer`, `Draining`, `Suspended`, `NoUsableWindow`, `RestoreRequested`, `RestoredFrom`, `Drifted`, `CrashLoop`,
-    /// `WorldDamaged`, `DuplicatePluginName`, `OtherProject`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`, `NotifyFailed`,
-    /// `Reconciled`.
+    /// `WorldDamaged`, `PluginsEnabled`, `DuplicatePluginName`, `OtherProject`, `JarsDisplaced`, `AgentRejectsRequests`, `RconExposed`,
+    /// `NotifyFailed`, `Reconciled`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions_of_a_server")]
     pub conditions: Vec<Condition>,
@@ -161,6 +161,7 @@ pub struct PluginState {
     pub desired_version: Option<String>,
     /// The state of the plugin. `Installed`: it runs as desired. `PendingInstall`, `PendingUpdate` and `PendingRemoval`: the next maintenance
     /// window installs, updates or removes it. `Unfollowed`: Paper was updated with strategy `latest`, and no release of the plugin works on it.
+    /// `NotEnabled`: its JAR is installed, and the running server did not enable it.
     pub state: PluginStateKind,
 }
 
@@ -177,6 +178,8 @@ pub enum PluginStateKind {
     PendingRemoval,
     /// Strategy `latest`: Paper was updated, and no release of the plugin works on it.
     Unfollowed,
+    /// The plugin's JAR is installed, and the running server did not enable it.
+    NotEnabled,
 }
 
 /// The planned update.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crds::paper_mc_server::PluginStateKind;
 use crds::plugin::MatchedInstance;
 use crds::{PaperMCServer, Plugin};
 use kube::ResourceExt;
@@ -101,7 +102,8 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
             state.plugin.as_deref().is_some_and(|objects| objects.split(", ").any(|object| object == name))
         });
     let version = planned.and_then(|state| state.desired_version.clone());
-    MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version }
+    let not_enabled = planned.is_some_and(|planned| planned.state == PluginStateKind::NotEnabled);
+    MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version, not_enabled }
 }
 
 #[cfg(test)]
@@ -165,5 +167,14 @@ mod tests {
         assert_eq!(woken(Event::Delete(server("lobby", "b", None))).len(), 2);
         assert!(of(&plugin("map", "b", 1)).is_empty());
         assert_eq!(woken(Event::InitDone).len(), 2, "after a broken watch all are matched anew");
+    }
+
+    #[test]
+    fn server_that_did_not_enable_plugin_is_marked() {
+        let mut lobby = server("lobby", "a", Some("2"));
+        assert!(!instance(&plugin("via", "a", 1), &lobby).not_enabled);
+        lobby.status.as_mut().unwrap().plugins[0].state = PluginStateKind::NotEnabled;
+        assert!(instance(&plugin("via", "a", 1), &lobby).not_enabled);
+        assert!(!instance(&plugin("map", "a", 1), &lobby).not_enabled);
     }
 }

@@ -56,9 +56,13 @@ fn snapshot_with_error(category: &'static str) -> Snapshot {
     Snapshot::new(Catalog::empty(at()), BTreeMap::from([(key().to_string(), error)]))
 }
 
+fn matched(name: &str) -> MatchedInstance {
+    MatchedInstance { name: name.to_owned(), version: None, compatible: None, not_enabled: false }
+}
+
 /// Project, newest, whether ready, reason and message.
 fn reported(plugin: &Plugin, snapshot: &Snapshot) -> (Option<String>, Option<String>, String, String, String) {
-    let matched = vec![MatchedInstance { name: "lobby".to_owned(), version: None, compatible: None }];
+    let matched = vec![matched("lobby")];
     let status = build_status(plugin, Some(snapshot), matched, at(), &PluginStatus::default());
     let [Condition { status: ready, reason, message, .. }] = status.conditions.try_into().unwrap();
     (status.project, status.newest, ready, reason, message)
@@ -71,7 +75,7 @@ fn report_text(report: (Option<String>, Option<String>, String, String, String))
 
 #[test]
 fn plugin_status_of_earlier_process_stays_until_source_is_read() {
-    let matched = |name: &str| vec![MatchedInstance { name: name.to_owned(), version: None, compatible: None }];
+    let matched = |name: &str| vec![matched(name)];
     let unread = Snapshot::new(Catalog::empty(at()), BTreeMap::new());
     let mut plugin = url_plugin();
     plugin.metadata.generation = Some(1);
@@ -132,4 +136,18 @@ fn plugin_window_that_never_opens_is_reported() {
     let wrong = with("0 3 30 2 *");
     assert!(wrong.contains(" False Invalid: spec.windows[night].cron: `0 3 30 2 *` never occurs"), "{wrong}");
     assert!(wrong.ends_with("it uses its other windows and those of its servers"), "{wrong}");
+}
+
+#[test]
+fn plugin_is_not_ready_while_servers_did_not_enable_it() {
+    let of = |failed: usize| {
+        let names = ["a", "b", "c", "d", "e", "f", "g"].into_iter().enumerate();
+        let matched = names.map(|(at, name)| MatchedInstance { not_enabled: at < failed, ..matched(name) }).collect();
+        let status = build_status(&url_plugin(), Some(&snapshot_with("2.1")), matched, at(), &PluginStatus::default());
+        let condition = &status.conditions[0];
+        format!("{} {}: {}", condition.status, condition.reason, condition.message)
+    };
+    assert_eq!(of(0), "True Available: HouseRules 2.1, according to its JAR.");
+    assert_eq!(of(1), "False NotEnabled: Not enabled on a. See the log of the server.");
+    assert_eq!(of(7), "False NotEnabled: Not enabled on a, b, c, d, e and 2 more. See the logs of the servers.");
 }

@@ -40,6 +40,7 @@ mod manual_recovery;
 pub(crate) mod notifications;
 pub(crate) mod pending;
 mod plugin_data;
+mod plugins_enabled;
 mod refusal;
 pub(crate) mod responsiveness;
 mod seed_volume;

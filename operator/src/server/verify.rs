@@ -1,6 +1,8 @@
 //! Pure. Verifies that a new set works. Readiness proves nothing, so the verification uses the server's own output.
 
-use agent_api::{AgentReport, FileSet, Server, is_same_plugin};
+use std::collections::BTreeMap;
+
+use agent_api::{AgentReport, FileSet, PluginReport, Server, is_same_plugin};
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Verification;
 
@@ -48,11 +50,19 @@ pub(crate) struct VerificationTarget<'a> {
     pub(crate) bundled: &'a [&'static str],
 }
 
-impl VerificationTarget<'_> {
-    /// Whether the server contains a plugin of this name itself.
-    fn is_bundled(&self, name: &str) -> bool {
-        self.bundled.iter().any(|bundled| is_same_plugin(bundled, name))
-    }
+/// Whether the server contains a plugin of this name itself.
+pub(crate) fn is_bundled(bundled: &[&str], name: &str) -> bool {
+    bundled.iter().any(|bundled| is_same_plugin(bundled, name))
+}
+
+/// The managed plugins that the server did not enable. Those that it contains itself do not count.
+pub(crate) fn not_enabled<'a>(
+    plugins: &BTreeMap<String, PluginReport>,
+    files: &'a FileSet,
+    bundled: &[&str],
+) -> Vec<&'a str> {
+    let is_enabled = |name: &str| plugins.get(name).is_some_and(|plugin| plugin.enabled);
+    plugin_names(files).filter(|name| !is_enabled(name) && !is_bundled(bundled, name)).collect()
 }
 
 /// A verification result with its message.
@@ -192,6 +202,9 @@ fn unverified_reason(report: &AgentReport, expected: &VerificationTarget<'_>) ->
         let names = failed_plugins.unknown.join(", ");
         return Some(format!("{names} did not enable, and it is unknown whether it did before"));
     }
+    if !failed_plugins.as_before.is_empty() {
+        return Some(format!("{} did not enable", failed_plugins.as_before.join(", ")));
+    }
     if !failed_plugins.unmanaged.is_empty() {
         return Some(format!("{} is unmanaged and no longer enabled", failed_plugins.unmanaged.join(", ")));
     }
@@ -201,11 +214,12 @@ fn unverified_reason(report: &AgentReport, expected: &VerificationTarget<'_>) ->
     (!missing.unread.is_empty()).then(|| missing.unread.join(", and "))
 }
 
-/// The plugins that did not enable. A plugin that had failed before is excluded: nearly every real server has one, and an update is not the
-/// cause.
+/// The plugins that did not enable.
 struct FailedPlugins<'a> {
-    /// They were enabled before, or are new.
+    /// They were enabled before, or an update added them.
     at_fault: Vec<&'a str>,
+    /// They were not enabled before either, or this is the first start. A roll-back would not help.
+    as_before: Vec<&'a str>,
     /// It is unknown whether they were enabled before.
     unknown: Vec<&'a str>,
     /// Unmanaged JARs that were enabled at the last verification. The cause of their failure is unknown. If an update were rolled back for
@@ -215,18 +229,19 @@ struct FailedPlugins<'a> {
 
 impl<'a> FailedPlugins<'a> {
     fn new(report: &'a AgentReport, expected: &'a VerificationTarget<'a>) -> Self {
-        let mut failed_plugins = Self { at_fault: Vec::new(), unknown: Vec::new(), unmanaged: Vec::new() };
+        let mut failed_plugins =
+            Self { at_fault: Vec::new(), as_before: Vec::new(), unknown: Vec::new(), unmanaged: Vec::new() };
         let Server::Up { plugins: Some(plugins), .. } = &report.server else { return failed_plugins };
-        let is_enabled = |name: &str| plugins.get(name).is_some_and(|plugin| plugin.enabled);
-        for name in plugin_names(expected.files).filter(|name| !is_enabled(name) && !expected.is_bundled(name)) {
+        for name in not_enabled(plugins, expected.files, expected.bundled) {
             match expected.baseline.earlier_state(name, expected.before) {
+                EarlierState::New if expected.before.is_none() => failed_plugins.as_before.push(name),
                 EarlierState::New | EarlierState::Enabled => failed_plugins.at_fault.push(name),
                 EarlierState::Unread => failed_plugins.unknown.push(name),
-                EarlierState::Failed => {}
+                EarlierState::Failed => failed_plugins.as_before.push(name),
             }
         }
         failed_plugins.unmanaged = expected.baseline.failed_unmanaged(report, expected.files);
-        failed_plugins.unmanaged.retain(|name| !expected.is_bundled(name));
+        failed_plugins.unmanaged.retain(|name| !is_bundled(expected.bundled, name));
         failed_plugins
     }
 }

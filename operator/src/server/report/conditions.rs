@@ -14,6 +14,7 @@ use super::context::{MAX_MESSAGE_LENGTH, PassReport, condition, explanation_mess
 use super::displaced_jars::JARS_DISPLACED;
 use super::format::format_short_duration;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
+use super::plugins_enabled::{NOT_ENABLED, PLUGINS_ENABLED, RunningPlugins};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
 use super::{displaced_jars, drift, pending, update_blocked, world_damage};
@@ -179,6 +180,13 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     let damage = world_damage::condition(report.pass.checked, report, before, |type_, reason, message| {
         report.new_condition(type_, Some(true), reason, message)
     });
+    let plugins = match RunningPlugins::of_stable_set(report.pass.observed) {
+        Some(plugins) => {
+            plugins.message().map(|message| report.new_condition(PLUGINS_ENABLED, Some(false), NOT_ENABLED, message))
+        }
+        // Until they are known, the last condition remains.
+        None => report.previous_condition(PLUGINS_ENABLED),
+    };
     let displaced = match agent {
         Some(agent) => displaced_jars::message(agent)
             .map(|message| report.new_condition(JARS_DISPLACED, Some(true), displaced_jars::NAME_CONFLICT, message)),
@@ -193,8 +201,8 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         // While the result is unknown, the last condition remains.
         None => report.previous_condition(update_blocked::OTHER_PROJECT),
     };
-    let files = displaced.into_iter().chain(duplicate).chain(other_project);
-    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(files).collect()
+    let of_plugins = plugins.into_iter().chain(displaced).chain(duplicate).chain(other_project);
+    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(of_plugins).collect()
 }
 
 /// Pinned sets, partial updates and restores.

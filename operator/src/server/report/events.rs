@@ -10,6 +10,7 @@ use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_suffix};
 use super::failure::failure_reason;
 use super::format::format_time;
+use super::plugins_enabled::RunningPlugins;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
@@ -20,7 +21,6 @@ use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::changes;
 use crate::server::constraints;
-use crate::server::model::baseline::count_enabled;
 use crate::server::pinned_set::PinnedSet;
 use crate::server::requested_restore::PendingRestore;
 use validate::CheckedServer;
@@ -307,9 +307,9 @@ fn running_message(report: &PassReport<'_>, first: bool) -> String {
     let agent = report.pass.observed.reply.report.as_deref();
     let version =
         report.pass.observed.pod_lock.as_ref().map(|record| format!("{}-{}", record.lock.minecraft, record.lock.build));
-    let count = count_enabled(agent);
-    let plugins = if count == 1 { "1 plugin".to_owned() } else { format!("{count} plugins") };
-    let text = format!("Running {} with {plugins} enabled.", version.unwrap_or_default());
+    let plugins = RunningPlugins::of_pod(report.pass.observed);
+    let plugins = plugins.map_or_else(String::new, |plugins| format!(" with {}", plugins.count_text()));
+    let text = format!("Running {}{plugins}.", version.unwrap_or_default());
     match downtime(agent) {
         Some(down) if !first => {
             format!("{text} Downtime: {} s{}.", down.as_secs(), players_text(disconnected_players(agent)))

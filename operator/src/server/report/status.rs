@@ -1,5 +1,7 @@
 //! Pure. Builds the status of a server.
 
+use std::collections::BTreeSet;
+
 use crds::paper_mc_server::{
     AvailableUpdate, HandledRequests, HistoryEntry, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
 };
@@ -14,7 +16,7 @@ use scheduler::rollout::{Step, WaitingOn};
 use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
 use super::stop_times::disconnected_players;
-use super::{backup, last_stop, plugin_data, short_reason, update_blocked};
+use super::{backup, last_stop, plugin_data, plugins_enabled, short_reason, update_blocked};
 use crate::error_chain::cut;
 use crate::k8s::labels;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -48,6 +50,7 @@ pub(super) fn build_status(
     let running = running_version(agent);
     let stable = report.pass.observed.stable_lock.as_ref().map(|record| &record.lock);
     let update = plan.is_update();
+    let not_enabled = plugins_enabled::projects_not_enabled(report.pass.observed, &before.plugins);
     let wait_reason = short_reason::wait_reason(report);
     // A window is not announced for an update that is held back.
     let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
@@ -74,7 +77,7 @@ pub(super) fn build_status(
         next_restart: next_restart.map(next_restart_text),
         next_restart_at: next_restart,
         held_by: update_blocked::blocked_by(plan, before),
-        plugins: plugin_states(stable, lock, not_updated(&plan.selection.explanation)),
+        plugins: plugin_states(stable, lock, not_updated(&plan.selection.explanation), &not_enabled),
         unmanaged: agent
             .map_or_else(|| before.unmanaged.clone(), |agent| retained(unmanaged_files(agent), &server.spec)),
         available_update: update.then(|| build_available_update(checked, report, before)),
@@ -238,7 +241,13 @@ fn not_updated(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     }
 }
 
-fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWithLatest]) -> Vec<PluginState> {
+/// `not_enabled` has the projects of the running lock whose plugins did not enable.
+fn plugin_states(
+    running: Option<&Lock>,
+    lock: &Lock,
+    unfollowed: &[NotUpdatedWithLatest],
+    not_enabled: &BTreeSet<String>,
+) -> Vec<PluginState> {
     let was =
         |project: &str| running.and_then(|running| running.plugins.iter().find(|plugin| plugin.project_id == project));
     let mut states: Vec<PluginState> = lock
@@ -258,6 +267,7 @@ fn plugin_states(running: Option<&Lock>, lock: &Lock, unfollowed: &[NotUpdatedWi
                 desired_version: Some(cut(&plugin.version, 64)),
                 state: match current {
                     None => PluginStateKind::PendingInstall,
+                    Some(current) if not_enabled.contains(&current.project_id) => PluginStateKind::NotEnabled,
                     Some(_) if unfollowed.iter().any(|left| left.name == plugin.name) => PluginStateKind::Unfollowed,
                     Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
                     Some(_) => PluginStateKind::PendingUpdate,
@@ -383,10 +393,11 @@ mod tests {
             "facts": [],
         }))
         .unwrap();
-        let states = plugin_states(Some(&lock), &lock, &[left("Stays", Some("1")), left("LeftOut", None)]);
+        let not_updated = [left("Stays", Some("1")), left("LeftOut", None)];
+        let states = plugin_states(Some(&lock), &lock, &not_updated, &BTreeSet::new());
         let shown: Vec<_> = states.iter().map(|state| (state.name.as_str(), state.state)).collect();
         assert_eq!(shown, [("LeftOut", PluginStateKind::Unfollowed), ("Stays", PluginStateKind::Unfollowed)]);
-        let states = plugin_states(Some(&lock), &lock, &[]);
+        let states = plugin_states(Some(&lock), &lock, &[], &BTreeSet::new());
         assert_eq!(states[0].state, PluginStateKind::Installed);
     }
 
@@ -411,7 +422,7 @@ mod tests {
             lock(&[("Comes", "1"), ("Moves", "2"), ("Stays", "1")]),
         );
         let shown = |running: &Lock| -> Vec<(String, PluginStateKind, Option<String>, Option<String>)> {
-            let states = plugin_states(Some(running), &after, &[]).into_iter();
+            let states = plugin_states(Some(running), &after, &[], &BTreeSet::new()).into_iter();
             states.map(|state| (state.name, state.state, state.current_version, state.desired_version)).collect()
         };
         let (one, two) = (Some("1".to_owned()), Some("2".to_owned()));

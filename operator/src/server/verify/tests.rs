@@ -156,9 +156,28 @@ fn verification_passes_after_settle_time() {
 #[test]
 fn verification_fails_for_plugin_that_does_not_enable() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
-    let result = result_for(Some(&bad), None, &[], 160);
+    let result = result_for(Some(&bad), Some(&files(&["ViaVersion"])), &["ViaVersion"], 160);
     assert_eq!(result.result, Verification::Failed);
     assert_eq!(result.problem, "Shop did not enable");
+}
+
+#[test]
+fn first_start_with_failed_plugin_is_kept_and_never_verified() {
+    let both = files(&["ViaVersion", "Shop"]);
+    // The list of Paper has no plugin that it did not load.
+    for plugins in [vec![("ViaVersion", true), ("Shop", false)], vec![("ViaVersion", true)]] {
+        let bad = report(&plugins);
+        let first = result_for(Some(&bad), None, &[], 160);
+        assert_eq!((first.result, first.problem.as_str()), (Verification::Inconclusive, "Shop did not enable"));
+        // The set is stable now, and its own baseline is all that the next passes and restarts compare with.
+        let stable = Baseline::default().next(Some(&bad), Some(&both), None);
+        for now in [161, 100_000] {
+            let later = verify_against(Some(&bad), Some(&both), &stable, now);
+            assert_eq!(later, first, "{now}");
+        }
+        let good = report(&[("ViaVersion", true), ("Shop", true)]);
+        assert_eq!(verify_against(Some(&good), Some(&both), &stable, 161).result, Verification::Passed);
+    }
 }
 
 #[test]
@@ -167,7 +186,7 @@ fn verification_stays_unverified_for_new_damage_only() {
     let damage = |since| Some(DamageReport { since: at(since), last: at(120), lines: 2, first: first.clone() });
     let of = |since, shop| {
         let report = AgentReport { damage: damage(since), ..report(&[("ViaVersion", true), ("Shop", shop)]) };
-        result_for(Some(&report), None, &[], 160)
+        result_for(Some(&report), Some(&files(&["ViaVersion"])), &["ViaVersion"], 160)
     };
     let result = of(120, true);
     assert_eq!(result.result, Verification::Inconclusive);
@@ -180,10 +199,11 @@ fn verification_stays_unverified_for_new_damage_only() {
 }
 
 #[test]
-fn verification_tolerates_plugin_that_failed_before() {
+fn update_is_kept_unverified_for_plugin_that_failed_before() {
     let bad = report(&[("ViaVersion", true), ("Shop", false)]);
     let with_shop = files(&["ViaVersion", "Shop"]);
-    assert_eq!(result_for(Some(&bad), Some(&with_shop), &["ViaVersion"], 160).result, Verification::Passed);
+    let kept = result_for(Some(&bad), Some(&with_shop), &["ViaVersion"], 160);
+    assert_eq!((kept.result, kept.problem.as_str()), (Verification::Inconclusive, "Shop did not enable"));
     let without_shop = files(&["ViaVersion"]);
     assert_eq!(result_for(Some(&bad), Some(&without_shop), &["ViaVersion"], 160).result, Verification::Failed);
 }
@@ -287,7 +307,9 @@ fn verification_never_passes_with_drifted_files() {
     if let Server::Up { plugins: Some(plugins), .. } = &mut red.server {
         plugins.insert("Shop".to_owned(), PluginReport { version: None, enabled: false });
     }
-    assert_eq!(result_for(Some(&red), None, &[], 160).result, Verification::Failed, "a failure has priority");
+    let before = files(&["ViaVersion"]);
+    let failed = result_for(Some(&red), Some(&before), &["ViaVersion"], 160);
+    assert_eq!(failed.result, Verification::Failed, "a failure has priority");
 }
 
 #[test]
