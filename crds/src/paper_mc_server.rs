@@ -11,6 +11,7 @@ mod backup;
 mod blackout;
 mod crash_loop;
 mod follows;
+mod hang;
 mod notify;
 mod plugin_data;
 mod restart;
@@ -26,6 +27,7 @@ pub use backup::{
 pub use blackout::Blackout;
 pub use crash_loop::{CrashLoopStop, CrashStatus, OnCrashLoop};
 pub use follows::Follows;
+pub use hang::OnHang;
 pub use notify::{ChatKind, NotificationEvent, NotificationState, NotificationTexts, NotifyChannel, PLACEHOLDERS};
 pub use plugin_data::{KeepPluginData, PluginDataStatus, SettingsSaved};
 pub use restart::{Restart, RestartOnlyIf};
@@ -181,6 +183,11 @@ pub struct PaperMCServerSpec {
     /// requests an update, a roll-back or a restore.
     #[serde(default)]
     pub on_crash_loop: OnCrashLoop,
+    /// The reaction to a running server that answers no ping, or no command by RCON. `Report` (default) reports it after a minute. `Restart` also restarts
+    /// it after two minutes, without a countdown, because such a server cannot warn its players. The restarts count as crashes: after three within an hour
+    /// no further one is made, and `onCrashLoop` applies.
+    #[serde(default)]
+    pub on_hang: OnHang,
     /// RCON, the remote console through which the operator warns players and saves the world. It listens on the loopback address of the pod only.
     #[serde(default)]
     pub rcon: Rcon,

@@ -60,6 +60,11 @@ impl<K: Eq + Hash, V: Clone> SharedMap<K, V> {
         self.lock().values().min().cloned()
     }
 
+    /// The number of values.
+    pub(crate) fn count(&self) -> usize {
+        self.lock().len()
+    }
+
     /// The keys of the values that `matches` accepts.
     pub(crate) fn keys_where(&self, matches: impl Fn(&V) -> bool) -> Vec<K>
     where
@@ -135,6 +140,8 @@ pub(crate) struct Caches {
     pub(crate) without_online_backup: SharedMap<String, ()>,
     /// When the newest good backup was taken, for each running server with a schedule.
     pub(crate) last_backups: SharedMap<Key, Timestamp>,
+    /// Servers that did not answer in their last pass (`NotResponding`).
+    pub(crate) not_responding: SharedMap<Key, ()>,
     /// The node that each server was on in its last pass.
     pub(crate) server_nodes: SharedMap<Key, String>,
     /// Servers whose `PodDisruptionBudget` is deleted.
@@ -179,6 +186,7 @@ impl Caches {
         self.status.retain(|key| !belongs_to_server(key));
         self.uncleaned.retain(|key| !belongs_to_server(key));
         self.last_backups.retain(|key| !belongs_to_server(key));
+        self.not_responding.retain(|key| !belongs_to_server(key));
         self.server_nodes.retain(|key| !belongs_to_server(key));
         self.without_budget.retain(|key| !belongs_to_server(key));
         self.keys.retain(|key| !belongs_to_server(key));

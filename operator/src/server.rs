@@ -29,6 +29,7 @@ pub(crate) mod error;
 mod execute;
 mod finish_rollout;
 pub(crate) mod follows;
+mod hang;
 mod image_pull;
 pub(crate) mod in_game_stop;
 mod last_status;
@@ -117,6 +118,7 @@ pub(crate) async fn run_pass(server: Arc<PaperMCServer>, ctx: Arc<Context>) -> O
     .await;
     if server.metadata.deletion_timestamp.is_none() {
         request::record_oldest_backup(&ctx, &key, &server);
+        report::record_silent_servers(&ctx, &key, &server);
         report::offer_notifications(&ctx, &server);
     }
     peers::finish_pass(&ctx, &namespace);

@@ -27,6 +27,11 @@ pub struct CrashStatus {
     /// The times of the exits within the last hour, newest last. At most 10. If the server is stopped, those of the hour before the stop.
     #[schemars(with = "Vec<String>", length(max = 10), inner(length(max = 64)))]
     pub at: Vec<Timestamp>,
+    /// Since when the server had hung before each of its restarts for that within the last hour (`onHang: Restart`), newest last. They count in every
+    /// pod. At most 10.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schemars(with = "Vec<String>", length(max = 10), inner(length(max = 64)))]
+    pub hangs: Vec<Timestamp>,
     /// The stop of the server for these exits. Absent if it is not stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<CrashLoopStop>,
@@ -42,7 +47,7 @@ pub struct CrashLoopStop {
     /// The generation of the spec at that time. The server starts again at another generation.
     #[schemars(range(min = 0))]
     pub generation: i64,
-    /// How the process exited last, such as `exit code 137 (OOMKilled)`.
+    /// How the process exited last, such as `exit code 137 (OOMKilled)`, or `a hang`.
     #[schemars(schema_with = "schema::text64")]
     pub last: String,
     /// The request annotations at that time. The server starts again when a new one is added.

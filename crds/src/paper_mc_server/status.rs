@@ -93,8 +93,8 @@ pub struct PaperMCServerStatus {
     /// The last stop of the server, as reported by its agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub last_stop: Option<ObservedStop>,
-    /// How often the process has recently exited with an error, and whether the server is stopped for it. Absent if that did not happen within the
-    /// last hour in this pod.
+    /// How often the process has recently exited with an error or was restarted because it hung, and whether the server is stopped for it. Absent if
+    /// that did not happen within the last hour.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub crashes: Option<CrashStatus>,
     /// The backups of the server.

@@ -8,7 +8,7 @@ use std::fmt;
 
 use agent_api::Contents;
 use crds::paper_mc_server::{
-    self, AnnouncementTarget, BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, PolicyKind,
+    self, AnnouncementTarget, BeforeUpdate, Eula, GracefulShutdown, KeepPluginData, OnCrashLoop, OnHang, PolicyKind,
     ScheduledContents, Software,
 };
 use crds::{PaperMCServer, duration};
@@ -143,6 +143,8 @@ pub struct CheckedPod {
     pub stop_timeout: SignedDuration,
     /// The reaction to a process that exits repeatedly.
     pub on_crash_loop: OnCrashLoop,
+    /// The reaction to a server that hangs.
+    pub on_hang: OnHang,
     /// RCON.
     pub rcon: CheckedRcon,
     /// The heap of the JVM.
@@ -476,6 +478,7 @@ fn check_pod(server: &PaperMCServer, violations: &mut Violations) -> CheckedPod 
     CheckedPod {
         stop_timeout: check_stop_timeout(&spec.graceful_shutdown.timeout, violations),
         on_crash_loop: spec.on_crash_loop,
+        on_hang: spec.on_hang,
         rcon: CheckedRcon {
             enabled: spec.rcon.enabled,
             port: spec.rcon.port,

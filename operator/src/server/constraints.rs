@@ -12,6 +12,7 @@ use approval::RequiredApproval;
 use backup_room::BackupRoom;
 use crash_loop::CrashLoop;
 use drain::NodeDrain;
+use hung_server::HungServer;
 use image_pull::ImagePull;
 use leader_server::LeaderServer;
 use manual_recovery::ManualRecovery;
@@ -27,6 +28,7 @@ mod approval;
 mod backup_room;
 pub(crate) mod crash_loop;
 mod drain;
+mod hung_server;
 pub(crate) mod image_pull;
 pub(crate) mod leader_server;
 pub(crate) mod manual_recovery;
@@ -43,6 +45,7 @@ pub(crate) mod update_slot;
 const CONSTRAINTS: &[&dyn Constraint] = &[
     &RequiredApproval,
     &CrashLoop,
+    &HungServer,
     &LeaderServer,
     &ManualRecovery,
     &BackupRoom,

@@ -1,6 +1,6 @@
-//! Pure. Detects a crash loop: a stable server whose process exits with an error repeatedly. The kubelet restarts it each time, and nothing
-//! can stop the kubelet from that. This module counts the crashes. `constraints/crash_loop.rs` blocks automatic updates meanwhile
-//! and, with `spec.onCrashLoop: Stop`, decides the stop. [`stopped`] reads that stop back.
+//! Pure. Detects a crash loop: a stable server whose process exits with an error repeatedly, or hangs and is restarted. The kubelet restarts an
+//! exited process each time, and nothing can stop the kubelet from that. This module counts the crashes. `constraints/crash_loop.rs` blocks
+//! automatic updates meanwhile and, with `spec.onCrashLoop: Stop`, decides the stop. [`stopped`] reads that stop back.
 
 use crds::paper_mc_server::CrashStatus;
 use jiff::{SignedDuration, Timestamp};
@@ -31,7 +31,30 @@ pub(crate) fn next_crashes(before: Option<&CrashStatus>, pod: &Pod, now: Timesta
     at.retain(|ended| now < *ended + CRASH_WINDOW);
     at.sort_unstable();
     at.drain(..at.len().saturating_sub(MAX_CRASHES));
-    (!at.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, stopped: None })
+    let hangs = remaining_hangs(before, now);
+    (!at.is_empty() || !hangs.is_empty()).then(|| CrashStatus { pod: uid.clone(), at, hangs, stopped: None })
+}
+
+/// The same while no pod exists: the restarts for a hang count in every pod.
+pub(crate) fn crashes_without_pod(before: Option<&CrashStatus>, now: Timestamp) -> Option<CrashStatus> {
+    let (before, hangs) = (before?, remaining_hangs(before, now));
+    (!hangs.is_empty()).then(|| CrashStatus { pod: before.pod.clone(), at: Vec::new(), hangs, stopped: None })
+}
+
+fn remaining_hangs(before: Option<&CrashStatus>, now: Timestamp) -> Vec<Timestamp> {
+    let hangs = before.into_iter().flat_map(|before| &before.hangs).copied();
+    hangs.filter(|since| now < *since + CRASH_WINDOW).collect()
+}
+
+/// The crashes after this pod was deleted because its server had hung since then.
+pub(crate) fn with_hang(crashes: Option<CrashStatus>, pod: &str, since: Timestamp) -> CrashStatus {
+    let none = || CrashStatus { pod: pod.to_owned(), at: Vec::new(), hangs: Vec::new(), stopped: None };
+    let mut crashes = crashes.unwrap_or_else(none);
+    if !crashes.hangs.contains(&since) {
+        crashes.hangs.push(since);
+    }
+    crashes.hangs.drain(..crashes.hangs.len().saturating_sub(MAX_CRASHES));
+    crashes
 }
 
 /// The last exit of the server's process, if it was a crash and the pod was not being deleted. After `/stop` the exit code is 0.
@@ -76,7 +99,7 @@ pub(crate) fn format_exit(ended: &ContainerStateTerminated) -> String {
 /// would enter and leave it in turns. A server that is stopped for crashes has no new ones, and remains in the loop until it is started
 /// again.
 pub(crate) fn is_crash_loop(crashes: &CrashStatus, before: &[Condition]) -> bool {
-    crashes.stopped.is_some() || crashes.at.len() >= LOOP_THRESHOLD || has_crash_loop(before)
+    crashes.stopped.is_some() || crashes.at.len() + crashes.hangs.len() >= LOOP_THRESHOLD || has_crash_loop(before)
 }
 
 /// Whether these conditions contain a crash loop.
@@ -84,9 +107,20 @@ fn has_crash_loop(conditions: &[Condition]) -> bool {
     conditions.iter().any(|condition| condition.type_ == CRASH_LOOP)
 }
 
+/// For example `The server's process exited 3 times`.
+pub(crate) fn format_crashes(crashes: &CrashStatus) -> String {
+    let exits = format!("The server's process exited {}", format_times(crashes.at.len()));
+    let hangs = format_times(crashes.hangs.len());
+    match (crashes.at.is_empty(), crashes.hangs.is_empty()) {
+        (_, true) => exits,
+        (true, false) => format!("The server hung and was restarted {hangs}"),
+        (false, false) => format!("{exits}, and it hung and was restarted {hangs}"),
+    }
+}
+
 /// For example `3 times`.
-pub(crate) fn format_times(crashes: &CrashStatus) -> String {
-    match crashes.at.len() {
+fn format_times(count: usize) -> String {
+    match count {
         1 => "once".to_owned(),
         count if count == MAX_CRASHES => format!("at least {count} times"),
         count => format!("{count} times"),
@@ -96,12 +130,17 @@ pub(crate) fn format_times(crashes: &CrashStatus) -> String {
 /// The message about the crash loop with the possible actions. `None` if the server is in no loop.
 pub(crate) fn loop_message(crashes: Option<&CrashStatus>, before: &[Condition], pod: Option<&Pod>) -> Option<String> {
     let crashes = crashes.filter(|crashes| is_crash_loop(crashes, before))?;
-    let times = format_times(crashes);
+    let ends = format_crashes(crashes);
     let last = pod.and_then(last_crash).map(|ended| format!(", last with {}", format_exit(ended))).unwrap_or_default();
+    let restarts = if crashes.hangs.is_empty() {
+        "The kubelet restarts it each time, up to 5 minutes later."
+    } else {
+        "If it hangs again before an hour has passed, it is not restarted."
+    };
     Some(format!(
-        "The server's process exited {times} within an hour{last}. See the log of container `papermc`, also with \
-        `--previous`. The kubelet restarts it each time, up to 5 minutes later. No update starts automatically \
-        meanwhile. Annotate nightshift.dev/apply-now to apply one, or roll back with nightshift.dev/rollback-to."
+        "{ends} within an hour{last}. See the log of container `papermc`, also with `--previous`. {restarts} No update \
+        starts automatically meanwhile. Annotate nightshift.dev/apply-now to apply one, or roll back with \
+        nightshift.dev/rollback-to."
     ))
 }
 
@@ -214,5 +253,23 @@ mod tests {
         let killed = json!({"exitCode": 137, "reason": "OOMKilled", "finishedAt": at(3).to_string()});
         let message = loop_message(crashes_after(&[0, 1, 2]).as_ref(), &[], Some(&pod("a", &killed))).unwrap();
         assert!(message.contains("3 times within an hour, last with exit code 137 (OOMKilled). See"), "{message}");
+    }
+
+    #[test]
+    fn restarts_for_hangs_count_in_every_pod_for_an_hour() {
+        let twice = with_hang(Some(with_hang(None, "a", at(0))), "a", at(10));
+        assert_eq!(with_hang(Some(twice.clone()), "a", at(10)), twice, "it is recorded once");
+        let stopped = json!({"exitCode": 0, "finishedAt": at(3).to_string()});
+        let moved = next_crashes(Some(&twice), &pod("b", &stopped), at(20)).unwrap();
+        assert_eq!((moved.pod.as_str(), moved.hangs.len()), ("b", 2));
+        assert_eq!(crashes_without_pod(Some(&twice), at(20)), Some(twice.clone()));
+        assert_eq!(crashes_without_pod(Some(&twice), at(70)), None);
+        let message = |crashes: &CrashStatus| loop_message(Some(crashes), &[], None);
+        assert_eq!(message(&moved), None);
+        let third = message(&with_hang(Some(twice.clone()), "a", at(30))).unwrap();
+        assert!(third.starts_with("The server hung and was restarted 3 times within an hour. See"), "{third}");
+        let crashed = next_crashes(Some(&twice), &pod("b", &crashed(20)), at(20)).unwrap();
+        let both = message(&crashed).unwrap();
+        assert!(both.starts_with("The server's process exited once, and it hung and was restarted 2 times"), "{both}");
     }
 }

@@ -24,6 +24,7 @@ use super::changes::ServerChange;
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::FollowWait;
+use super::hang::RestartedHang;
 use super::in_game_stop::verification_began;
 use super::model::baseline::EMPTY_BASELINE;
 use super::model::image_pull::state::Pull;
@@ -214,6 +215,8 @@ pub(crate) struct ConstraintStates {
     pub(crate) follow_wait: Option<FollowWait>,
     /// Recent crashes of the stable revision, and whether the server is stopped because of them.
     pub(crate) crashes: Option<CrashStatus>,
+    /// Set while the server hangs, if it is to be restarted for that.
+    pub(crate) hang: Option<RestartedHang>,
     /// Set if the update waits for room for the backup before it.
     pub(crate) missing_room: Option<MissingRoom>,
     /// Set if the update waits for a free update slot.
@@ -234,6 +237,7 @@ impl ConstraintStates {
             apply_request,
             follow_wait: None,
             crashes: None,
+            hang: None,
             missing_room: None,
             slot_unavailable: None,
             images: None,

@@ -17,6 +17,7 @@ use super::crash_loop::CRASH_LOOP;
 use super::follows::followed_server::requeue_followers;
 use super::observe::Observed;
 use super::plan::{self, PassInput, RunningState};
+use crate::caches::Key;
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
@@ -300,6 +301,17 @@ pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &
     if let Err(error) = write(ctx, server, &before, status).await {
         tracing::warn!(error = %crate::error_chain::ErrorChain(&error), "could not write the status either");
     }
+}
+
+/// Counts the servers that do not answer, by the last written status.
+pub(crate) fn record_silent_servers(ctx: &Context, key: &Key, server: &PaperMCServer) {
+    let status = status_before(ctx, server);
+    if status.conditions.iter().any(|condition| condition.reason == responsiveness::NOT_RESPONDING) {
+        ctx.caches.not_responding.put(key.clone(), ());
+    } else {
+        ctx.caches.not_responding.remove(key);
+    }
+    ctx.metrics.servers_not_responding.set(i64::try_from(ctx.caches.not_responding.count()).unwrap_or(i64::MAX));
 }
 
 /// Passes the notifications in the last written status to their channels.

@@ -87,6 +87,7 @@ pub(crate) struct Metrics {
     pub(crate) notifications: NotificationMetrics,
     pub(crate) update_slots: UpdateSlotMetrics,
     pub(crate) backup_oldest_at: Gauge,
+    pub(crate) servers_not_responding: Gauge,
     pub(crate) update_downtime_seconds: Histogram,
     pub(crate) players_disconnected: Family<StopLabels, Counter>,
 }
@@ -109,6 +110,7 @@ impl Default for Metrics {
             notifications: NotificationMetrics::default(),
             update_slots: UpdateSlotMetrics::default(),
             backup_oldest_at: Gauge::default(),
+            servers_not_responding: Gauge::default(),
             // 1 s to half an hour: a start takes seconds, and a backup of a large world before it takes minutes.
             update_downtime_seconds: Histogram::new(exponential_buckets(1.0, 2.0, 12)),
             players_disconnected: Family::default(),
@@ -146,6 +148,11 @@ impl Default for Metrics {
             "backup_oldest_at_seconds",
             "The oldest of the newest good backups of running servers with a backup schedule, unix time",
             metrics.backup_oldest_at.clone(),
+        );
+        registry.register(
+            "servers_not_responding",
+            "Running servers that do not answer now",
+            metrics.servers_not_responding.clone(),
         );
         registry.register(
             "update_downtime_seconds",
@@ -190,8 +197,11 @@ mod tests {
         let metrics = Metrics::default();
         metrics.update_slots.in_use.set(2);
         metrics.update_slots.waiting.set(7);
+        metrics.servers_not_responding.set(3);
         let text = metrics.renderer()();
-        for line in ["nightshift_update_slots_in_use 2", "nightshift_updates_queued 7"] {
+        let lines =
+            ["nightshift_update_slots_in_use 2", "nightshift_updates_queued 7", "nightshift_servers_not_responding 3"];
+        for line in lines {
             assert!(text.lines().any(|text_line| text_line == line), "{line}: {text}");
         }
     }

@@ -3,6 +3,7 @@
 use crds::PaperMCServer;
 use crds::paper_mc_server::{CrashLoopStop, CrashStatus, OnCrashLoop};
 use jiff::Timestamp;
+use k8s_openapi::api::core::v1::ContainerStateTerminated;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use scheduler::rollout::{Step, is_blocked_by_crash_loop, is_in_progress};
 
@@ -12,7 +13,9 @@ use crate::k8s::events::EventText;
 use crate::server::crash_loop::stopped::{
     active_stop, allows_stop, generation_of, is_up_since, stopped_message, unrestarted_crash, user_requests,
 };
-use crate::server::crash_loop::{CRASH_LOOP, CRASH_WINDOW, format_exit, is_crash_loop, loop_message, next_crashes};
+use crate::server::crash_loop::{
+    CRASH_LOOP, CRASH_WINDOW, crashes_without_pod, format_exit, is_crash_loop, loop_message, next_crashes,
+};
 use crate::server::observe::Observed;
 use crate::server::plan::Plan;
 use crate::server::plan::constraint::{APPLY_NOW_HINT, ConditionText, Constraint, ConstraintInput, Wait};
@@ -34,8 +37,11 @@ impl Constraint for CrashLoop {
         let stopped = active_stop(before, observed);
         let is_stopped = stopped.is_some();
         let is_stable = observed.facts.settled.is_some() && !observed.is_rollout_in_progress();
-        let stable_pod = observed.pod.as_ref().filter(|_| is_stable);
-        let count = || stable_pod.and_then(|pod| next_crashes(before.crashes.as_ref(), pod, input.pass.now));
+        let count = || match observed.pod.as_ref() {
+            _ if !is_stable => None,
+            Some(pod) => next_crashes(before.crashes.as_ref(), pod, input.pass.now),
+            None => crashes_without_pod(before.crashes.as_ref(), input.pass.now),
+        };
         let crashes = stopped.or_else(count);
         plan.observation.crash_loop =
             crashes.as_ref().is_some_and(|crashes| is_crash_loop(crashes, &before.conditions));
@@ -52,7 +58,7 @@ impl Constraint for CrashLoop {
     fn wake_at(&self, plan: &Plan) -> Option<Timestamp> {
         let crashes =
             plan.constraints.crashes.as_ref().filter(|_| plan.observation.crash_loop && !plan.is_stopped())?;
-        crashes.at.last().map(|last| *last + CRASH_WINDOW)
+        crashes.at.iter().chain(&crashes.hangs).max().map(|last| *last + CRASH_WINDOW)
     }
 
     fn condition(&self, report: &PassReport<'_>) -> Option<ConditionText> {
@@ -106,17 +112,20 @@ impl Plan {
     ) -> Option<CrashStatus> {
         let is_wanted = checked.pod.on_crash_loop == OnCrashLoop::Stop && checked.pod.replicas > 0;
         let crashes = self.constraints.crashes.clone().filter(|_| is_wanted && self.observation.crash_loop)?;
-        let ended = observed.pod.as_ref().and_then(unrestarted_crash)?;
         // The kubelet may have restarted the process and not reported it yet.
-        let is_back = observed.reply.report.as_deref().is_some_and(|report| is_up_since(report, ended));
-        let takes_precedence = is_back
-            || is_in_progress(&self.goal, &self.observation, self.gate)
+        let is_back = |ended: &ContainerStateTerminated| {
+            observed.reply.report.as_deref().is_some_and(|report| is_up_since(report, ended))
+        };
+        let ended = observed.pod.as_ref().and_then(unrestarted_crash).filter(|ended| !is_back(ended));
+        let hangs = self.constraints.hang.is_some_and(|hang| hang.overdue_at.is_none());
+        let last = ended.map(format_exit).or_else(|| hangs.then(|| "a hang".to_owned()))?;
+        let takes_precedence = is_in_progress(&self.goal, &self.observation, self.gate)
             || self.tasks.backups.is_running
             || self.tasks.restores.is_open();
         let stopped = CrashLoopStop {
             at: truncate_to_second(now),
             generation: generation_of(server),
-            last: cut(&format_exit(ended), 64),
+            last: cut(&last, 64),
             requests: user_requests(server),
         };
         (allows_stop(step) && !takes_precedence).then_some(CrashStatus { stopped: Some(stopped), ..crashes })

@@ -47,6 +47,7 @@ fn first_constraint_in_the_list_is_reported() {
     for reason in [
         "ApprovalNeeded",
         "CrashLoop",
+        "NotResponding",
         "WaitingForLeaderServer",
         "WaitingForBackups",
         "NoRoomForBackup",

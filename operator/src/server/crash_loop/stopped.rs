@@ -11,9 +11,10 @@ use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use kube::ResourceExt;
 use scheduler::rollout::{Step, WaitingOn};
 
-use super::{format_times, last_crash};
+use super::{format_crashes, last_crash};
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
+use crate::server::hang::{Hang, RESTART_AFTER};
 use crate::server::observe::{Observed, server_status};
 use validate::CheckedServer;
 
@@ -30,7 +31,9 @@ pub(crate) fn active_stop(before: &PaperMCServerStatus, observed: &Observed) -> 
     // A `StatefulSet` that has to be recreated is created without a pod.
     let is_scaled =
         observed.stateful_set_view.map_or(observed.pod.is_none(), |stateful_set| stateful_set.scaled_to_zero);
-    let is_unchanged = || observed.pod.as_ref().is_some_and(|pod| is_waiting_since(pod, &crashes));
+    let is_unchanged = || {
+        observed.pod.as_ref().is_some_and(|pod| is_waiting_since(pod, &crashes) || still_hangs(pod, observed, &crashes))
+    };
     (is_scaled || is_unchanged()).then_some(crashes)
 }
 
@@ -38,6 +41,12 @@ pub(crate) fn active_stop(before: &PaperMCServerStatus, observed: &Observed) -> 
 fn is_waiting_since(pod: &Pod, crashes: &CrashStatus) -> bool {
     let ended = unrestarted_crash(pod).and_then(|ended| ended.finished_at.as_ref()).map(|ended| ended.0);
     pod.metadata.uid.as_ref() == Some(&crashes.pod) && ended.is_some() && ended == crashes.at.last().copied()
+}
+
+/// Whether this is the pod of these crashes, and its server hangs.
+fn still_hangs(pod: &Pod, observed: &Observed, crashes: &CrashStatus) -> bool {
+    let hang = observed.reply.report.as_deref().and_then(Hang::from_report);
+    pod.metadata.uid.as_ref() == Some(&crashes.pod) && hang.is_some_and(|hang| RESTART_AFTER <= hang.lasts)
 }
 
 /// The server with 0 replicas while it is stopped.
@@ -106,12 +115,12 @@ pub(crate) fn allows_stop(step: Step) -> bool {
 pub(crate) fn stopped_message(server: &CheckedServer, crashes: &CrashStatus) -> Option<String> {
     let CrashLoopStop { at, last, generation: _, requests: _ } = crashes.stopped.as_ref()?;
     let CheckedServer { namespace, name, .. } = server;
-    let times = format_times(crashes);
+    let ends = format_crashes(crashes);
     Some(format!(
-        "The server's process exited {times} within an hour, last with {last}. It has been stopped since {at} \
-        (`spec.onCrashLoop: Stop`). Its volume is unchanged: see `logs` and `crash-reports` there. It starts again \
-        when its spec changes, also by `kubectl scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver \
-        {name} --overwrite {APPLY_NOW}=\"$(date +%s)\"` starts it with the update that waits."
+        "{ends} within an hour, last with {last}. It has been stopped since {at} (`spec.onCrashLoop: Stop`). Its volume \
+        is unchanged: see `logs` and `crash-reports` there. It starts again when its spec changes, also by `kubectl \
+        scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver {name} --overwrite \
+        {APPLY_NOW}=\"$(date +%s)\"` starts it with the update that waits."
     ))
 }
 

@@ -243,9 +243,13 @@ fn restart_message(server: &CheckedServer, report: &PassReport<'_>, due: Timesta
     let restore = report.plan.tasks.restores.due.as_ref().filter(|restore| restore.restart.due == due);
     let is_requested = report.plan.tasks.restart_request.due.is_some_and(|restart| restart.due == due);
     let origin = if is_requested { "requested at" } else { "scheduled for" };
-    let purpose = match restore {
-        Some(restore) => restore_purpose(restore),
-        None => format!("{origin} {}, without changes", format_time(due, &server.updates.zone, report.pass.now)),
+    let hang = report.plan.constraints.hang.filter(|hang| hang.due == Some(due));
+    let purpose = match (restore, hang) {
+        (Some(restore), _) => restore_purpose(restore),
+        (None, Some(hang)) => format!("the server hangs since {}. Its players could not be warned", hang.since),
+        (None, None) => {
+            format!("{origin} {}, without changes", format_time(due, &server.updates.zone, report.pass.now))
+        }
     };
     format!("Restart: {purpose}{agent_note}.")
 }

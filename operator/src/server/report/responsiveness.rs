@@ -1,11 +1,11 @@
 //! Pure. Reports a running server that does not answer the pings or the commands of its agent, or whose agent does not answer the operator.
 
-use agent_api::Server;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::{Players, PodPhase};
 
 use super::context::PassReport;
 use crate::k8s::events::EventText;
+use crate::server::hang::{Hang, HungPart, TOLERATED};
 use crate::server::observe::{Observed, server_status};
 use crate::server::plan::Plan;
 
@@ -16,18 +16,13 @@ pub(super) const AGENT_UNREACHABLE: &str = "AgentUnreachable";
 /// The reason of `Updating` and `Draining` while the players cannot be counted.
 pub(crate) const PLAYERS_UNKNOWN: &str = "PlayersUnknown";
 
-/// How long a silence is tolerated. A restarted agent answers within seconds, and so does a server after a long garbage collection.
-const TOLERATED: SignedDuration = SignedDuration::from_mins(1);
-
 /// The part of a running server that does not answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SilentPart {
     /// The agent does not answer the operator.
     Agent,
-    /// The server does not answer the ping of its agent.
-    Server,
-    /// The server answers pings, but no command.
-    MainThread,
+    /// The server does not answer its agent.
+    Hung(HungPart),
 }
 
 /// The time since the last answer, however short.
@@ -43,17 +38,12 @@ impl Silence {
     /// `None` for a pod that is not up: another reason of `Ready` describes it.
     fn from_observed(plan: &Plan, observed: &Observed, now: Timestamp) -> Option<Self> {
         plan.observation.pod.filter(|pod| pod.phase == PodPhase::Up)?;
-        let (part, since, at) = match observed.reply.report.as_deref() {
-            None => (SilentPart::Agent, observed.reply.silent_since, now),
-            Some(report) => match report.server {
-                Server::Up { answered_at, hangs_since: Some(since), .. } if since <= answered_at => {
-                    (SilentPart::MainThread, since, report.at)
-                }
-                Server::Up { answered_at, .. } => (SilentPart::Server, answered_at, report.at),
-                Server::Absent | Server::Starting { .. } | Server::Stopping { .. } => return None,
-            },
-        };
-        Some(Self { part, since, lasts: at.duration_since(since) })
+        if let Some(report) = observed.reply.report.as_deref() {
+            let Hang { part, since, lasts } = Hang::from_report(report)?;
+            return Some(Self { part: SilentPart::Hung(part), since, lasts });
+        }
+        let since = observed.reply.silent_since;
+        Some(Self { part: SilentPart::Agent, since, lasts: now.duration_since(since) })
     }
 }
 
@@ -62,8 +52,9 @@ pub(crate) fn reported_at(plan: &Plan, observed: &Observed, now: Timestamp) -> O
     let Silence { part, since: _, lasts } = Silence::from_observed(plan, observed, now)?;
     // The agent pings every few seconds, so a shorter time since the last answer is normal. The pod may be unready before that time is over.
     let is_unready = observed.pod.as_ref().and_then(server_status).is_some_and(|container| !container.ready);
-    let is_silent =
-        part == SilentPart::MainThread || is_unready || matches!(observed.players(), Players::Unknown { .. });
+    let is_silent = part == SilentPart::Hung(HungPart::MainThread)
+        || is_unready
+        || matches!(observed.players(), Players::Unknown { .. });
     (is_silent && lasts < TOLERATED).then(|| now + (TOLERATED - lasts))
 }
 
@@ -79,21 +70,33 @@ pub(super) fn condition_parts(report: &PassReport<'_>) -> Option<(Option<bool>, 
             );
             (None, AGENT_UNREACHABLE, message)
         }
-        SilentPart::MainThread => {
+        SilentPart::Hung(HungPart::MainThread) => {
             let message = format!(
                 "The server answers pings, but it has not answered a command since {since}: its main thread hangs. See \
-                the log of container `papermc`."
+                the log of container `papermc`.{}",
+                restart_note(report)
             );
             (Some(false), NOT_RESPONDING, message)
         }
-        SilentPart::Server => {
+        SilentPart::Hung(HungPart::Server) => {
             let message = format!(
                 "The server's process is running, but it has not answered a ping since {since}. See the log of \
-                container `papermc`."
+                container `papermc`.{}",
+                restart_note(report)
             );
             (Some(false), NOT_RESPONDING, message)
         }
     })
+}
+
+/// Says that the server is restarted for its hang. Empty otherwise.
+fn restart_note(report: &PassReport<'_>) -> &'static str {
+    let is_restarted = report.plan.constraints.hang.is_some() && !report.plan.observation.crash_loop;
+    if is_restarted {
+        " It is restarted when this has lasted for 2 minutes (`spec.onHang: Restart`). Its players cannot be warned."
+    } else {
+        ""
+    }
 }
 
 /// The Event about such a silence.

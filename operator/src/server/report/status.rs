@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crds::paper_mc_server::{
-    AvailableUpdate, HandledRequests, HistoryEntry, PlannedPlugin, PluginState, PluginStateKind, RolloutFacts,
+    AvailableUpdate, CrashStatus, HandledRequests, HistoryEntry, PlannedPlugin, PluginState, PluginStateKind,
+    RolloutFacts,
 };
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
@@ -17,12 +18,14 @@ use super::context::PassReport;
 use super::downtime_estimate::{DowntimeEstimate, downtime_without_backup};
 use super::stop_times::disconnected_players;
 use super::{backup, last_stop, plugin_data, plugins_enabled, short_reason, update_blocked};
+use crate::clock::truncate_to_second;
 use crate::error_chain::cut;
 use crate::k8s::labels;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::approval::recorded_request;
 use crate::server::changes::{ServerChange, format_changes};
 use crate::server::constraints::image_pull;
+use crate::server::crash_loop::with_hang;
 use crate::server::partial::PartialSelection;
 use crate::server::pinned_set::{SetOrigin, next_history, retained_record};
 use crate::server::plan::gate::request_opens_gate;
@@ -85,7 +88,7 @@ pub(super) fn build_status(
         last_update: build_last_update(report, before),
         history: build_history(report, before),
         last_stop: last_stop::build_status(agent, before),
-        crashes: plan.constraints.crashes.clone(),
+        crashes: build_crashes(report),
         backup: backup::build_status(checked, agent, before, plan.tasks.backups.next),
         plugin_data: plugin_data::build_status(agent, before),
         last_handled: last_handled(server, report, before),
@@ -97,6 +100,19 @@ pub(super) fn build_status(
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
     }
+}
+
+/// The crashes. A restart for a hang counts as one.
+fn build_crashes(report: &PassReport<'_>) -> Option<CrashStatus> {
+    let crashes = report.plan.constraints.crashes.clone();
+    let pod = report.pass.observed.pod.as_ref().and_then(|pod| pod.metadata.uid.as_deref());
+    if let (StepOutcome::Restarting { due, .. }, Some(hang), Some(pod)) =
+        (report.done, report.plan.constraints.hang, pod)
+        && hang.due == Some(*due)
+    {
+        return Some(with_hang(crashes, pod, truncate_to_second(hang.since)));
+    }
+    crashes
 }
 
 /// For example `1.21.10-130`.

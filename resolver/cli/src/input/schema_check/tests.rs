@@ -28,7 +28,7 @@ fn schema_check_corrects_misspelt_and_misplaced_fields() {
     2 `spec.updateStrategy` is missing; write `latest`, `auto`, `pin` or `build-pin`
     3 `spec.updateStrateg` does not exist; did you mean `updateStrategy`?
     4 `spec.cron` does not exist; it belongs in `spec.backup.schedule`, `spec.restart`, `spec.updateSchedule.blackouts[]`, `spec.updateSchedule.maintenanceWindow` or `spec.updateSchedule.windows[]`
-    5 `spec.slots` does not exist; allowed here: `approval`, `backup`, `build`, `channel`, `dependencies`, `eula`, `eviction`, `follows`, `gracefulShutdown`, `hold`, `hotfixSiblings`, `image`, `imagePolicy`, `jvm`, `keepPluginData`, `notify`, `notifyCluster`, `onCrashLoop`, `players`, `podTemplate`, `rcon`, `replicas`, `restart`, `restoreFrom`, `service`, `software`, `storage`, `suspend`, `timeZone`, `unlisted`, `unmanaged`, `unmanagedPlugins`, `updateDelay`, `updateSchedule`, `updateStrategy` or `version`
+    5 `spec.slots` does not exist; allowed here: `approval`, `backup`, `build`, `channel`, `dependencies`, `eula`, `eviction`, `follows`, `gracefulShutdown`, `hold`, `hotfixSiblings`, `image`, `imagePolicy`, `jvm`, `keepPluginData`, `notify`, `notifyCluster`, `onCrashLoop`, `onHang`, `players`, `podTemplate`, `rcon`, `replicas`, `restart`, `restoreFrom`, `service`, `software`, `storage`, `suspend`, `timeZone`, `unlisted`, `unmanaged`, `unmanagedPlugins`, `updateDelay`, `updateSchedule`, `updateStrategy` or `version`
     6 `spec.heap` does not exist; it belongs in `spec.jvm`
     7 `spec.jvm.sizes` does not exist; allowed here: `heap`
     8 `spec.podTemplate.spec.contaners` does not exist; did you mean `containers`?
