@@ -183,9 +183,9 @@ pub struct PaperMCServerSpec {
     /// requests an update, a roll-back or a restore.
     #[serde(default)]
     pub on_crash_loop: OnCrashLoop,
-    /// The reaction to a running server that answers no ping, or no command by RCON. `Report` (default) reports it after a minute. `Restart` also restarts
-    /// it after two minutes, without a countdown, because such a server cannot warn its players. The restarts count as crashes: after three within an hour
-    /// no further one is made, and `onCrashLoop` applies.
+    /// The reaction to a running server that answers no ping, or no command by RCON. `Report` (default) reports it after a minute. `Restart` also
+    /// restarts it after two minutes, without a countdown, because such a server cannot warn its players. The restarts count as crashes: after three
+    /// within an hour no further one is made, and `onCrashLoop` applies.
     #[serde(default)]
     pub on_hang: OnHang,
     /// RCON, the remote console through which the operator warns players and saves the world. It listens on the loopback address of the pod only.

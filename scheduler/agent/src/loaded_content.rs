@@ -37,14 +37,50 @@ const CHECKS_WITHIN: Duration = Duration::from_secs(45);
 const ENDS_WITHIN: Duration = Duration::from_secs(55);
 /// The pause between two checks in that time.
 const PAUSE: Duration = Duration::from_secs(10);
+/// How long a new world may stay without a save. Paper saves by itself every five minutes.
+const FIRST_SAVE_WITHIN: Duration = Duration::from_mins(10);
 /// The timeout of a command that waits for the server's main thread.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(20);
 /// The timeout of each part of the check while the server is saved for a stop: players wait for the next step.
 const STOP_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Reads what the start has opened. It repeats the check for content that is not open yet, because plugins open worlds at any time. The first
-/// check uses `lease`.
+/// Reads what the start has opened. The first check uses `lease`. A new world has no `level.dat` until its first save, so it is saved once, which
+/// also shows its size to the estimate of a backup. If it cannot be saved, it is read after the server's own save.
 pub(super) async fn read(shared: &Arc<SidecarState>, began: Instant, lease: ConsoleLease) {
+    if !is_unsaved(shared).await || save(shared).await && !is_unsaved(shared).await {
+        return read_opened(shared, began, lease).await;
+    }
+    drop(lease);
+    if wait_for_first_save(shared).await {
+        read_opened(shared, Instant::now(), shared.console.lease()).await;
+    }
+}
+
+async fn is_unsaved(shared: &SidecarState) -> bool {
+    let data = shared.settings.data.clone();
+    tokio::task::spawn_blocking(move || loaded_worlds::is_unsaved(&data)).await.unwrap_or_default()
+}
+
+/// Waits for the first save of a new world. False if the process ends before, or saves nothing for a long time.
+async fn wait_for_first_save(shared: &SidecarState) -> bool {
+    let process_generation = shared.state().process_generation;
+    info!("the new world has no `level.dat` yet: it is read after the first save");
+    let ends = Instant::now() + FIRST_SAVE_WITHIN;
+    while is_unsaved(shared).await {
+        if ends <= Instant::now() {
+            warn!("the server has not saved its new world: its worlds are unknown");
+            return false;
+        }
+        tokio::time::sleep(PAUSE).await;
+        if shared.state().process_generation != process_generation {
+            return false;
+        }
+    }
+    true
+}
+
+/// Reads what the start has opened. It repeats the check for content that is not open yet, because plugins open worlds at any time.
+async fn read_opened(shared: &Arc<SidecarState>, began: Instant, lease: ConsoleLease) {
     let mut lease = Some(lease);
     let (process_generation, since, observed_stopped) = {
         let state = shared.state();
@@ -211,25 +247,33 @@ async fn check_datapacks(shared: &Arc<SidecarState>, since: Timestamp, may_save:
     if now.is_some() || !may_save {
         return now;
     }
+    if save(shared).await { read().await.unwrap_or_default() } else { None }
+}
+
+/// Saves the server once, so that `level.dat` shows its state. False if the server does not confirm it.
+async fn save(shared: &SidecarState) -> bool {
+    if !shared.settings.rcon_enabled {
+        return false;
+    }
     let answer = {
         let lease = shared.console.lease();
         let mut console = lease.console().await;
         // The files of an online backup must not be written while they are read. This is checked while holding the console: a backup that begins
         // from now on gets the console after this save.
         if shared.state().online_backup.is_some() {
-            return None;
+            return false;
         }
         console.save(COMMAND_TIMEOUT).await
     };
     match answer {
-        Ok(response) if responses::confirms_save(&response) => read().await.unwrap_or_default(),
+        Ok(response) if responses::confirms_save(&response) => true,
         Ok(response) => {
-            warn!("the server was asked for its enabled datapacks and answered `save-all` with `{}`", response.trim());
-            None
+            warn!("the server was asked to save for its `level.dat` and answered `{}`", response.trim());
+            false
         }
         Err(error) => {
-            warn!("could not ask the server for its enabled datapacks: {}", ErrorChain(&error));
-            None
+            warn!("could not ask the server to save for its `level.dat`: {}", ErrorChain(&error));
+            false
         }
     }
 }

@@ -69,5 +69,6 @@ async fn assert_hung_server_is_killed(env: &TestEnv, hung: &Server<'_>) {
     assert_eq!(hung.version_set().await, version_set);
     let (note, last) = hung.wait_for_unsaved_stop().await;
     assert!(!last.saved, "{note}; {last:?}");
-    assert!(last.saved_at.is_none() && note.contains("No save since its start is known"), "{note}; {last:?}");
+    // The agent has saved the new world once.
+    assert!(last.saved_at.is_some_and(|at| at < last.at), "{note}; {last:?}");
 }

@@ -60,6 +60,12 @@ pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
     below.min_by_key(|path| path.components().count()).cloned()
 }
 
+/// Whether the server has opened a new level that it has not saved yet. Paper writes the first `level.dat` with the first save.
+pub fn is_unsaved(data: &Path) -> bool {
+    let level = data.join(level_name(data));
+    level.join("session.lock").exists() && !level.join("level.dat").exists()
+}
+
 /// Sets how the server uses each folder. If the record cannot be read, only the level is known.
 pub(super) fn set_roles(data: &Path, worlds: &mut Worlds) {
     let Some(level) = level_folder(data, worlds) else { return };

@@ -59,7 +59,10 @@ async fn fake_server_runs_is_updated_and_runs_again() {
                 .with("RCON_PORT", &pod.rcon.port().to_string())
                 .with("STAND_IN_PLAYERS", "2");
         let server = start(config);
-        let is_read = |report: &AgentReport| matches!(&report.server, Server::Up { plugins: Some(_), .. });
+        // The new world of the first start has no version until the agent has saved it.
+        let is_read = |report: &AgentReport| {
+            matches!(&report.server, Server::Up { plugins: Some(_), .. }) && report.world.floor.is_some()
+        };
         let report = pod.report_when("plugins read", is_read).await;
         let Server::Up { minecraft, build, plugins, .. } = report.server else { unreachable!() };
         assert_eq!((minecraft.as_str(), build), ("1.21.10", Some(set.build)));

@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::fake_paper::MINECRAFT;
 use crate::fake_server::PASSWORD;
-use crate::harness::Pod;
+use crate::harness::{Pod, until};
 
 const V26_1: Minecraft<'_> = Minecraft { id: "26.1", world_version: 4790, protocol: Some(775), java: 25 };
 
@@ -108,6 +108,24 @@ async fn each_start_reports_opened_unopened_and_previously_closed_worlds() {
     let packs = [("file/skylands", NotAnyMore), ("file/terrain", ClosedBefore)];
     assert_eq!(loaded(&pod).await, read(&worlds, &packs));
     drop((newer, agent));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn new_world_is_saved_once_so_that_worlds_and_backup_size_are_known() {
+    use AtStart::Opened;
+    let pod = Pod::without_agent(tempfile::tempdir().unwrap());
+    let first = server(&pod, &MINECRAFT, "");
+    until("the world is open", async || pod.data.path().join("world/session.lock").exists()).await;
+    assert!(!pod.data.path().join("world/level.dat").exists(), "Paper writes it with the first save");
+    let agent = pod.start_process().await;
+    assert_eq!(loaded(&pod).await, read(&[("overworld", Opened), ("the_end", Opened), ("the_nether", Opened)], &[]));
+    let sizes = |report: &AgentReport| report.backups.as_ref().and_then(|backups| backups.sizes);
+    let report = pod.report_when("the backup is measured", |report| sizes(report).is_some()).await;
+    let level = fs::metadata(pod.data.path().join("world/level.dat")).unwrap();
+    assert!(sizes(&report).unwrap().worlds > level.len(), "{:?}", sizes(&report));
+    let saves = first.lines().iter().filter(|line| line.contains("All dimensions are saved")).count();
+    assert_eq!(saves, 1, "{:?}", first.lines());
+    drop((first, agent));
 }
 
 #[tokio::test(flavor = "multi_thread")]
