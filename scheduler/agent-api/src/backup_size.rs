@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Contents;
 
-/// The size of a future backup, as the sum of its file sizes when they were measured. An archive of the files may be smaller.
+/// The size of a future backup, as the sum of its file sizes when they were measured. The archive is smaller if they can be compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sizes {
@@ -26,9 +26,17 @@ pub struct Sizes {
 /// The maximum overhead of an archive per entry, in bytes: header, padding, a long name.
 const MAX_ENTRY_OVERHEAD: u64 = 2560;
 
+/// Content that cannot be compressed is stored in blocks with 5 bytes more for each 65,535, which is less than one in this many bytes.
+const BYTES_PER_BLOCK_OVERHEAD: u64 = 8_192;
+
+/// The maximum size of the ends of the archive and the record of the backup, in bytes.
+const FIXED_OVERHEAD: u64 = 16 * 1024;
+
 /// How many bytes a backup of so many files and directories needs in its repository, at most. The sizes of the files are summed up in `bytes`.
 pub const fn space_for_backup(bytes: u64, entries: u64) -> u64 {
-    bytes.saturating_add(entries.saturating_mul(MAX_ENTRY_OVERHEAD))
+    let blocks = bytes / BYTES_PER_BLOCK_OVERHEAD;
+    let entries = entries.saturating_mul(MAX_ENTRY_OVERHEAD);
+    bytes.saturating_add(blocks).saturating_add(entries).saturating_add(FIXED_OVERHEAD)
 }
 
 impl Sizes {

@@ -7,6 +7,7 @@ pub mod archive;
 pub mod contents;
 pub mod create;
 pub mod due;
+mod gzip;
 pub mod repository;
 pub mod restore;
 pub mod size;

@@ -9,12 +9,11 @@ use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use flate2::Compression;
 use flate2::read::GzDecoder;
-use flate2::write::GzEncoder;
 use serde::{Deserialize, Serialize};
 
 use super::contents::{BackupSource, Content, Item, escape_path, holds_chunks, is_removed};
+use super::gzip::GzipWriter;
 use super::{Checksum, LiveReads, MAX_NAMED_FILES, contents};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use agent_api::NIGHTSHIFT_DIR;
@@ -28,9 +27,6 @@ pub use corruption::Damaged;
 pub(super) const ARCHIVE: &str = "archive.tar.gz";
 /// The file name of the list.
 pub(super) const LIST: &str = "files.jsonl";
-
-/// Region files are already compressed, so a higher level saves little space and costs much downtime.
-const COMPRESSION: Compression = Compression::fast();
 
 /// The longest line of the list: the longest path that Linux accepts, with each byte as three characters, and the rest.
 const MAX_LINE_BYTES: u64 = 3 * 4096 + 256;
@@ -93,7 +89,7 @@ pub(super) fn write<S: FsHook>(
     let archive = Sink::create(&disk, directory.join(ARCHIVE))?;
     let list = Sink::create(&disk, directory.join(LIST))?;
     let mut list = BufWriter::with_capacity(CHUNK_BYTES, list);
-    let mut builder = tar::Builder::new(GzEncoder::new(BufWriter::with_capacity(CHUNK_BYTES, archive), COMPRESSION));
+    let mut builder = tar::Builder::new(GzipWriter::new(BufWriter::with_capacity(CHUNK_BYTES, archive)));
     let (mut files, mut bytes) = (0, 0_u64);
     let (mut removed, mut changed) = (Vec::new(), Vec::new());
     let check = |path: &Path| disk.borrow_mut().step("read", path, |_| Ok(())).map_err(io::Error::other);
@@ -120,7 +116,7 @@ pub(super) fn write<S: FsHook>(
     })?;
     left_out.append(&mut removed);
     left_out.truncate(MAX_NAMED_FILES);
-    let archive = builder.into_inner().and_then(GzEncoder::finish).map_err(WriteError::Finish)?;
+    let archive = builder.into_inner().and_then(GzipWriter::finish).map_err(WriteError::Finish)?;
     let archive = archive.into_inner().map_err(|failed| WriteError::Finish(failed.into_error()))?;
     let list = list.into_inner().map_err(|failed| WriteError::Finish(failed.into_error()))?;
     let (archive_bytes, archive_sha256) = archive.close()?;

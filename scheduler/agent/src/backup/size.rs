@@ -79,7 +79,7 @@ mod tests {
         assert_eq!((sizes.worlds, sizes.server_files), (8_342, 1_020));
         // `world`, `world/region` and two files, `world_nether` and one. `plugins`, `plugins/A` and two files.
         assert_eq!((sizes.world_entries, sizes.server_file_entries), (6, 4));
-        assert_eq!(sizes.space_needed(Contents::Everything), 9_362 + 10 * 2_560);
+        assert_eq!(sizes.space_needed(Contents::Everything), 9_362 + 1 + 10 * 2_560 + 16_384);
         assert_eq!(sizes.total(Contents::Everything), 9_362);
         assert_eq!([Contents::Worlds, Contents::ServerFiles].map(|contents| sizes.total(contents)), [8_342, 1_020]);
     }

@@ -77,7 +77,7 @@ fn update_waits_for_room_with_numbers_and_ways_out() {
     assert!(!pass.plan.gate.is_open(), "also a requested update waits");
     let texts: Vec<_> = events(&pass.report()).map(|event| event.reason).collect();
     assert_eq!(texts, ["NoRoomForBackup"]);
-    pass.extend_agent_report(&backups(4_120_000_000, Some(4_120_000_000)));
+    pass.extend_agent_report(&backups(4_120_000_000, Some(4_121_000_000)));
     assert_eq!(waits(&mut pass), None);
 }
 

@@ -233,6 +233,23 @@ fn full_backup_holds_worlds_and_files_but_no_password() {
 }
 
 #[test]
+fn backup_of_compressed_files_is_no_larger_than_room_check_allows() {
+    let noise = noise(700_000);
+    let server = Server::new(&[
+        ("world/level.dat", &noise[..2_000]),
+        ("world/region/r.0.0.mca", &noise[..]),
+        ("plugins/A.jar", &noise[..]),
+    ]);
+    let backup = server.create(Contents::Everything);
+    let stored = |name: &str| fs::metadata(server.repository.directory(&backup.id).join(name)).unwrap().len();
+    let size = stored(ARCHIVE) + stored(LIST) + stored(RECORD);
+    // `world`, `world/region`, `plugins` and three files.
+    let bound = space_for_backup(backup.seal.bytes, 6);
+    assert!(backup.seal.bytes <= size && size <= bound, "{size} of {} bytes, at most {bound}", backup.seal.bytes);
+    assert_eq!(server.restored(&backup)["world/region/r.0.0.mca"], noise);
+}
+
+#[test]
 fn linked_world_is_backed_up_and_dangling_link_reported() {
     let server = Server::new(&[]);
     let elsewhere = server.directory.path().join("disk2");
