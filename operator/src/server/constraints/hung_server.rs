@@ -10,8 +10,9 @@ use scheduler::observation::{PlayerPolicy, PodPhase, RestartDue};
 use crate::server::hang::{Hang, RESTART_AFTER, RestartedHang, TOLERATED};
 use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
 use crate::server::plan::{PassInput, Plan};
+use crate::server::report::context::PassReport;
 
-pub(crate) struct HungServer;
+pub(super) struct HungServer;
 
 impl Constraint for HungServer {
     /// A rollout in progress has a verification of its own. If a user waits for a restore, the restart includes it.
@@ -38,7 +39,7 @@ impl Constraint for HungServer {
         true
     }
 
-    fn wait(&self, _plan: &Plan, _pass: &PassInput<'_>) -> Option<Wait> {
+    fn wait(&self, _report: &PassReport<'_>) -> Option<Wait> {
         let message = "The server hangs and is restarted first.".to_owned();
         Some(Wait { reason: "NotResponding", message, short: None })
     }
