@@ -37,6 +37,7 @@ impl Command {
             Self::Outdated(outdated) => outdated.format,
             Self::Ready(ready) => ready.format,
             Self::Adopt(_)
+            | Self::Migrate(_)
             | Self::Trust(_)
             | Self::Restart(_)
             | Self::Lock(_)
@@ -62,6 +63,8 @@ pub(super) enum Command {
     Verify(VerifyArgs),
     /// Write manifests that reproduce exactly what an existing server directory runs. The directory is only read
     Adopt(AdoptArgs),
+    /// Convert manifests of minecraft-operator (mc.k8s.lex.la). Comments say what has no counterpart
+    Migrate(MigrateArgs),
     /// Show which changes are planned on which server, when they are applied, and which updates are waiting
     Plan(PlanArgs),
     /// Print the command that marks unmanaged JARs as tested on a Minecraft version
@@ -193,6 +196,13 @@ pub(super) struct AdoptArgs {
     pub(super) catalog: Option<PathBuf>,
     #[command(flatten)]
     pub(super) sources: SourceArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MigrateArgs {
+    /// Manifests of minecraft-operator, as in kubectl: files, directories, or - for stdin
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., required = true)]
+    pub(super) files: Vec<String>,
 }
 
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod lock;
 pub(crate) mod man;
+pub(crate) mod migrate;
 pub(crate) mod outdated;
 pub(crate) mod plan;
 pub(crate) mod ready;

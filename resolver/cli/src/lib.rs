@@ -29,7 +29,7 @@ mod session;
 mod what_if;
 
 use args::{Arguments, CatalogCommand, Command, SourceArgs};
-use commands::{adopt, diff, explain, lock, man, outdated, plan, ready, restart, schema, trust, verify};
+use commands::{adopt, diff, explain, lock, man, migrate, outdated, plan, ready, restart, schema, trust, verify};
 use invocation::Invocation;
 use output::style::styled;
 use output::terminal;
@@ -133,6 +133,7 @@ fn run_command(command: &Command, invocation: Invocation, clock: Timestamp) -> O
         Command::Trust(trust) => trust::trust(trust),
         Command::Restart(restart) => restart::restart(restart, clock),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
+        Command::Migrate(migrate) => migrate::migrate(migrate),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(explain::fetch(fetch, now(&fetch.reading.sources))),
         Command::Schema(schema) => Ok(Output::success(schema::schema(schema.of))),
         Command::Completions(completions) => Ok(Output::success(man::completions(invocation, completions.shell))),

@@ -7,3 +7,4 @@ pub(crate) mod join;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod terminal;
+pub(crate) mod yaml_scalar;

@@ -32,6 +32,8 @@ mod files;
 mod invalid_input;
 #[path = "cli/locks.rs"]
 mod locks;
+#[path = "cli/migrate.rs"]
+mod migrate;
 #[path = "cli/offline_catalog.rs"]
 mod offline_catalog;
 #[path = "cli/overview.rs"]

@@ -9,15 +9,19 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::files::InputFile;
+use super::running;
+use super::schema_check::{self, SchemaViolation};
 use super::yaml::{self, YamlNode, YamlValue};
-use super::{running, schema_check};
 use from_api::{Violation, plugin_name, server_name};
 use resolver::model::did_you_mean::nearest;
 use resolver::model::untrusted_text::shortened;
 use resolver::render::phrases::sentence;
 
 /// The group and version of Nightshift's kinds.
-const API_VERSION: &str = "nightshift.dev/v1alpha1";
+pub(crate) const API_VERSION: &str = "nightshift.dev/v1alpha1";
+
+/// The group of minecraft-operator's kinds, which `migrate` converts.
+pub(crate) const FOREIGN_GROUP: &str = "mc.k8s.lex.la";
 
 /// Maximum length of one part of a violation, in characters. A list of all fields of a server is shorter.
 const MAX_PART_LENGTH: usize = 400;
@@ -32,7 +36,8 @@ pub(crate) struct InputViolation {
 }
 
 impl InputViolation {
-    fn new(position: Option<(String, u64)>, violation: &Violation) -> Self {
+    /// A violation at a file and line.
+    pub(crate) fn new(position: Option<(String, u64)>, violation: &Violation) -> Self {
         let Violation { object, path, problem, fix } = violation;
         if fix.is_empty() {
             return Self::in_words_of_operator(position, object, path, problem);
@@ -104,6 +109,47 @@ pub(crate) struct Manifests {
     pub(crate) notes: Vec<String>,
 }
 
+impl Manifests {
+    /// Adds an object that was converted from `origin` in `file`. Violations have the position of the same field there.
+    pub(crate) fn add_converted(&mut self, text: &str, file: &str, origin: &YamlNode) {
+        let refuse = |violations: &mut Vec<InputViolation>, name: &str, path: &str, problem: String, fix: &str| {
+            let position = Some((file.to_owned(), origin.line_of(path)));
+            violations.push(InputViolation::new(position, &violation(name, path, problem, fix)));
+        };
+        let documents = match yaml::read(text) {
+            Ok(documents) => documents,
+            Err(refused) => return refuse(&mut self.violations, "", "", refused.problem, refused.fix),
+        };
+        for node in &documents {
+            let kind = node.get("kind").and_then(YamlNode::text).unwrap_or_default();
+            let name = object_label(node, kind);
+            let [server, plugin] = schemas();
+            let schema = if kind == "Plugin" { plugin } else { server };
+            let found = schema_check::check(node, schema, text);
+            if !found.is_empty() {
+                for SchemaViolation { line: _, path, problem, fix } in found {
+                    refuse(&mut self.violations, &name, &path, problem, &fix);
+                }
+                continue;
+            }
+            let added = if kind == "Plugin" {
+                deserialize(node, (file, origin)).map(|plugin| self.plugins.push(plugin))
+            } else {
+                deserialize(node, (file, origin)).map(|server| self.servers.push(server))
+            };
+            if let Err(error) = added {
+                refuse(
+                    &mut self.violations,
+                    &name,
+                    "spec",
+                    format!("cannot be read: {error}"),
+                    "see `kubectl explain`",
+                );
+            }
+        }
+    }
+}
+
 /// Reads all objects of these files.
 pub(crate) fn read(files: &[InputFile]) -> Manifests {
     let mut reader = ManifestReader { manifests: Manifests::default() };
@@ -131,7 +177,7 @@ pub(crate) fn schemas() -> &'static [Value; 2] {
 }
 
 /// The schema of a whole object: the spec of its kind, and the fields of every object.
-fn schema_of(spec: Value) -> Value {
+pub(crate) fn schema_of(spec: Value) -> Value {
     let text = json!({"type": "string"});
     let texts = json!({"type": "object", "additionalProperties": text});
     let mut metadata =
@@ -163,7 +209,8 @@ fn schema_of(spec: Value) -> Value {
     schema
 }
 
-fn violation(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Violation {
+/// A violation in an object with this name.
+pub(crate) fn violation(object: &str, path: &str, problem: impl Into<String>, fix: &str) -> Violation {
     Violation { object: object.to_owned(), path: path.to_owned(), problem: problem.into(), fix: fix.to_owned() }
 }
 
@@ -211,12 +258,12 @@ impl ManifestReader {
             } else if version.is_empty() {
                 violation("", "apiVersion", "is missing", &format!("write `apiVersion: {API_VERSION}`"))
             } else {
-                violation(
-                    "",
-                    "apiVersion",
-                    format!("cannot be `{version}`"),
-                    &format!("write `apiVersion: {API_VERSION}`"),
-                )
+                let fix = if group == FOREIGN_GROUP {
+                    "convert the file with `resolver migrate`".to_owned()
+                } else {
+                    format!("write `apiVersion: {API_VERSION}`")
+                };
+                violation("", "apiVersion", format!("cannot be `{version}`"), &fix)
             };
             let line = node.line_of(&violation.path);
             return self.add_violation(file, line, &violation);
@@ -229,26 +276,19 @@ impl ManifestReader {
     }
 
     fn read_nightshift_object(&mut self, file: &InputFile, node: &YamlNode, kind: &str) {
-        let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(YamlNode::text);
-        let name = match (metadata("namespace"), metadata("name")) {
-            (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-            (None, Some(name)) => format!("{kind} {name}"),
-            (_, None) => kind.to_owned(),
-        };
+        let name = object_label(node, kind);
         let [server, plugin] = schemas();
         let schema = if kind == "Plugin" { plugin } else { server };
-        let violations = schema_check::check(node, schema, &file.text);
+        let violations = check_schema(file, node, &name, schema);
         if !violations.is_empty() {
-            for schema_check::SchemaViolation { line, path, problem, fix } in violations {
-                let violation = violation(&name, &path, problem, &fix);
-                self.add_violation(file, line, &violation);
-            }
-            return;
+            return self.manifests.violations.extend(violations);
         }
+        let origin = (file.name.as_str(), node);
         let added = if kind == "Plugin" {
-            deserialize::<Plugin>(file, node).map(|placed| add_unique(&mut self.manifests.plugins, placed, plugin_name))
+            deserialize::<Plugin>(node, origin)
+                .map(|placed| add_unique(&mut self.manifests.plugins, placed, plugin_name))
         } else {
-            deserialize::<PaperMCServer>(file, node).map(|mut placed| {
+            deserialize::<PaperMCServer>(node, origin).map(|mut placed| {
                 placed.object.status = node.get("status").map(|status| running::parse_status(status.to_json()));
                 add_unique(&mut self.manifests.servers, placed, server_name)
             })
@@ -267,7 +307,32 @@ impl ManifestReader {
     }
 }
 
-fn deserialize<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result<WithPosition<T>, serde_json::Error> {
+/// `PaperMCServer games/lobby`, as far as the object has a name.
+pub(crate) fn object_label(node: &YamlNode, kind: &str) -> String {
+    let metadata = |key: &str| node.get("metadata").and_then(|metadata| metadata.get(key)).and_then(YamlNode::text);
+    match (metadata("namespace"), metadata("name")) {
+        (Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
+        (None, Some(name)) => format!("{kind} {name}"),
+        (_, None) => kind.to_owned(),
+    }
+}
+
+/// The violations of a schema in an object of a file.
+pub(crate) fn check_schema(file: &InputFile, node: &YamlNode, name: &str, schema: &Value) -> Vec<InputViolation> {
+    let violations = schema_check::check(node, schema, &file.text).into_iter();
+    let with_position = |found: SchemaViolation| {
+        let SchemaViolation { line, path, problem, fix } = found;
+        InputViolation::new(Some((file.name.clone(), line)), &violation(name, &path, problem, &fix))
+    };
+    violations.map(with_position).collect()
+}
+
+/// Parses an object. Its later violations have the position of the same field in `origin`, which is a file and an
+/// object in it.
+fn deserialize<T: DeserializeOwned>(
+    node: &YamlNode,
+    (file, origin): (&str, &YamlNode),
+) -> Result<WithPosition<T>, serde_json::Error> {
     let mut value = node.to_json();
     if let Some(fields) = value.as_object_mut() {
         // The operator that wrote the status may be newer than this command. The status is read separately.
@@ -276,7 +341,7 @@ fn deserialize<T: DeserializeOwned>(file: &InputFile, node: &YamlNode) -> Result
             metadata.retain(|key, _| matches!(key.as_str(), "name" | "namespace" | "labels" | "annotations"));
         }
     }
-    Ok(WithPosition { object: serde_json::from_value(value)?, position: Some((file.name.clone(), node.clone())) })
+    Ok(WithPosition { object: serde_json::from_value(value)?, position: Some((file.to_owned(), origin.clone())) })
 }
 
 /// Adds the object. If one of this name exists, it is not added, and the position of the first one is returned.
