@@ -252,7 +252,7 @@ pub struct PluginStatus {
     /// The number of servers that the selector matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub matched_count: Option<u32>,
-    /// The conditions of the Plugin. The only type is `Ready`.
+    /// The conditions of the Plugin. The types are `Ready`, and `Outranked` if several Plugins name one project on a server.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::conditions")]
     pub conditions: Vec<Condition>,
@@ -295,6 +295,10 @@ pub struct MatchedInstance {
     /// Whether the plugin's JAR is installed on the server, and the running server did not enable it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub not_enabled: bool,
+    /// The Plugin whose fields apply on the server, if several name this project.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub decided_by: Option<String>,
 }
 
 /// Whether a source answers.

@@ -2,6 +2,7 @@
 //!
 //! It decides nothing, because the passes over the servers solve.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::plugin::{AvailableVersion, MatchedInstance, PluginChannel, RepositoryStatus, SourceKind};
@@ -12,6 +13,7 @@ use kube::ResourceExt;
 use kube::api::Api;
 use kube::runtime::controller::Action;
 use resolver::model::catalog::{Catalog, Channel, FALLBACK_VERSION, Project, ProjectKey, Source};
+use resolver::render::phrases::list;
 use serde_json::json;
 use tracing::warn;
 
@@ -38,6 +40,11 @@ const MAX_NAMED: usize = 5;
 
 /// The reason when the spec names no project at all.
 const INVALID: &str = "Invalid";
+
+/// The condition that tells whether the source of a Plugin can be used.
+const READY: &str = "Ready";
+/// The condition of each Plugin that shares its project with another one on a server.
+const OUTRANKED: &str = "Outranked";
 
 /// Runs one pass.
 pub(crate) async fn reconcile(plugin: Arc<Plugin>, ctx: Arc<Context>) -> Result<Action, std::convert::Infallible> {
@@ -86,6 +93,7 @@ fn build_status(
     matched.sort_unstable_by(|a, b| a.name.cmp(&b.name));
     let count = u32::try_from(matched.len()).unwrap_or(u32::MAX);
     let not_enabled = not_enabled_message(&matched);
+    let outranked = outranked_condition(plugin, &matched, now, before);
     matched.truncate(MAX_SERVERS);
     let key = from_api::project_key(&plugin.spec.source);
     let found = snapshot.zip(key.as_ref()).and_then(|(snapshot, key)| find_project(&snapshot.catalog, key));
@@ -93,7 +101,9 @@ fn build_status(
     let was_read = before.repository_status.is_some() && before.observed_generation == plugin.metadata.generation;
     if found.is_none() && error.is_none() && !matched.is_empty() && was_read {
         // This process has not read the source yet. What the one before has read stays until then.
-        return PluginStatus { matched_instances: matched, matched_count: Some(count), ..before.clone() };
+        let others = before.conditions.iter().filter(|condition| condition.type_ != OUTRANKED);
+        let conditions = others.cloned().chain(outranked).collect();
+        return PluginStatus { matched_instances: matched, matched_count: Some(count), conditions, ..before.clone() };
     }
     let channel = least_stable_channel(plugin.spec.channel);
     let usable =
@@ -156,7 +166,9 @@ fn build_status(
         },
         matched_instances: matched,
         matched_count: Some(count),
-        conditions: vec![condition(plugin, ready, reason, &message, now, before)],
+        conditions: std::iter::once(condition(plugin, (READY, ready), reason, &message, now, before))
+            .chain(outranked)
+            .collect(),
     }
 }
 
@@ -269,18 +281,49 @@ fn least_stable_channel(channel: PluginChannel) -> Channel {
     }
 }
 
+/// Whether another Plugin for the same project applies on a server. `None` if no server has several.
+fn outranked_condition(
+    plugin: &Plugin,
+    matched: &[MatchedInstance],
+    now: Timestamp,
+    before: &PluginStatus,
+) -> Option<Condition> {
+    let name = plugin.name_any();
+    let mut servers_of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for instance in matched {
+        if let Some(object) = &instance.decided_by {
+            servers_of.entry(object).or_default().push(&instance.name);
+        }
+    }
+    let own = servers_of.remove(name.as_str());
+    let is_outranked = !servers_of.is_empty();
+    let own = own.map(|servers| {
+        let servers = list(&servers, MAX_NAMED);
+        format!("On {servers}, this Plugin applies instead of others for the same project.")
+    });
+    let others = servers_of.into_iter().map(|(object, servers)| {
+        let servers = list(&servers, MAX_NAMED);
+        format!("On {servers}, Plugin {object} applies instead of this one, for the same project.")
+    });
+    let sentences: Vec<String> = others.chain(own).collect();
+    let reason = if is_outranked { "OtherPluginApplies" } else { "AppliesInsteadOfOthers" };
+    let message = (!sentences.is_empty()).then(|| sentences.join(" "))?;
+    Some(condition(plugin, (OUTRANKED, is_outranked), reason, &message, now, before))
+}
+
+/// A condition of this type, and whether it is true.
 fn condition(
     plugin: &Plugin,
-    ready: bool,
+    (type_, is_true): (&str, bool),
     reason: &str,
     message: &str,
     now: Timestamp,
     before: &PluginStatus,
 ) -> Condition {
-    let status = if ready { "True" } else { "False" };
-    let since = before.conditions.iter().find(|old| old.type_ == "Ready" && old.status == status);
+    let status = if is_true { "True" } else { "False" };
+    let since = before.conditions.iter().find(|old| old.type_ == type_ && old.status == status);
     Condition {
-        type_: "Ready".to_owned(),
+        type_: type_.to_owned(),
         status: status.to_owned(),
         observed_generation: plugin.metadata.generation,
         last_transition_time: Time(since.map_or(now, |old| old.last_transition_time.0)),

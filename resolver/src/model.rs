@@ -5,6 +5,7 @@ pub mod budget;
 pub mod bundled_plugins;
 pub mod catalog;
 pub mod compatibility_facts;
+pub(crate) mod deciding_plugin;
 pub mod delisted;
 pub mod did_you_mean;
 pub(crate) mod gap;

@@ -147,6 +147,10 @@ pub struct PluginState {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub plugin: Option<String>,
+    /// The Plugin object whose fields apply, if several request the plugin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text253")]
+    pub decided_by: Option<String>,
     /// The plugin that requires this one. Absent if a Plugin object requests it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]

@@ -103,7 +103,9 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
         });
     let version = planned.and_then(|state| state.desired_version.clone());
     let not_enabled = planned.is_some_and(|planned| planned.state == PluginStateKind::NotEnabled);
-    MatchedInstance { name: server.name_any(), compatible: planned.map(|_| version.is_some()), version, not_enabled }
+    let decided_by = planned.and_then(|state| state.decided_by.clone());
+    let compatible = planned.map(|_| version.is_some());
+    MatchedInstance { name: server.name_any(), compatible, version, not_enabled, decided_by }
 }
 
 #[cfg(test)]
@@ -160,6 +162,9 @@ mod tests {
         assert!(woken(Event::Apply(server("lobby", "a", None))).is_empty(), "the rest of its status does not count");
         assert_eq!(woken(Event::Apply(server("lobby", "a", Some("2")))), ["via"]);
         assert_eq!(of(&plugin("via", "a", 1))[0].version.as_deref(), Some("2"));
+        let mut shared = server("lobby", "a", Some("2"));
+        shared.status.as_mut().unwrap().plugins[0].decided_by = Some("via-lobby".to_owned());
+        assert_eq!(woken(Event::Apply(shared)), ["via"], "another Plugin applies there now");
         let mut both = woken(Event::Apply(server("lobby", "b", None)));
         both.sort();
         assert_eq!(both, ["map", "via"], "the Plugin that matched before and the one that matches now");

@@ -24,6 +24,12 @@ fn plugin(source: &serde_json::Value) -> Plugin {
     serde_json::from_value(object).unwrap()
 }
 
+/// A matched server, and the Plugin that decides there if there are several.
+fn instance(name: &str, decided_by: Option<&str>) -> MatchedInstance {
+    let decided_by = decided_by.map(str::to_owned);
+    MatchedInstance { name: name.to_owned(), version: None, compatible: None, not_enabled: false, decided_by }
+}
+
 fn url_plugin() -> Plugin {
     plugin(&json!({"type": "url", "url": "https://example.org/dl/HouseRules.jar", "checksum": "AB".repeat(32)}))
 }
@@ -57,7 +63,7 @@ fn snapshot_with_error(category: &'static str) -> Snapshot {
 }
 
 fn matched(name: &str) -> MatchedInstance {
-    MatchedInstance { name: name.to_owned(), version: None, compatible: None, not_enabled: false }
+    instance(name, None)
 }
 
 /// Project, newest, whether ready, reason and message.
@@ -150,4 +156,34 @@ fn plugin_is_not_ready_while_servers_did_not_enable_it() {
     assert_eq!(of(0), "True Available: HouseRules 2.1, according to its JAR.");
     assert_eq!(of(1), "False NotEnabled: Not enabled on a. See the log of the server.");
     assert_eq!(of(7), "False NotEnabled: Not enabled on a, b, c, d, e and 2 more. See the logs of the servers.");
+}
+
+#[test]
+fn plugins_of_one_project_have_condition_that_names_which_applies() {
+    let outranked = |matched: Vec<MatchedInstance>, snapshot: Option<&Snapshot>, before: &PluginStatus| {
+        let status = build_status(&url_plugin(), snapshot, matched, at(), before);
+        let found = status.conditions.into_iter().find(|condition| condition.type_ == "Outranked");
+        found.map(|condition| format!("{} {}: {}", condition.status, condition.reason, condition.message))
+    };
+    let read = |matched| outranked(matched, Some(&snapshot_with("2.1")), &PluginStatus::default());
+    assert_eq!(read(vec![instance("lobby", None)]), None);
+    let own = "On lobby, this Plugin applies instead of others for the same project.";
+    let shared = vec![instance("lobby", Some("rules"))];
+    assert_eq!(read(shared), Some(format!("False AppliesInsteadOfOthers: {own}")));
+    let other = "On arena and games, Plugin rules-arena applies instead of this one, for the same project.";
+    let shared = || {
+        let arena = Some("rules-arena");
+        vec![
+            instance("arena", arena),
+            instance("games", arena),
+            instance("hub", None),
+            instance("lobby", Some("rules")),
+        ]
+    };
+    assert_eq!(read(shared()), Some(format!("True OtherPluginApplies: {other} {own}")));
+    // The status of an earlier process stays, but not what the servers say now.
+    let before = build_status(&url_plugin(), Some(&snapshot_with("2.1")), shared(), at(), &PluginStatus::default());
+    assert_eq!(outranked(vec![instance("lobby", None)], None, &before), None);
+    let unread = outranked(vec![instance("arena", Some("rules-arena"))], None, &before).unwrap();
+    assert!(unread.starts_with("True OtherPluginApplies: On arena, Plugin rules-arena"), "{unread}");
 }

@@ -5,6 +5,8 @@
 //! All inputs are stored in the cluster (template, facts, the record of the stable revision), so an operator that has just started acts the
 //! same. Only the announcement settings are read from the spec, as far as they are valid.
 
+use std::collections::BTreeMap;
+
 use crds::{PaperMCServer, PaperMCServerStatus};
 use resolver::explanation::{Explanation, Unanswerable};
 use scheduler::maintenance::Gate;
@@ -148,7 +150,8 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
         known: vec![],
     };
     let (explanation, partial) = (Explanation::Unanswerable(unanswerable), PartialSelection::Nothing);
-    let selection = Selection { explanation, solved: false, pinned_set: None, partial, partial_until: None };
+    let (deciding, pinned_set) = (BTreeMap::new(), None);
+    let selection = Selection { explanation, solved: false, deciding, pinned_set, partial, partial_until: None };
     let stable = observed.stable_lock.as_ref().map(|stable| &stable.lock);
     let changes = diff_locks(stable, &record.lock);
     let target = Target { record, rendered, changes, files_problem: None };

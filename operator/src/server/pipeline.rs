@@ -1,11 +1,13 @@
 //! Edge (writes). The stages of a pass, from the observation of a server to the report.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::{PaperMCServer, Plugin};
 use jiff::SignedDuration;
 use kube::ResourceExt;
-use resolver::model::lock::Lock;
+use resolver::model::lock::{Lock, LockReason};
+use resolver::model::request::Request;
 use scheduler::maintenance::Gate;
 use scheduler::rollout::{DECISION_VALID_FOR, Step};
 
@@ -202,8 +204,18 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     // No lock runs, and the solver found none to start with.
     let Some(lock) = lock else { return Err(PassEnd::no_plan(PlanningError::no_lock(explanation))) };
     let partial_until = manual_gate.and_then(Gate::until).or_else(|| checked.updates.windows.next_opening(now));
-    let selection = Selection { explanation, solved, pinned_set, partial, partial_until };
+    let deciding = deciding_objects(&request, &lock);
+    let selection = Selection { explanation, solved, deciding, pinned_set, partial, partial_until };
     Ok(PlanInputs { runs, lock, selection, restores, followed, manual_gate })
+}
+
+/// The Plugin whose fields apply, by the Plugins that request one project of the lock.
+fn deciding_objects(request: &Request, lock: &Lock) -> BTreeMap<Vec<String>, String> {
+    let decided = lock.plugins.iter().filter_map(|plugin| {
+        let LockReason::RequestedBy(objects) = &plugin.reason else { return None };
+        Some((objects.clone(), request.deciding_object(objects)?.to_owned()))
+    });
+    decided.collect()
 }
 
 /// Records a new user request in the status before the operator acts on it. Returns `true` if it wrote the status.

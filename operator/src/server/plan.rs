@@ -1,5 +1,6 @@
 //! Pure. Combines the observation and the solve result into the goal, the gate and the observation that the rollout takes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use agent_api::Contents;
@@ -199,6 +200,8 @@ pub(crate) struct Target {
 pub(crate) struct Selection {
     pub(crate) explanation: Explanation,
     pub(crate) solved: bool,
+    /// The Plugin whose fields apply, by the Plugins that request one project of the lock.
+    pub(crate) deciding: BTreeMap<Vec<String>, String>,
     /// The pinned set that a user requested, which replaces the solved one.
     pub(crate) pinned_set: Option<PinnedSet>,
     /// The partial update, if there is one.

@@ -15,9 +15,9 @@ use super::rules::{Companion, RequestedBy, Rules};
 use super::unmanaged_dependencies;
 use crate::explanation::Warning;
 use crate::model::catalog::{Catalog, Project};
+use crate::model::deciding_plugin::{deciding_request, most_specific};
 use crate::model::gap::Gap;
-use crate::model::request::{PluginRequest, Request, Running, VersionRequest};
-use crate::model::version::lenient;
+use crate::model::request::{Hold, PluginRequest, Request, Running, VersionRequest};
 
 /// One project of the closure with its eligibility.
 pub(super) struct ClosureMember<'a> {
@@ -164,21 +164,8 @@ fn group_requests<'a>(
     }
     let decided = plugin_requests.into_iter().map(|(position, mut plugin_requests)| {
         plugin_requests.sort_by(|a, b| a.object.cmp(&b.object));
-        // A request for the newest version lets the solver choose. If all are pins, the highest one wins.
-        let deciding = plugin_requests
-            .iter()
-            .copied()
-            .find(|plugin_request| pinned_version(plugin_request).is_none())
-            .unwrap_or_else(|| {
-                plugin_requests
-                    .iter()
-                    .copied()
-                    .reduce(|best, plugin_request| match (pinned_version(best), pinned_version(plugin_request)) {
-                        (Some(a), Some(b)) if lenient::compare(b, a).is_gt() => plugin_request,
-                        _ => best,
-                    })
-                    .expect("a group contains the request that created it")
-            });
+        let applicable = most_specific(&plugin_requests);
+        let deciding = deciding_request(&applicable).expect("a group contains the request that created it");
         let objects: Vec<&str> = plugin_requests.iter().map(|plugin_request| plugin_request.object.as_str()).collect();
         if objects.len() > 1 {
             warnings.push(Warning::SeveralObjects {
@@ -186,8 +173,14 @@ fn group_requests<'a>(
                 decides: deciding.object.clone(),
             });
         }
+        // A hold of the server is about the project. A hold of a Plugin is one of its fields.
+        let may_hold = |plugin_request: &PluginRequest| {
+            plugin_request.hold == Some(Hold::Server)
+                || applicable.iter().any(|applicable| applicable.object == plugin_request.object)
+        };
         let hold = plugin_requests
             .iter()
+            .filter(|plugin_request| may_hold(plugin_request))
             .find_map(|plugin_request| Some((plugin_request.object.as_str(), plugin_request.hold?)));
         let hold = hold.filter(|_| runs_release_of(request, &eligibility_table.catalog.projects[position]));
         let rules = Rules {
@@ -197,7 +190,7 @@ fn group_requests<'a>(
             hold,
             compatibility: deciding.compatibility.as_ref(),
             // A hold keeps the running release, even if a pin names another one.
-            pin: pinned_version(deciding).filter(|_| hold.is_none()),
+            pin: deciding.pinned_version().filter(|_| hold.is_none()),
             // Every request gets the files that it names. They do not exclude each other.
             jars: Jars::from_requests(request.software, &plugin_requests),
             unlisted: request.unlisted,
@@ -206,7 +199,7 @@ fn group_requests<'a>(
                 .filter(|(_, constraints)| !constraints.is_empty()),
         };
         // A plugin that is held here does not take part in the shared release of several servers.
-        let latest = plugin_requests
+        let latest = applicable
             .iter()
             .filter(|plugin_request| plugin_request.version == VersionRequest::Latest && hold.is_none());
         let latest = latest.map(|plugin_request| plugin_request.object.as_str()).collect();
@@ -225,13 +218,6 @@ fn runs_only_others<'x>(catalog: &Catalog, request: &Request, requested: impl It
     let unrequested = running.unrequested.iter().filter_map(|key| catalog.project(key));
     let projects: Vec<&Project> = requested.map(|&position| &catalog.projects[position]).chain(unrequested).collect();
     running.releases.iter().all(|id| projects.iter().any(|project| has(project, id)))
-}
-
-fn pinned_version(plugin_request: &PluginRequest) -> Option<&str> {
-    match &plugin_request.version {
-        VersionRequest::Pin { version } => Some(version),
-        VersionRequest::Latest | VersionRequest::Auto => None,
-    }
 }
 
 /// Whether the server runs a release of a project.

@@ -137,10 +137,20 @@ pub struct PluginRequest {
     /// time.
     #[serde(default)]
     pub delay_together: Vec<String>,
-    /// Its `instanceSelector` as one line of JSON: a Plugin that is proposed for its dependencies gets the same
-    /// servers.
+    /// Its `instanceSelector` as one line of JSON. Of several Plugins for one project, the one with the most specific
+    /// selector applies. A Plugin that is proposed for its dependencies gets the same servers.
     #[serde(default)]
     pub selector: Option<String>,
+}
+
+impl PluginRequest {
+    /// The version that it pins.
+    pub(crate) fn pinned_version(&self) -> Option<&str> {
+        match &self.version {
+            VersionRequest::Pin { version } => Some(version),
+            VersionRequest::Latest | VersionRequest::Auto => None,
+        }
+    }
 }
 
 /// The requested release of a plugin (`spec.updateStrategy` and `spec.version` of a Plugin).

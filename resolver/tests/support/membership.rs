@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::{SignedDuration, Timestamp};
 use resolver::model::catalog::{Catalog, Channel, Project, Release};
-use resolver::model::request::{OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
+use resolver::model::request::{Hold, OverrideMode, PluginRequest, Request, Unlisted, VersionRequest};
 use resolver::model::software::Software;
 
 use super::dependencies::Needs;
@@ -145,16 +145,24 @@ impl<'a> Membership<'a> {
                 VersionRequest::Pin { version } => Some(version.as_str()),
                 VersionRequest::Latest | VersionRequest::Auto => None,
             };
-            let mut decides = plugin_requests[0];
-            for plugin_request in &plugin_requests {
-                decides = match (pin(&decides), pin(plugin_request)) {
+            // The Plugins whose selectors name the most labels and expressions.
+            let highest = plugin_requests.iter().map(|plugin_request| selector_parts(plugin_request)).max().unwrap();
+            let is_specific = |plugin_request: &PluginRequest| selector_parts(plugin_request) == highest;
+            let specific = plugin_requests.iter().copied().filter(|plugin_request| is_specific(plugin_request));
+            let mut decides = specific.clone().next().unwrap();
+            for plugin_request in specific {
+                decides = match (pin(&decides), pin(&plugin_request)) {
                     (Some(_), None) => plugin_request,
                     (Some(best), Some(this)) if Key::parse(this) > Key::parse(best) => plugin_request,
                     _ => decides,
                 };
             }
             // A hold without a running release has no effect.
-            let held = plugin_requests.iter().any(|plugin_request| plugin_request.hold.is_some())
+            let holds = |plugin_request: &&'a PluginRequest| {
+                plugin_request.hold == Some(Hold::Server)
+                    || (plugin_request.hold.is_some() && is_specific(plugin_request))
+            };
+            let held = plugin_requests.iter().any(holds)
                 && running_releases(self.request, &self.catalog.projects[index]).next().is_some();
             let terms = Terms {
                 software: self.request.software,
@@ -356,4 +364,12 @@ struct ProjectEligibility<'a> {
     eligible: Vec<&'a Release>,
     /// The eligible releases whose dependencies can be installed.
     usable: Vec<&'a Release>,
+}
+
+/// The number of labels and expressions in the selector of a Plugin.
+fn selector_parts(plugin_request: &PluginRequest) -> usize {
+    let selector = plugin_request.selector.as_deref().unwrap_or("{}");
+    let selector: serde_json::Value = serde_json::from_str(selector).unwrap();
+    let labels = selector["matchLabels"].as_object().map_or(0, serde_json::Map::len);
+    labels + selector["matchExpressions"].as_array().map_or(0, Vec::len)
 }

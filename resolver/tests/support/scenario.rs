@@ -173,6 +173,8 @@ struct PluginFields {
     hold: bool,
     #[serde(rename = "override")]
     compatibility: Option<OverrideFields>,
+    /// `spec.instanceSelector` as JSON.
+    selector: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -338,7 +340,7 @@ impl Scenario {
                     _ => wanted.hold.contains(name).then_some(Hold::Server),
                 },
                 delay_together: fields.map(|fields| fields.delay_together.clone()).unwrap_or_default(),
-                selector: None,
+                selector: fields.and_then(|fields| fields.selector.clone()),
             }
         });
         let pinned = |text: &str| match text.split_once('#') {

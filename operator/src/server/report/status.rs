@@ -1,6 +1,6 @@
 //! Pure. Builds the status of a server.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crds::paper_mc_server::{
     AvailableUpdate, CrashStatus, HandledRequests, HistoryEntry, PlannedPlugin, PluginState, PluginStateKind,
@@ -80,7 +80,13 @@ pub(super) fn build_status(
         next_restart: next_restart.map(next_restart_text),
         next_restart_at: next_restart,
         held_by: update_blocked::blocked_by(plan, before),
-        plugins: plugin_states(stable, lock, not_updated(&plan.selection.explanation), &not_enabled),
+        plugins: plugin_states(
+            stable,
+            lock,
+            not_updated(&plan.selection.explanation),
+            &not_enabled,
+            &plan.selection.deciding,
+        ),
         unmanaged: agent
             .map_or_else(|| before.unmanaged.clone(), |agent| retained(unmanaged_files(agent), &server.spec)),
         available_update: update.then(|| build_available_update(checked, report, before)),
@@ -263,6 +269,7 @@ fn plugin_states(
     lock: &Lock,
     unfollowed: &[NotUpdatedWithLatest],
     not_enabled: &BTreeSet<String>,
+    deciding: &BTreeMap<Vec<String>, String>,
 ) -> Vec<PluginState> {
     let was =
         |project: &str| running.and_then(|running| running.plugins.iter().find(|plugin| plugin.project_id == project));
@@ -271,13 +278,14 @@ fn plugin_states(
         .iter()
         .map(|plugin| {
             let current = was(&plugin.project_id);
-            let (requested_by, needed) = match &plugin.reason {
-                LockReason::RequestedBy(objects) => (Some(objects.join(", ")), None),
-                LockReason::NeededBy(plugins) => (None, Some(plugins.join(", "))),
+            let (requested_by, decided_by, needed) = match &plugin.reason {
+                LockReason::RequestedBy(objects) => (Some(objects.join(", ")), deciding.get(objects), None),
+                LockReason::NeededBy(plugins) => (None, None, Some(plugins.join(", "))),
             };
             PluginState {
                 name: cut(&plugin.name, 64),
                 plugin: requested_by.map(|names| cut(&names, 253)),
+                decided_by: decided_by.map(|object| cut(object, 253)),
                 needed_by: needed.map(|names| cut(&names, 253)),
                 current_version: current.map(|current| cut(&current.version, 64)),
                 desired_version: Some(cut(&plugin.version, 64)),
@@ -299,6 +307,7 @@ fn plugin_states(
     states.extend(not_followed.map(|left| PluginState {
         name: cut(&left.name, 64),
         plugin: left.object.as_ref().map(|object| cut(object, 253)),
+        decided_by: None,
         needed_by: None,
         current_version: None,
         desired_version: None,
@@ -307,6 +316,7 @@ fn plugin_states(
     states.extend(removed.map(|plugin| PluginState {
         name: cut(&plugin.name, 64),
         plugin: None,
+        decided_by: None,
         needed_by: None,
         current_version: Some(cut(&plugin.version, 64)),
         desired_version: None,
@@ -410,11 +420,30 @@ mod tests {
         }))
         .unwrap();
         let not_updated = [left("Stays", Some("1")), left("LeftOut", None)];
-        let states = plugin_states(Some(&lock), &lock, &not_updated, &BTreeSet::new());
+        let states = plugin_states(Some(&lock), &lock, &not_updated, &BTreeSet::new(), &BTreeMap::new());
         let shown: Vec<_> = states.iter().map(|state| (state.name.as_str(), state.state)).collect();
         assert_eq!(shown, [("LeftOut", PluginStateKind::Unfollowed), ("Stays", PluginStateKind::Unfollowed)]);
-        let states = plugin_states(Some(&lock), &lock, &[], &BTreeSet::new());
+        let states = plugin_states(Some(&lock), &lock, &[], &BTreeSet::new(), &BTreeMap::new());
         assert_eq!(states[0].state, PluginStateKind::Installed);
+    }
+
+    #[test]
+    fn plugin_of_several_objects_shows_which_one_decides() {
+        let lock: Lock = serde_json::from_value(serde_json::json!({
+            "server": "games/lobby", "minecraft": "1.21.10", "build": 129, "java": 21,
+            "paper": {"name": "paper.jar", "url": "", "hash": "sha256:00"},
+            "plugins": [{
+                "name": "Claims", "key": {"source": "modrinth", "project": "claims"}, "projectId": "c", "releaseId": "c1",
+                "version": "1", "file": {"name": "c.jar", "url": "", "hash": "sha256:01"},
+                "reason": {"requestedBy": ["all", "lobby"]},
+            }],
+            "facts": [],
+        }))
+        .unwrap();
+        let objects = vec!["all".to_owned(), "lobby".to_owned()];
+        let deciding = BTreeMap::from([(objects, "lobby".to_owned())]);
+        let [state] = plugin_states(Some(&lock), &lock, &[], &deciding).try_into().unwrap();
+        assert_eq!((state.plugin.as_deref(), state.decided_by.as_deref()), (Some("all, lobby"), Some("lobby")));
     }
 
     #[test]
@@ -438,7 +467,7 @@ mod tests {
             lock(&[("Comes", "1"), ("Moves", "2"), ("Stays", "1")]),
         );
         let shown = |running: &Lock| -> Vec<(String, PluginStateKind, Option<String>, Option<String>)> {
-            let states = plugin_states(Some(running), &after, &[], &BTreeSet::new()).into_iter();
+            let states = plugin_states(Some(running), &after, &[], &BTreeSet::new(), &BTreeMap::new()).into_iter();
             states.map(|state| (state.name, state.state, state.current_version, state.desired_version)).collect()
         };
         let (one, two) = (Some("1".to_owned()), Some("2".to_owned()));

@@ -1,5 +1,6 @@
 //! Pure. Provides a pass for tests of reports, and tests reports that several files contribute to.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::paper_mc_server::HandledRequests;
@@ -81,6 +82,7 @@ impl Pass {
         let selection = Selection {
             explanation: Explanation::GaveUp(BudgetExceeded { steps: 9, limit: Limit::Steps, clashing: Vec::new() }),
             solved: true,
+            deciding: BTreeMap::new(),
             pinned_set: None,
             partial: PartialSelection::Nothing,
             partial_until: None,
