@@ -44,7 +44,7 @@ fn specificity(plugin_request: &PluginRequest) -> usize {
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
 struct Selector {
-    match_labels: BTreeMap<String, IgnoredAny>,
+    match_labels: BTreeMap<String, String>,
     match_expressions: Vec<IgnoredAny>,
 }
 
