@@ -46,7 +46,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, decision: &Decision) -> 
     let found_hints = hints::for_newer(context, &paper, &plugins, &newer_paper, &left_behind);
     let removed = removed(context, decision);
     let changes = is_change(&paper, &plugins, &removed);
-    let waits = upstream_actions::for_newer(candidates, &paper.minecraft, &newer_paper, &left_behind);
+    let waits = upstream_actions::for_newer(context, decision, &newer_paper, &left_behind);
     let unread = unread_parts(context, Some(&paper.minecraft));
     SolvedExplanation {
         server: candidates.request.server.clone(),

@@ -13,7 +13,7 @@ use super::shared_plugins::{MAX_PLUGINS, conflicting_plugins};
 use super::{ExplainContext, hints, upstream_actions};
 use crate::explanation::{Conflict, Reason, Span, UpstreamAction};
 use crate::index::CandidateIndex;
-use crate::index::candidates::EdgeKind;
+use crate::index::candidates::{Edge, EdgeKind};
 use crate::index::index_set::IndexSet;
 use crate::model::catalog::newest_listed;
 use crate::model::request::PaperRequest;
@@ -29,9 +29,10 @@ const MAX_SHRUNK_PLUGINS: usize = 60;
 pub(crate) fn explain(context: &ExplainContext<'_, '_>, problem: &SolverProblem, proof: &Proof) -> Conflict {
     let candidates = context.candidates;
     let shrunk = shrink(context, problem, proof);
-    let (problem, proof) = shrunk.as_ref().map_or((problem, proof), |(problem, proof)| (problem, &**proof));
-    let reasons = ConflictLeaves { candidates, problem, found: Vec::new() }.collect(proof);
-    let waits = upstream_actions::for_reasons(candidates, &reasons);
+    let (smaller, proof) = shrunk.as_ref().map_or((problem, proof), |(problem, proof)| (problem, &**proof));
+    let reasons = ConflictLeaves { candidates, problem: smaller, found: Vec::new() }.collect(proof);
+    // Verified for the whole request: after the actions for a part of the plugins, another one may exclude the rest.
+    let waits = upstream_actions::for_reasons(context, problem, &reasons);
     with_hints(context, reasons, waits, MAX_REASONS)
 }
 
@@ -310,7 +311,8 @@ impl ConflictLeaves<'_, '_> {
         let named = |index: usize| other.releases[index - 1].release.version.clone();
         let is_ruled_out = |highest: usize| (highest + 1..=others).any(|index| other.usable.has(index));
         // 0 stands for "no release".
-        let highest = accepted.highest(others).filter(|&highest| highest > 0 && is_ruled_out(highest));
+        let is_exact = edge.is_some_and(Edge::is_exact);
+        let highest = accepted.highest(others).filter(|&highest| highest > 0 && (is_exact || is_ruled_out(highest)));
         let reason = match edge.map(|edge| edge.kind) {
             Some(EdgeKind::Incompatible) => {
                 let excluded: Vec<usize> = (1..=others).rev().filter(|&index| !accepted.has(index)).collect();

@@ -267,7 +267,7 @@ pub struct Conflict {
     /// Set if not every possible hint was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_left_out: Option<HintsLeftOut>,
-    /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
+    /// Actions of plugin authors that would help, all of them together. Verified by solving as if they were taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
     /// Parts of the catalog that could not be read, and without which a better answer may exist.
@@ -403,7 +403,7 @@ pub enum Reason {
         needs: String,
         /// The oldest sufficient version. `None` if no existing version is sufficient.
         at_least: Option<String>,
-        /// The newest sufficient version. `None` if no newer one is ruled out.
+        /// The newest sufficient version. `None` if no newer one is ruled out and no page names the version.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_most: Option<String>,
         /// Whether the requirement was guessed from publication dates.

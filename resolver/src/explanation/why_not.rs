@@ -65,7 +65,7 @@ pub struct WhyNot {
     /// Set if not every possible hint was tried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hints_left_out: Option<HintsLeftOut>,
-    /// Actions of plugin authors that would help. They were not verified, because they change nothing of yours.
+    /// Actions of plugin authors that would help, all of them together. Verified by solving as if they were taken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waits: Vec<UpstreamAction>,
 }

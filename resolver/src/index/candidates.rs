@@ -66,6 +66,13 @@ pub(crate) struct Edge {
     pub(crate) fact: Option<Arc<(Range, FactSource)>>,
 }
 
+impl Edge {
+    /// Whether a page names the accepted releases, so that no new release is accepted.
+    pub(crate) fn is_exact(&self) -> bool {
+        self.fact.is_none() && self.guessed.is_none() && !IndexSet::present().subset_of(&self.set)
+    }
+}
+
 /// The kinds of dependency edges that constrain the solver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum EdgeKind {

@@ -1,7 +1,7 @@
 //! Pure. Tests properties that every answer and its texts must have, on random small problems.
 
 use jiff::{SignedDuration, Timestamp};
-use resolver::explanation::{Conflict, Explanation, Hint, HintStep, SolvedExplanation};
+use resolver::explanation::{Conflict, Explanation, Hint, HintStep, SolvedExplanation, UpstreamAction};
 use resolver::model::catalog::Catalog;
 use resolver::model::request::{
     CompatibilityOverride, Dependencies, HotfixSiblings, ImagePolicy, OverrideMode, PaperRequest, PluginRequest,
@@ -322,6 +322,52 @@ fn hint_for_conflict_resolves_it() {
         impossible.hints.iter().try_for_each(|hint| check_hint(problem, hint).map(|_| counts.record("a hint")))
     });
     counts.assert_enough(&[("a hint", 50)]);
+}
+
+/// The problem after these list entries. `None` if one of the actions is a new release, whose page is unknown, or is
+/// about a Paper that may not be used yet.
+fn with_list_entries(problem: &Problem, waits: &[UpstreamAction]) -> Option<Problem> {
+    let rules = rules::ServerRules::new(&problem.catalog, &problem.request, problem.now).ok()?;
+    let mut after = problem.clone();
+    for action in waits {
+        let UpstreamAction::Listed { plugin, release, minecraft, only: _ } = action else { return None };
+        rules.papers.iter().find(|paper| paper.minecraft == minecraft && paper.build.is_some())?;
+        let projects = after.catalog.projects.iter_mut().filter(|project| project.name == *plugin);
+        let releases = projects.flat_map(|project| &mut project.releases);
+        for listed in releases.filter(|listed| listed.version == *release && !listed.minecraft.contains(minecraft)) {
+            listed.minecraft.push(minecraft.clone());
+            listed.minecraft.sort();
+        }
+    }
+    Some(after)
+}
+
+#[test]
+fn wait_for_list_entries_leads_to_another_answer() {
+    let counts = CaseCounts::default();
+    for_all(21_000_000, |problem| {
+        let (waits, target) = match resolve_problem(problem) {
+            Ok(Resolution { explanation: Explanation::Solved(solved), .. }) if solved.left_behind.is_empty() => {
+                (solved.waits, solved.newer_paper.into_iter().next().map(|newer| newer.minecraft))
+            }
+            Err(Unsolvable::NoSolution(impossible)) => (impossible.waits, None),
+            Ok(_) | Err(_) => return Ok(()),
+        };
+        let Some(after) = with_list_entries(problem, &waits).filter(|_| !waits.is_empty()) else { return Ok(()) };
+        match resolve_problem(&after) {
+            // A build has to be downloaded first.
+            Err(Unsolvable::Unanswerable(_)) => Ok(()),
+            Err(error) => Err(format!("after {waits:?}: {error}")),
+            Ok(then) if target.as_ref().is_some_and(|target| then.lock.minecraft < *target) => {
+                Err(format!("after {waits:?} the Paper is {} and not {target:?}", then.lock.minecraft))
+            }
+            Ok(_) => {
+                counts.record(if target.is_some() { "a newer Paper" } else { "a solution" });
+                Ok(())
+            }
+        }
+    });
+    counts.assert_enough(&[("a newer Paper", 5), ("a solution", 5)]);
 }
 
 #[test]

@@ -244,6 +244,9 @@ impl<'p> ConflictCheck<'p> {
     ) -> Result<(), String> {
         let (_, member) = self.member(needs)?;
         let published = self.published(member);
+        let dependents = self.published(self.member(plugin)?.1);
+        let lines = dependents.iter().filter(|release| release.version == version).flat_map(|from| &from.dependencies);
+        let named: BTreeSet<&str> = lines.filter_map(|line| line.version_id.as_deref()).collect();
         let is_meant = |(or_absent, one_of): &(bool, BTreeSet<&str>)| {
             let accepted = || published.iter().filter(|release| one_of.contains(release.id.as_str()));
             let newest = published.iter().rposition(|release| one_of.contains(release.id.as_str()));
@@ -251,7 +254,10 @@ impl<'p> ConflictCheck<'p> {
             let is_ruled_out = newer().any(|other| member.usable.iter().any(|usable| usable.id == other.id));
             let at_most = accepted().next_back().filter(|_| is_ruled_out).map(|release| release.version.as_str());
             let at_least = accepted().next().map(|release| release.version.as_str());
-            *or_absent == optional && [at_least, at_most] == reported
+            // A page that names a release accepts no newer one, whether it exists or not.
+            let exact = accepted().next_back().filter(|_| one_of.iter().any(|id| named.contains(id)));
+            let exact = exact.map(|release| release.version.as_str()).or(at_most);
+            *or_absent == optional && [[at_least, at_most], [at_least, exact]].contains(&reported)
         };
         let requirements = self.requirements(plugin, version, needs, fact)?;
         // Several requirements on one plugin apply together.

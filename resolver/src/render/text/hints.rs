@@ -115,8 +115,9 @@ fn step_sentence(step: &HintStep, gives: &PaperName) -> String {
 
 fn waiting_line(awaited: &UpstreamAction) -> String {
     match awaited {
-        UpstreamAction::Listed { plugin, release, minecraft } => {
-            format!("for {plugin} to list {minecraft} for {release}, or to publish a release for it")
+        UpstreamAction::Listed { plugin, release, minecraft, only } => {
+            let or = if *only { "" } else { ", or to publish a release for it" };
+            format!("for {plugin} to list {minecraft} for {release}{or}")
         }
         UpstreamAction::Released { plugin, minecraft } => format!("for {plugin} to publish a release for {minecraft}"),
     }
