@@ -174,10 +174,10 @@ fn build_status(
 
 /// The message about the servers that run the plugin's JAR and did not enable it. `None` if there is no such server.
 fn not_enabled_message(matched: &[MatchedInstance]) -> Option<String> {
-    let names: Vec<&str> =
+    let servers: Vec<&str> =
         matched.iter().filter(|server| server.not_enabled).map(|server| server.name.as_str()).collect();
-    let named = names.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
-    match names.len() {
+    let named = servers.iter().take(MAX_NAMED).copied().collect::<Vec<_>>().join(", ");
+    match servers.len() {
         0 => None,
         1 => Some(format!("Not enabled on {named}. See the log of the server.")),
         2..=MAX_NAMED => Some(format!("Not enabled on {named}. See the logs of the servers.")),

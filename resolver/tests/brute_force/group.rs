@@ -11,9 +11,9 @@ use resolver::model::software::Software;
 use resolver::model::version::Minecraft;
 
 use super::generate::{self, Rng};
-use super::oracle::{self, MemberChoice, Outcome, SearchInput};
+use super::oracle::{self, MemberChoice, Outcome, SearchInput, is_older};
 use super::problem::Problem;
-use super::rules::{ServerRules, is_older, is_running, project_index, running_releases};
+use super::rules::{ServerRules, is_running, project_index, running_releases};
 use super::saved_query::saved_query_json;
 use super::{software, texts, to_scenario};
 

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use resolver::model::catalog::Release;
+use resolver::model::catalog::{Project, Release};
 use resolver::model::request::PaperRequest;
 
-use super::rules::{ServerRules, is_running};
+use super::rules::{ServerRules, age, in_order, is_running};
 
 /// The outcome of a query, with versions and releases by name and id.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,4 +220,12 @@ fn is_consistent(rules: &ServerRules<'_>, version_set: &Set<'_>) -> bool {
         })
     };
     (0..=last).all(|other| agrees(last, other) && agrees(other, last))
+}
+
+/// Whether a release of a project is older than another one, in the order of the releases. A delisted release is the
+/// oldest.
+pub(super) fn is_older(project: &Project, release: &Release, than: &Release) -> bool {
+    let ordered = in_order(project.releases.iter());
+    let position = |release: &Release| ordered.iter().position(|other| other.id == release.id);
+    age(release) != age(than) && position(release) < position(than)
 }

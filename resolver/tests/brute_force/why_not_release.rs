@@ -11,10 +11,10 @@ use resolver::model::request::{PluginRequest, VersionRequest};
 use resolver::{Budget, Fleet, Unsolvable};
 
 use super::blockers_complete::Candidate;
-use super::oracle::{self, Outcome};
+use super::oracle::{self, Outcome, is_older};
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::rules::{ServerRules, is_older, is_running};
+use super::rules::{ServerRules, is_running};
 use super::why_older::{CaseCounts, check_why_older};
 
 /// The problem with every request for this project pinned to a version.

@@ -20,7 +20,7 @@ use serde::Serialize;
 use super::blockers_complete::{Candidate, ExclusionReason};
 use super::problem::Problem;
 use super::properties::{for_all, resolve_problem};
-use super::rules::{ServerRules, is_older, is_running};
+use super::rules::{ServerRules, is_running};
 use super::side_facts::{check_conflicting_facts, check_fact, check_last_release_date};
 use super::{oracle, required_count};
 
@@ -198,7 +198,8 @@ fn check_next(problem: &Problem, lock: &Lock, plugin: &ChosenPlugin, counts: &Ca
         }
     };
     let is_between = |other: &&Release| {
-        is_older(newest.project, above.release, other) && is_older(newest.project, other, newest.release)
+        oracle::is_older(newest.project, above.release, other)
+            && oracle::is_older(newest.project, other, newest.release)
     };
     let mut between = newest.project.releases.iter().filter(is_between);
     match between.find(|release| !is_possible(newest) && is_possible(Candidate { release, ..newest })) {

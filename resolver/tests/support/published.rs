@@ -10,6 +10,7 @@ use resolver::model::catalog::{
 use resolver::model::version::Minecraft;
 use serde::Deserialize;
 
+#[expect(clippy::struct_excessive_bools, reason = "each is a field of the file format")]
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ReleaseFields {

@@ -240,14 +240,6 @@ pub(crate) fn in_order<'a>(releases: impl Iterator<Item = &'a Release>) -> Vec<&
     ordered
 }
 
-/// Whether a release of a project is older than another one, in the order of the releases. A delisted release is the
-/// oldest.
-pub(crate) fn is_older(project: &Project, release: &Release, than: &Release) -> bool {
-    let ordered = in_order(project.releases.iter());
-    let position = |release: &Release| ordered.iter().position(|other| other.id == release.id);
-    age(release) != age(than) && position(release) < position(than)
-}
-
 pub(super) fn applies_to(compatibility: &CompatibilityOverride, release: &Release) -> bool {
     let means = |named: &String| match named.strip_suffix(".x").or_else(|| named.strip_suffix(".*")) {
         // `1.2.x` matches versions that begin with these numbers, without a further digit of the last number.

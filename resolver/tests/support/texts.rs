@@ -74,10 +74,10 @@ pub(crate) fn is_lower(version: &str, than: &str) -> bool {
     if (&version.core, version.is_final) != (&than.core, than.is_final) {
         return (&version.core, version.is_final) < (&than.core, than.is_final);
     }
-    let (these, those) =
+    let (left, right) =
         if version.stage == than.stage { (version.build, than.build) } else { (version.stage, than.stage) };
-    let differs = these.iter().zip(&those).find(|(this, that)| this != that);
-    matches!(differs, Some((Token::Number(this), Token::Number(that))) if this < that)
+    let differs = left.iter().zip(&right).find(|(a, b)| a != b);
+    matches!(differs, Some((Token::Number(a), Token::Number(b))) if a < b)
 }
 
 /// Whether two versions begin with the same number.

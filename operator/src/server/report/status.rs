@@ -442,7 +442,7 @@ mod tests {
         .unwrap();
         let objects = vec!["all".to_owned(), "lobby".to_owned()];
         let deciding = BTreeMap::from([(objects, "lobby".to_owned())]);
-        let [state] = plugin_states(Some(&lock), &lock, &[], &deciding).try_into().unwrap();
+        let [state] = plugin_states(Some(&lock), &lock, &[], &BTreeSet::new(), &deciding).try_into().unwrap();
         assert_eq!((state.plugin.as_deref(), state.decided_by.as_deref()), (Some("all, lobby"), Some("lobby")));
     }
 

@@ -8,7 +8,7 @@ use agent_api::is_same_plugin;
 use agent_api::loaded_content::{AtStart, Loaded, is_same_world};
 use agent_api::{AgentReport, Server};
 
-use super::VerificationTarget;
+use super::{VerificationTarget, is_bundled};
 
 /// Worlds that settings switch on and off: `allow-nether` in server.properties, `allow-end` in bukkit.yml.
 const SWITCHABLE_WORLDS: [&str; 2] = ["the_nether", "the_end"];
@@ -104,7 +104,7 @@ fn removed_plugin<'a>(report: &AgentReport, expected: &'a VerificationTarget<'_>
     let Server::Up { plugins: Some(plugins), .. } = &report.server else { return None };
     let is_installed = |name: &&String| plugins.keys().any(|installed| is_same_plugin(installed, name));
     let mut enabled = expected.baseline.enabled.iter();
-    enabled.find(|name| !is_installed(name) && !expected.is_bundled(name)).map(String::as_str)
+    enabled.find(|name| !is_installed(name) && !is_bundled(expected.bundled, name)).map(String::as_str)
 }
 
 /// One start proves little: a plugin may choose another map each time.

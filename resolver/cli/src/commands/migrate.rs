@@ -164,8 +164,7 @@ impl ForeignReader {
             }
             _ => {
                 let name = text_at(node, "metadata.name").unwrap_or("?");
-                let note = format!("{}:{}: {kind} `{name}` is not converted: keep it", file.name, node.line);
-                self.notes.push(note);
+                self.notes.push(format!("{}:{}: {kind} `{name}` is not converted: keep it", file.name, node.line));
             }
         }
     }

@@ -190,8 +190,8 @@ fn read_plugins(path: &Path, findings: &mut Vec<AdoptFinding>) -> Result<Vec<Plu
 fn loaded_by(paper: &PaperSeen, plugins: Vec<PluginFile>, findings: &mut Vec<AdoptFinding>) -> Vec<PluginFile> {
     let Some(minecraft) = paper.claims.first().map(|claim| &claim.minecraft) else { return plugins };
     let mut is_loaded = |plugin: &PluginFile| {
-        let Some(stated) = &plugin.facts.api_version else { return true };
-        let states = ApiVersion::new(stated, plugin.facts.paper_plugin);
+        let Some(text) = &plugin.facts.api_version else { return true };
+        let states = ApiVersion::new(text, plugin.facts.paper_plugin);
         let file = || plugin.file.clone();
         if let Some(refusal) = states.refusal(minecraft) {
             let because = Unusable::from(refusal);

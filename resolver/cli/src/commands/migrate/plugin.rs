@@ -33,15 +33,14 @@ fn write_source(plugin: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks) 
     let mut is_incomplete = false;
     if is_url {
         source.copy("url", find(plugin, "spec.source.url"));
-        match text_at(plugin, CHECKSUM) {
-            Some(checksum) => source.text("checksum", checksum),
-            None => {
-                let text = "is required here: write what `sha256sum` prints for the JAR that runs. Until then, this \
-                            Plugin is a comment";
-                remarks.open(&mut source, CHECKSUM, text);
-                source.text("checksum", "");
-                is_incomplete = true;
-            }
+        if let Some(checksum) = text_at(plugin, CHECKSUM) {
+            source.text("checksum", checksum);
+        } else {
+            let text = "is required here: write what `sha256sum` prints for the JAR that runs. Until then, this \
+                        Plugin is a comment";
+            remarks.open(&mut source, CHECKSUM, text);
+            source.text("checksum", "");
+            is_incomplete = true;
         }
     } else if let Some(project) = text_at(plugin, "spec.source.project") {
         let name = project.rsplit('/').next().unwrap_or(project);
