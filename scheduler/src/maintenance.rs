@@ -100,6 +100,14 @@ impl Gate {
         matches!(self, Self::Open { .. })
     }
 
+    /// When this opening began. `None`: the gate is shut.
+    pub fn opened_at(self) -> Option<Timestamp> {
+        match self {
+            Self::Open { opened_at, .. } | Self::NoNewStarts { opened_at, .. } => Some(opened_at),
+            Self::Shut { .. } => None,
+        }
+    }
+
     /// When this opening ends. `None`: the gate is shut.
     pub fn until(self) -> Option<Timestamp> {
         match self {

@@ -10,6 +10,7 @@
 use jiff::{SignedDuration, Timestamp};
 
 mod cancel_announcement;
+mod continued_countdown;
 mod crash_loop;
 mod drain;
 mod opportunistic;
@@ -17,6 +18,7 @@ mod roll_forward;
 mod step;
 mod stop_preconditions;
 
+pub use continued_countdown::continue_countdown;
 pub use crash_loop::is_blocked_by_crash_loop;
 pub use opportunistic::{Opportunity, OpportunityReason, opportunity};
 pub use roll_forward::{can_roll_forward, failure_needs_admin, needs_admin};

@@ -9,7 +9,7 @@ use kube::ResourceExt;
 use resolver::model::lock::{Lock, LockReason};
 use resolver::model::request::Request;
 use scheduler::maintenance::Gate;
-use scheduler::rollout::{DECISION_VALID_FOR, Step};
+use scheduler::rollout::{DECISION_VALID_FOR, Step, continue_countdown};
 
 use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
@@ -176,7 +176,9 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     let plugins = namespace_plugins(ctx, server);
     let runs = RunningState::from_observed(observed);
     let manual_gate = gate::manual_gate(server, before.last_handled.as_ref(), &checked.updates.windows, now);
-    let is_whole_manual = manual_gate.is_some() && partial::requested_scope(server).is_none();
+    let is_whole_manual = manual_gate.is_some()
+        && partial::requested_scope(server).is_none()
+        && !gate::is_announced_in_window(observed, &checked.updates.windows, now);
     let read = (&ctx.facts, from.catalog());
     let request = plan::build_request(server, &plugins, &runs, &ctx.config, read, is_whole_manual)
         .map_err(|message| PassEnd::no_plan(PlanningError::Spec(message)))?;
@@ -307,12 +309,14 @@ async fn build_plan(
     // A request for one set that was not served in its time overrides nothing afterwards, although its annotation may stay for ever.
     let is_requested = manual_gate.is_some() || is_rollback;
     let is_automatic = checked.updates_automatically() && !is_requested && !needs_no_leader;
-    let gate = gate::gate(checked, manual_gate.or(urgent_gate), now);
+    let (goal, pod) = (target.rendered.revision, observed.pod_uid());
+    let continued = manual_gate.map(|gate| continue_countdown(gate, goal, &observed.facts, pod, now));
+    let gate = gate::gate(checked, continued.or(urgent_gate), now);
 
     // A requested roll-back is not refused: it waits for the end of the blackout.
     let set_requested_at = approval.apply_since.filter(|_| !is_rollback);
     let apply_request = ApplyRequest {
-        opens_gate: manual_gate.is_some(),
+        requested_at: manual_gate.and_then(Gate::opened_at),
         rejected_at: gate::refused_by_blackout(server, handled, set_requested_at, windows, now),
     };
     let states = ConstraintStates::new(approval, apply_request, drain);

@@ -253,8 +253,8 @@ impl ConstraintStates {
 /// A user's request to apply an update now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct ApplyRequest {
-    /// Whether it has opened the gate. Such an update needs no update slot.
-    pub(crate) opens_gate: bool,
+    /// The instant of the request that has opened the gate, if one has. Such an update needs no update slot.
+    pub(crate) requested_at: Option<Timestamp>,
     /// The instant of a request that a blackout rejects.
     pub(crate) rejected_at: Option<Timestamp>,
 }

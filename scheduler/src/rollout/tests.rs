@@ -15,6 +15,7 @@ mod hidden_players;
 mod images;
 mod opportunistic;
 mod pending;
+mod requests;
 mod restarts;
 mod roll_forward;
 mod stale_announcement;

@@ -5,9 +5,11 @@ use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use scheduler::maintenance::{Gate, Windows};
+use scheduler::observation::{Announced, Disruption};
 
 use crate::clock::truncate_to_second;
 use crate::k8s::labels;
+use crate::server::observe::Observed;
 use crate::server::partial::PartialSelection;
 use validate::CheckedServer;
 
@@ -53,11 +55,20 @@ pub(crate) fn manual_request(server: &PaperMCServer, handled: Option<&HandledReq
     Some((requested_at(value)?, accepted))
 }
 
-/// Whether this request opens the gate, rather than a window.
-pub(crate) fn request_opens_gate(request: &str, gate: Gate) -> bool {
-    match gate {
-        Gate::Open { opened_at, until: _ } => requested_at(request) == Some(opened_at),
-        Gate::NoNewStarts { .. } | Gate::Shut { .. } => false,
+/// Whether this request opens the gate. `opened_by` is the instant of the request that does, or `None` if a window does.
+pub(crate) fn request_opens_gate(request: &str, gate: Gate, opened_by: Option<Timestamp>) -> bool {
+    gate.is_open() && opened_by.is_some() && requested_at(request) == opened_by
+}
+
+/// Whether players count down to an update that was announced in the current window. A request then skips no delay: that could choose another
+/// version set, whose countdown would begin anew.
+pub(crate) fn is_announced_in_window(observed: &Observed, windows: &Windows, now: Timestamp) -> bool {
+    let running = |announced: &Announced| Some(announced.pod) == observed.pod_uid() && !announced.is_expired(now);
+    match observed.facts.announced.filter(running).map(|announced| announced.act) {
+        Some(Disruption::Update { goal: _, window_opened_at }) => {
+            windows.gate(now).opened_at() == Some(window_opened_at)
+        }
+        Some(Disruption::RollBack { .. } | Disruption::Restart { .. } | Disruption::Drain { .. }) | None => false,
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crds::paper_mc_server::{AvailableUpdate, HandledRequests};
 use jiff::SignedDuration;
+use scheduler::maintenance::Window;
+use scheduler::observation::{PodUid, Revision};
 use serde_json::{Value, json};
 
 use super::*;
@@ -55,8 +57,8 @@ fn apply_request_expires_after_five_minutes_unless_accepted() {
     assert!(manual_gate(&fresh, &windows(), at(4)).is_some());
     assert_eq!(manual_gate(&fresh, &windows(), at(6)), None);
     let gate = manual_gate(&accepted, &windows(), at(6)).unwrap();
-    assert!(request_opens_gate(REQUESTED, gate));
-    assert!(!request_opens_gate("1767225601", gate));
+    assert!(request_opens_gate(REQUESTED, gate, Some(at(0))));
+    assert!(!request_opens_gate("1767225601", gate, Some(at(0))));
     assert_eq!(manual_gate(&accepted, &windows(), at(31)), None);
 }
 
@@ -75,7 +77,7 @@ fn apply_request_with_scope_is_known_by_whole_value() {
         server
     };
     let gate = manual_gate(&requesting(&json!({})), &windows(), at(4)).unwrap();
-    assert!(request_opens_gate(&scoped, gate));
+    assert!(request_opens_gate(&scoped, gate, Some(at(0))));
     assert!(manual_gate(&requesting(&json!({"applyNowAccepted": scoped})), &windows(), at(6)).is_some());
     for handled in [json!({"applyNowAccepted": REQUESTED}), json!({"applyNow": scoped})] {
         assert_eq!(manual_gate(&requesting(&handled), &windows(), at(6)), None);
@@ -98,8 +100,11 @@ fn urgent_gate_opens_only_without_rollout_in_progress() {
 
 #[test]
 fn request_gate_is_not_confused_with_window() {
-    assert!(!request_opens_gate(REQUESTED, Gate::Open { opened_at: at(1), until: at(30) }));
-    assert!(!request_opens_gate(REQUESTED, Gate::Shut { opens: None }));
+    let open = Gate::Open { opened_at: at(0), until: at(30) };
+    assert!(!request_opens_gate(REQUESTED, open, None), "a window opened at that instant");
+    assert!(!request_opens_gate(REQUESTED, open, Some(at(1))));
+    assert!(!request_opens_gate(REQUESTED, Gate::Shut { opens: None }, Some(at(0))));
+    assert!(!request_opens_gate("soon", open, None));
 }
 
 #[test]
@@ -133,4 +138,24 @@ fn apply_request_for_lock_is_refused_by_blackout_too() {
     let checked = validate::check(&other).unwrap();
     let manual_gate = windows().on_request(at(0), true, at(1));
     assert_eq!(Some(gate(&checked, manual_gate, at(1))), manual_gate);
+}
+
+#[test]
+fn update_counts_as_announced_in_window_only_in_its_own_opening() {
+    let midnight = Window::parse("0 0 * * *", "UTC", SignedDuration::from_mins(40)).unwrap();
+    let window = Windows { windows: vec![midnight], ..windows() };
+    assert_eq!(window.gate(at(5)), Gate::Open { opened_at: at(0), until: at(40) });
+    let announced_at = |opened_at, pod| {
+        let mut observed = crate::server::online_backup::tests::observed(false, &json!({}));
+        observed.pod.as_mut().unwrap().metadata.uid = Some(PodUid(7).to_string());
+        let act = Disruption::Update { goal: Revision(2), window_opened_at: opened_at };
+        observed.facts.announced = Some(Announced { act, pod: PodUid(pod), ends: at(6) });
+        observed
+    };
+    let counts = |observed: &Observed, minute| is_announced_in_window(observed, &window, at(minute));
+    assert!(counts(&announced_at(at(0), 7), 5) && counts(&announced_at(at(0), 7), 8));
+    assert!(!counts(&announced_at(at(0), 7), 16), "the countdown has expired");
+    assert!(!counts(&announced_at(at(3), 7), 5), "announced for a request");
+    assert!(!counts(&announced_at(at(0), 8), 5), "announced to another pod");
+    assert!(!counts(&announced_at(at(0), 7), 41), "the window is shut");
 }
