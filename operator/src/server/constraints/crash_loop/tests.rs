@@ -9,7 +9,8 @@ use scheduler::rollout::{Step, WaitingOn};
 use serde_json::json;
 
 use super::CrashLoop;
-use crate::server::crash_loop::stopped::is_restart_requested;
+use crate::server::crash_loop::stopped::{active_stop, is_restart_requested};
+use crate::server::hang::RestartedHang;
 use crate::server::plan::PassInput;
 use crate::server::plan::constraint::{Constraint as _, ConstraintInput};
 use crate::server::report::notifications::NotificationInput;
@@ -93,6 +94,34 @@ fn crash_loop_stops_server_only_if_configured() {
     let mut scaled_to_zero = crashing(3, "Stop");
     scaled_to_zero.checked.pod.replicas = 0;
     assert!(!stops(&scaled_to_zero, DOWN), "it is already being scaled down");
+}
+
+#[test]
+fn hang_in_crash_loop_stops_server_if_configured() {
+    let hanging = |reaction, overdue_at| {
+        let mut pass = crashing(3, reaction);
+        let status = pass.observed.pod.as_mut().unwrap().status.as_mut().unwrap();
+        let state = json!({"running": {"startedAt": at(-50).to_string()}});
+        status.container_statuses.as_mut().unwrap()[0].state = Some(serde_json::from_value(state).unwrap());
+        hold(&mut pass);
+        pass.plan.constraints.hang = Some(RestartedHang { since: at(-3), overdue_at, due: None });
+        pass
+    };
+    let mut pass = hanging("Stop", None);
+    assert!(stops(&pass, Step::UpToDate) && !stops(&hanging("Continue", None), Step::UpToDate));
+    assert!(!stops(&hanging("Stop", Some(at(1))), Step::UpToDate), "it may still answer");
+    let crashes = pass.plan.stop_for_crashes(&pass.server, &pass.checked, &pass.observed, Step::UpToDate, at(0));
+    assert_eq!(crashes.as_ref().unwrap().stopped.as_ref().unwrap().last, "a hang");
+
+    // The next pass scales it to zero, unless it answers by then.
+    pass.before.crashes = crashes;
+    let mut is_stopped_after_answer = |minute| {
+        let (since, answered_at) = (at(-50).to_string(), at(minute).to_string());
+        let server = json!({"state": "up", "since": since, "answeredAt": answered_at, "minecraft": "1.21.10"});
+        pass.extend_agent_report(&json!({"at": at(0).to_string(), "server": server}));
+        active_stop(&pass.before, &pass.observed).is_some()
+    };
+    assert!(is_stopped_after_answer(-3) && !is_stopped_after_answer(0));
 }
 
 #[test]
