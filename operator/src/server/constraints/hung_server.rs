@@ -72,11 +72,9 @@ mod tests {
         let mut pass = Pass::new();
         pass.server = server(json!({"onHang": reaction}));
         pass.checked = check(&pass.server).unwrap();
-        let answered_at = at(-seconds).to_string();
-        pass.extend_agent_report(&json!({
-            "at": at(0).to_string(),
-            "server": {"state": "up", "since": at(-9_000).to_string(), "answeredAt": answered_at, "minecraft": "1.21.10"},
-        }));
+        let (since, answered_at) = (at(-9_000).to_string(), at(-seconds).to_string());
+        let server = json!({"state": "up", "since": since, "answeredAt": answered_at, "minecraft": "1.21.10"});
+        pass.extend_agent_report(&json!({"at": at(0).to_string(), "server": server}));
         pass.plan.observation.pod = pass.plan.observation.pod.map(|pod| PodView { phase: PodPhase::Up, ..pod });
         pass
     }

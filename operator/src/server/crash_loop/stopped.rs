@@ -117,9 +117,9 @@ pub(crate) fn stopped_message(server: &CheckedServer, crashes: &CrashStatus) -> 
     let CheckedServer { namespace, name, .. } = server;
     let ends = format_crashes(crashes);
     Some(format!(
-        "{ends} within an hour, last with {last}. It has been stopped since {at} (`spec.onCrashLoop: Stop`). Its volume \
-        is unchanged: see `logs` and `crash-reports` there. It starts again when its spec changes, also by `kubectl \
-        scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver {name} --overwrite \
+        "{ends} within an hour, last with {last}. It has been stopped since {at} (`spec.onCrashLoop: Stop`). Its \
+        volume is unchanged: see `logs` and `crash-reports` there. It starts again when its spec changes, also by \
+        `kubectl scale` to 0 and to 1. `kubectl -n {namespace} annotate papermcserver {name} --overwrite \
         {APPLY_NOW}=\"$(date +%s)\"` starts it with the update that waits."
     ))
 }

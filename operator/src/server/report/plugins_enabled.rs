@@ -127,9 +127,11 @@ mod tests {
 
     fn report_plugins(pass: &mut Pass, plugins: &Value) {
         let since = "2026-11-22T12:00:00Z";
-        pass.extend_agent_report(&json!({"server": {
-            "state": "up", "since": since, "answeredAt": since, "minecraft": "1.21.10", "build": 130, "plugins": plugins,
-        }}));
+        let server = json!({
+            "state": "up", "since": since, "answeredAt": since, "minecraft": "1.21.10", "build": 130,
+            "plugins": plugins,
+        });
+        pass.extend_agent_report(&json!({"server": server}));
     }
 
     fn states(pass: &Pass) -> Vec<(String, PluginStateKind)> {
