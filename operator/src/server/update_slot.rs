@@ -38,7 +38,9 @@ pub(super) fn next_step_with_slot(
     }
     match plan.gate {
         // A user's request does not wait for an update slot.
-        Gate::Open { opened_at, until } if begins_update(step) && plan.constraints.apply_request.requested_at.is_none() => {
+        Gate::Open { opened_at, until }
+            if begins_update(step) && plan.constraints.apply_request.requested_at.is_none() =>
+        {
             match ctx.update_slots.acquire(server, node, opened_at, unobserved_updates(ctx)) {
                 Ok(()) => step,
                 Err(unavailable) => {

@@ -5,7 +5,7 @@ use pubgrub::VersionSet;
 
 use super::ExplainContext;
 use crate::explanation::upstream_action::UpstreamAction;
-use crate::explanation::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLatest, SharedVersion, Reason, UnmetNeed};
+use crate::explanation::{Blocker, ListedRelease, NewerPaper, NotUpdatedWithLatest, Reason, SharedVersion, UnmetNeed};
 use crate::index::CandidateIndex;
 use crate::index::candidates::{Edge, EdgeKind};
 use crate::index::chosen::Chosen;

@@ -361,7 +361,9 @@ fn last_handled(
     };
     // A request with a scope remains accepted while it waits for an approval, or cannot be handled yet.
     let is_scoped = !matches!(plan.selection.partial, PartialSelection::Nothing | PartialSelection::Urgent(_));
-    let counts = |request: &&String| is_scoped || request_opens_gate(request, plan.gate, plan.constraints.apply_request.requested_at);
+    let counts = |request: &&String| {
+        is_scoped || request_opens_gate(request, plan.gate, plan.constraints.apply_request.requested_at)
+    };
     if let Some(request) = server.annotations().get(labels::APPLY_NOW).filter(counts) {
         let request = Some(cut(request, 1_024));
         if is_served {
