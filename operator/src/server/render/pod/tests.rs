@@ -159,6 +159,26 @@ fn rcon_setting_reaches_image_and_agent() {
 }
 
 #[test]
+fn server_and_agents_take_rcon_password_from_one_secret() {
+    let own = template(json!({"rcon": {"passwordSecret": {"name": "lobby-rcon", "key": "password"}}}));
+    let generated = template(json!({}));
+    for (template, secret, key) in [(&own, "lobby-rcon", "password"), (&generated, "lobby-nightshift", "rcon-password")]
+    {
+        let from = |container: &Container, name: &str| {
+            let variable = container.env.iter().flatten().find(|variable| variable.name == name).unwrap();
+            assert_eq!(variable.value, None, "a password is never written into the template");
+            let found = variable.value_from.as_ref().unwrap().secret_key_ref.clone().unwrap();
+            (found.name, found.key)
+        };
+        let expected = (secret.to_owned(), key.to_owned());
+        assert_eq!(from(game(template), "RCON_PASSWORD"), expected);
+        let agents = template.spec.as_ref().unwrap().init_containers.as_deref().unwrap();
+        let passwords: Vec<_> = agents.iter().map(|agent| from(agent, "NIGHTSHIFT_RCON_PASSWORD")).collect();
+        assert_eq!(passwords, [expected.clone(), expected]);
+    }
+}
+
+#[test]
 fn runner_kills_hanging_server_before_kubelet() {
     for (timeout, seconds) in [("60s", 60), ("65s", 65), ("70s", 70), ("2m", 120), ("5m", 300)] {
         let template = template(json!({"gracefulShutdown": {"timeout": timeout}}));
