@@ -1,7 +1,7 @@
 //! Pure. Defines the schemas of minecraft-operator's kinds, so that a wrong field is reported with its line.
 //!
-//! Source: the types in `api/v1beta1` of lexfrei/minecraft-operator, read on 29 November 2026. Only names, types and enumerations are
-//! repeated. The check of the converted object finds missing fields and wrong values.
+//! Source: the types in `api/v1beta1` of lexfrei/minecraft-operator, read on 29 November 2026. Only names, types and
+//! enumerations are repeated. The check of the converted object finds missing fields and wrong values.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,5 @@
-//! Pure. Collects what a converted object does differently. Each remark is a comment in the output and a line on stderr.
+//! Pure. Collects what a converted object does differently. Each remark is a comment in the output. One that needs an
+//! action is a line on stderr too.
 
 use super::yaml_block::YamlBlock;
 use crate::input::yaml::YamlNode;

@@ -30,8 +30,8 @@ fn write_eula(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks) {
         spec.comment("EULA is TRUE in the environment of its container");
         spec.text("eula", "Accepted");
     } else {
-        let text = "is yours to accept: minecraft-operator does it for you, and Nightshift starts no server without the \
-                    next line. Read https://aka.ms/MinecraftEULA, and remove its `# `";
+        let text = "is yours to accept: minecraft-operator does it for you, and Nightshift starts no server without \
+                    the next line. Read https://aka.ms/MinecraftEULA, and remove its `# `";
         remarks.open(spec, "spec.eula", text);
         spec.comment("eula: Accepted");
     }
@@ -43,7 +43,8 @@ fn write_version(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks)
         let build =
             number_at(server, "status.currentBuild").map_or_else(String::new, |build| format!(", build: {build}"));
         let text = format!(
-            "may choose a newer Paper for the first start. To stay on what runs: build-pin, version: \"{version}\"{build}"
+            "may choose a newer Paper for the first start. To stay on what runs: build-pin, version: \"{version}\"\
+             {build}"
         );
         remarks.note(spec, "spec.updateStrategy", &text);
     }
@@ -80,8 +81,8 @@ fn write_schedule(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks
     }
     let mut window = YamlBlock::default();
     if flag_at(server, &format!("{WINDOW}.enabled")) == Some(false) {
-        let text = "means the opposite here: with `false`, minecraft-operator updates at any time, and Nightshift never \
-                    by itself. For any time write `cron: \"0 * * * *\"` without `enabled`";
+        let text = "means the opposite here: with `false`, minecraft-operator updates at any time, and Nightshift \
+                    never by itself. For any time write `cron: \"0 * * * *\"` without `enabled`";
         remarks.open(&mut window, &format!("{WINDOW}.enabled"), text);
         window.field("enabled", YamlDraft::Scalar("false".to_owned()));
     }
@@ -214,8 +215,8 @@ fn write_network(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks)
     }
     if let Some(policy) = find(server, POLICY).filter(|_| is_on(POLICY)) {
         let why = format!(
-            "Nightshift makes no NetworkPolicy. Write one for pods with the label `nightshift.dev/server: {name}`, with \
-             port 25565 for players and 8470 for the operator"
+            "Nightshift makes no NetworkPolicy. Write one for pods with the label `nightshift.dev/server: {name}`, \
+             with port 25565 for players and 8470 for the operator"
         );
         remarks.no_counterpart(spec, POLICY, policy, &why);
     }
