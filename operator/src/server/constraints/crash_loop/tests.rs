@@ -103,7 +103,7 @@ fn hang_in_crash_loop_stops_server_if_configured() {
         let status = pass.observed.pod.as_mut().unwrap().status.as_mut().unwrap();
         let state = json!({"running": {"startedAt": at(-50).to_string()}});
         status.container_statuses.as_mut().unwrap()[0].state = Some(serde_json::from_value(state).unwrap());
-        hold(&mut pass);
+        evaluate_automatic(&mut pass);
         pass.plan.constraints.hang = Some(RestartedHang { since: at(-3), overdue_at, due: None });
         pass
     };
