@@ -297,7 +297,7 @@ pub struct MatchedInstance {
     pub not_enabled: bool,
     /// The Plugin whose fields apply on the server, if several name this project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::text253")]
+    #[schemars(schema_with = "schema::text64")]
     pub decided_by: Option<String>,
 }
 

@@ -11,6 +11,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::Event;
 
 use crate::caches::Key;
+use crate::error_chain::cut;
 
 /// The matched servers of all Plugins that had a pass. All clones share them.
 #[derive(Clone, Default)]
@@ -103,7 +104,7 @@ fn instance(plugin: &Plugin, server: &PaperMCServer) -> MatchedInstance {
         });
     let version = planned.and_then(|state| state.desired_version.clone());
     let not_enabled = planned.is_some_and(|planned| planned.state == PluginStateKind::NotEnabled);
-    let decided_by = planned.and_then(|state| state.decided_by.clone());
+    let decided_by = planned.and_then(|state| state.decided_by.as_deref().map(|object| cut(object, 64)));
     let compatible = planned.map(|_| version.is_some());
     MatchedInstance { name: server.name_any(), compatible, version, not_enabled, decided_by }
 }

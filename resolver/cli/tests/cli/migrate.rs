@@ -143,7 +143,7 @@ fn migrated_server_needs_no_action_and_gets_answer() {
         "  updateStrategy: auto",
         "    existingClaim: data-lobby-0",
         "        - name: papermc",
-        "            - name: JVM_OPTS",
+        "            - name: \"JVM_OPTS\"",
         "    project: Multiverse-Core",
         "  updateDelay: \"72h0m0s\"",
     ] {
