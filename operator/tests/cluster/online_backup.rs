@@ -60,7 +60,7 @@ async fn online_backup_runs_on_request_then_on_schedule() {
         // It passes the schema, and blocks only scheduled backups.
         lobby.patch_spec(json!({"backup": {"schedule": {"cron": "0 0 30 2 *"}}})).await;
         let why = lobby.wait_for_condition("BackupCronValid", "False", "InvalidBackupCronExpression").await;
-        assert!(why.starts_with("spec.backup.schedule: `0 0 30 2 *` never occurs"), "{why}");
+        assert!(why.starts_with("spec.backup.schedule.cron: `0 0 30 2 *` never occurs"), "{why}");
         assert_eq!(env.wait_for_event_note(LOBBY, "InvalidBackupCronExpression").await, why);
         lobby.wait_for_condition("Resolved", "True", "Solved").await;
         lobby.patch_spec(json!({"backup": {"schedule": null}})).await;
