@@ -196,8 +196,7 @@ impl Store {
         let verified = tokio::task::spawn_blocking(move || {
             let found = content.verify(&wanted)?;
             if found == StoredContent::Damaged {
-                // If the removal fails, the next check finds the wrong content again.
-                let _ = content.remove(&wanted);
+                content.remove(&wanted)?;
             }
             Ok::<_, io::Error>(found)
         });
@@ -212,7 +211,7 @@ impl Store {
             }
             Ok(StoredContent::Missing) => None,
             Err(error) => {
-                warn!(%hash, %error, "could not read a file of the store");
+                warn!(%hash, %error, "could not check a file of the store");
                 None
             }
         }

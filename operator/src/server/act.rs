@@ -131,8 +131,7 @@ impl StepExecutor<'_> {
             }
             Step::MarkStable { revision } => self.mark_stable(revision).await,
             Step::Restart { due, agent_unreachable, not_after, .. } if self.is_scale_down(due) => {
-                self.scale_to_zero(not_after).await?;
-                Ok(StepOutcome::ScaledToZero { agent_unreachable })
+                self.scale_to_zero(agent_unreachable, not_after).await
             }
             Step::Restart { due, pod, agent_unreachable, not_after } => {
                 self.restart(due, pod, not_after).await?;
@@ -241,10 +240,11 @@ impl StepExecutor<'_> {
         self.plan.tasks.scale_down.is_some_and(|stop| stop.due == due)
     }
 
-    async fn scale_to_zero(&self, not_after: Timestamp) -> Result<(), ActError> {
+    async fn scale_to_zero(&self, agent_unreachable: bool, not_after: Timestamp) -> Result<StepOutcome, ActError> {
         self.ensure_fresh("scale", not_after)?;
         let facts = RecordedFacts { announced: None, saved: None, ..self.observed.facts.clone() };
-        self.write("scale", &facts, vec![json!({"op": "replace", "path": "/spec/replicas", "value": 0})]).await
+        self.write("scale", &facts, vec![json!({"op": "replace", "path": "/spec/replicas", "value": 0})]).await?;
+        Ok(StepOutcome::ScaledToZero { agent_unreachable })
     }
 
     async fn roll_back(&self, to: Revision, on_request: bool, not_after: Timestamp) -> Result<(), ActError> {

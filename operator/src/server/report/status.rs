@@ -10,7 +10,7 @@ use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use kube::ResourceExt;
 use resolver::explanation::{Explanation, NotUpdatedWithLatest};
-use resolver::model::lock::{Lock, LockReason};
+use resolver::model::lock::{Lock, LockReason, LockedPlugin};
 use scheduler::observation::{RecordedFacts, Verification};
 use scheduler::rollout::{Step, WaitingOn};
 
@@ -57,14 +57,7 @@ pub(super) fn build_status(
     let wait_reason = short_reason::wait_reason(report);
     // A window is not announced for an update that is held back.
     let opens = plan.next_window.next_opening.filter(|_| wait_reason.is_none());
-    let next_restart = plan.tasks.restarts.next_restart(
-        &plan.goal,
-        &plan.observation,
-        opens.filter(|_| update && !plan.gate.is_open()),
-    );
-    let next_restart_text = |at: Timestamp| {
-        if at <= report.pass.now { "now".to_owned() } else { format_time(at, &checked.updates.zone, report.pass.now) }
-    };
+    let next_restart = next_restart(report, opens);
     PaperMCServerStatus {
         observed_generation: server.metadata.generation,
         // The version remains while the server is down.
@@ -77,7 +70,7 @@ pub(super) fn build_status(
         update: update.then(|| cut(&format_changes(&plan.target.changes), 1_024)),
         next_window: next_window_text(checked, report, wait_reason, opens),
         next_window_at: opens,
-        next_restart: next_restart.map(next_restart_text),
+        next_restart: next_restart.map(|at| next_restart_text(at, checked, report)),
         next_restart_at: next_restart,
         held_by: update_blocked::blocked_by(plan, before),
         plugins: plugin_states(
@@ -106,6 +99,17 @@ pub(super) fn build_status(
         selector: Some(selector(&checked.name)),
         conditions: Vec::new(),
     }
+}
+
+/// When the server restarts next. `opens` is when the next window opens, if an update waits for one.
+fn next_restart(report: &PassReport<'_>, opens: Option<Timestamp>) -> Option<Timestamp> {
+    let plan = report.plan;
+    let opens = opens.filter(|_| plan.is_update() && !plan.gate.is_open());
+    plan.tasks.restarts.next_restart(&plan.goal, &plan.observation, opens)
+}
+
+fn next_restart_text(at: Timestamp, checked: &CheckedServer, report: &PassReport<'_>) -> String {
+    if at <= report.pass.now { "now".to_owned() } else { format_time(at, &checked.updates.zone, report.pass.now) }
 }
 
 /// The crashes. A restart for a hang counts as one.
@@ -263,7 +267,8 @@ fn not_updated(explanation: &Explanation) -> &[NotUpdatedWithLatest] {
     }
 }
 
-/// `not_enabled` has the projects of the running lock whose plugins did not enable.
+/// The states of all plugins, by name. `not_enabled` has the projects of the running lock whose plugins did not enable, `deciding` the Plugin
+/// whose fields apply, by the Plugins that request one project.
 fn plugin_states(
     running: Option<&Lock>,
     lock: &Lock,
@@ -278,25 +283,15 @@ fn plugin_states(
         .iter()
         .map(|plugin| {
             let current = was(&plugin.project_id);
-            let (requested_by, decided_by, needed) = match &plugin.reason {
-                LockReason::RequestedBy(objects) => (Some(objects.join(", ")), deciding.get(objects), None),
-                LockReason::NeededBy(plugins) => (None, None, Some(plugins.join(", "))),
+            let is_unfollowed = unfollowed.iter().any(|left| left.name == plugin.name);
+            let kind = match current {
+                None => PluginStateKind::PendingInstall,
+                Some(current) if not_enabled.contains(&current.project_id) => PluginStateKind::NotEnabled,
+                Some(_) if is_unfollowed => PluginStateKind::Unfollowed,
+                Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
+                Some(_) => PluginStateKind::PendingUpdate,
             };
-            PluginState {
-                name: cut(&plugin.name, 64),
-                plugin: requested_by.map(|names| cut(&names, 253)),
-                decided_by: decided_by.map(|object| cut(object, 253)),
-                needed_by: needed.map(|names| cut(&names, 253)),
-                current_version: current.map(|current| cut(&current.version, 64)),
-                desired_version: Some(cut(&plugin.version, 64)),
-                state: match current {
-                    None => PluginStateKind::PendingInstall,
-                    Some(current) if not_enabled.contains(&current.project_id) => PluginStateKind::NotEnabled,
-                    Some(_) if unfollowed.iter().any(|left| left.name == plugin.name) => PluginStateKind::Unfollowed,
-                    Some(current) if current.release_id == plugin.release_id => PluginStateKind::Installed,
-                    Some(_) => PluginStateKind::PendingUpdate,
-                },
-            }
+            locked_plugin_state(plugin, current, kind, deciding)
         })
         .collect();
     let removed = running
@@ -327,6 +322,28 @@ fn plugin_states(
     states.dedup_by(|a, b| a.name == b.name);
     states.truncate(200);
     states
+}
+
+/// The state of a plugin of the lock. `current` is its running release.
+fn locked_plugin_state(
+    plugin: &LockedPlugin,
+    current: Option<&LockedPlugin>,
+    state: PluginStateKind,
+    deciding: &BTreeMap<Vec<String>, String>,
+) -> PluginState {
+    let (requested_by, decided_by, needed_by) = match &plugin.reason {
+        LockReason::RequestedBy(objects) => (Some(objects.join(", ")), deciding.get(objects), None),
+        LockReason::NeededBy(plugins) => (None, None, Some(plugins.join(", "))),
+    };
+    PluginState {
+        name: cut(&plugin.name, 64),
+        plugin: requested_by.map(|names| cut(&names, 253)),
+        decided_by: decided_by.map(|object| cut(object, 253)),
+        needed_by: needed_by.map(|names| cut(&names, 253)),
+        current_version: current.map(|current| cut(&current.version, 64)),
+        desired_version: Some(cut(&plugin.version, 64)),
+        state,
+    }
 }
 
 fn is_running(running: Option<&Lock>, name: &str) -> bool {
