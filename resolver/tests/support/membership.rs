@@ -259,13 +259,13 @@ impl<'a> Membership<'a> {
                 && texts::is_patch_of(&next.version, &release.version)
         };
         let patches = |release: &Release| -> Vec<&Release> {
-            available.iter().copied().filter(|next| on_channel(next) && has_patch(release, next)).collect()
+            available.iter().copied().filter(|next| has_patch(release, next) && on_channel(next)).collect()
         };
         let by_rule = |release: &Release| {
             let Ok(eligible_at) = publication_time(release).checked_add(terms.delay) else { return false };
             let first_patch = patches(release).into_iter().min_by_key(|patch| publication_time(patch));
             let replaced = first_patch.is_some_and(|patch| {
-                let is_patch = available.iter().any(|before| on_channel(before) && has_patch(before, release));
+                let is_patch = available.iter().any(|before| has_patch(before, release) && on_channel(before));
                 patches(patch).is_empty() && !is_patch
             });
             let within_one_hour = |other: &Release| {

@@ -224,20 +224,30 @@ pub(crate) fn age(release: &Release) -> Age {
 /// The releases of a project, oldest first: by age, but a release of an older line goes in front of the first release
 /// with a higher version that was published before it.
 pub(crate) fn in_order<'a>(releases: impl Iterator<Item = &'a Release>) -> Vec<&'a Release> {
-    let has_line = |release: &&Release| release.published.is_some() && !texts::is_for_snapshot(&release.version);
+    let has_line = |release: &Release| release.published.is_some() && !texts::is_for_snapshot(&release.version);
     let mut by_age: Vec<&Release> = releases.collect();
     by_age.sort_by_cached_key(|release| (age(release), release.id.clone()));
-    let mut ordered: Vec<&Release> = Vec::new();
+    let mut ordered: Vec<(Key, &Release)> = Vec::new();
+    let mut highest: Option<Key> = None;
     for release in by_age {
-        let is_below = |other: &Release| has_line(&other) && texts::is_lower(&release.version, &other.version);
-        let is_of_line = |other: &&Release| {
-            has_line(other) && texts::are_of_one_line(&release.version, &other.version) && !is_below(other)
+        let key = Key::parse(&release.version);
+        let is_below = |(other, it): &(Key, &Release)| has_line(it) && key.is_lower(other);
+        let is_of_line = |(other, it): &(Key, &Release)| {
+            has_line(it) && texts::are_of_one_line(&release.version, &it.version) && !key.is_lower(other)
         };
-        let is_newer_line = |at: &usize| is_below(ordered[*at]) && ordered[..*at].iter().any(is_of_line);
-        let place = (0..ordered.len()).filter(|_| has_line(&release)).find(is_newer_line);
-        ordered.insert(place.unwrap_or(ordered.len()), release);
+        // Only a release below the highest one so far can be of an older line.
+        let is_older = has_line(release) && highest.as_ref().is_some_and(|highest| key < *highest);
+        let line = if is_older { ordered.iter().position(is_of_line) } else { None };
+        let place = line.and_then(|line| {
+            let newer = ordered[line..].iter().position(is_below)?;
+            Some(line + newer)
+        });
+        if has_line(release) {
+            highest = highest.max(Some(key.clone()));
+        }
+        ordered.insert(place.unwrap_or(ordered.len()), (key, release));
     }
-    ordered
+    ordered.into_iter().map(|(_, release)| release).collect()
 }
 
 pub(super) fn applies_to(compatibility: &CompatibilityOverride, release: &Release) -> bool {

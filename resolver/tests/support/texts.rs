@@ -62,22 +62,26 @@ impl Key {
         let stage = if stage == "release" { "" } else { stage };
         Self { core, is_final: stage.is_empty(), stage: tokens(stage), build: tokens(build) }
     }
+
+    /// See [`is_lower`].
+    pub(crate) fn is_lower(&self, than: &Self) -> bool {
+        let has_numbers = |key: &Self| key.core.iter().all(|token| matches!(token, Token::Number(_)));
+        if !has_numbers(self) || !has_numbers(than) {
+            return false;
+        }
+        if (&self.core, self.is_final) != (&than.core, than.is_final) {
+            return (&self.core, self.is_final) < (&than.core, than.is_final);
+        }
+        let (left, right) =
+            if self.stage == than.stage { (&self.build, &than.build) } else { (&self.stage, &than.stage) };
+        let differs = left.iter().zip(right).find(|(a, b)| a != b);
+        matches!(differs, Some((Token::Number(a), Token::Number(b))) if a < b)
+    }
 }
 
 /// Whether the numbers of a version are lower. Without a number that decides, neither version is lower.
 pub(crate) fn is_lower(version: &str, than: &str) -> bool {
-    let [version, than] = [version, than].map(Key::parse);
-    let has_numbers = |key: &Key| key.core.iter().all(|token| matches!(token, Token::Number(_)));
-    if !has_numbers(&version) || !has_numbers(&than) {
-        return false;
-    }
-    if (&version.core, version.is_final) != (&than.core, than.is_final) {
-        return (&version.core, version.is_final) < (&than.core, than.is_final);
-    }
-    let (left, right) =
-        if version.stage == than.stage { (version.build, than.build) } else { (version.stage, than.stage) };
-    let differs = left.iter().zip(&right).find(|(a, b)| a != b);
-    matches!(differs, Some((Token::Number(a), Token::Number(b))) if a < b)
+    Key::parse(version).is_lower(&Key::parse(than))
 }
 
 /// Whether two versions begin with the same number.
