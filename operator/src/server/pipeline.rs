@@ -188,9 +188,11 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
     if from.snapshot.is_none() && !rollout_continues {
         return Err(PassEnd::no_plan(PlanningError::NoCatalog));
     }
-    if !rollout_continues && peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) {
-        // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
-        // cannot use.
+    // All servers are observed right after the operator starts. A server that was solved without its peers might get versions that they
+    // cannot use.
+    let unread = PinnedInputs::from_newest(None, now);
+    let from = if peers::has_to_wait(ctx, &checked.namespace, &checked.name, &request) { &unread } else { from };
+    if from.snapshot.is_none() && !rollout_continues {
         return Err(PassEnd::Done(Outcome::Polling { until: None }));
     }
     let pinned_set = PinnedSet::from_server(server, before, stable_digest(observed), now);

@@ -71,6 +71,8 @@ pub(crate) struct PassInput<'a> {
 /// The running lock and the limits that a solve must respect.
 pub(crate) struct RunningState {
     pub(crate) lock: Option<Arc<LockRecord>>,
+    /// The lock that a rollout in progress has given to the pod, unless it has failed. It stays the goal while no solve is possible.
+    pub(crate) candidate: Option<Arc<LockRecord>>,
     pub(crate) floor: Option<Minecraft>,
     /// The unmanaged JARs that the agent reports now. `None` if the agent is unreachable: then the list in the status counts.
     pub(crate) unmanaged_jars: Option<Vec<UnmanagedFile>>,
@@ -86,12 +88,15 @@ impl RunningState {
         let floor = floor
             .and_then(|floor| floor.minecraft.parse().ok())
             .or_else(|| observed.stable_lock.as_ref().map(|record| record.lock.minecraft.clone()));
-        Self { lock, floor, unmanaged_jars: observed.reply.report.as_deref().map(unmanaged_files) }
+        let is_candidate = |revision| !observed.facts.failed.contains(&revision);
+        let has_candidate = observed.is_rollout_in_progress() && observed.pod_revision.is_some_and(is_candidate);
+        let candidate = observed.pod_lock.clone().filter(|_| has_candidate);
+        Self { lock, candidate, floor, unmanaged_jars: observed.reply.report.as_deref().map(unmanaged_files) }
     }
 
-    /// The record of this lock if it is the running one. `None` for any other lock.
+    /// The record of this lock if the server or the candidate has it. `None` for any other lock.
     pub(crate) fn record_of(&self, lock: &Lock) -> Option<&Arc<LockRecord>> {
-        self.lock.as_ref().filter(|record| record.lock.digest() == lock.digest())
+        self.lock.iter().chain(&self.candidate).find(|record| record.lock.digest() == lock.digest())
     }
 }
 
@@ -141,7 +146,7 @@ pub(crate) fn build_request(
 }
 
 /// The result of the solve and the lock to continue with: the new lock, or the running one if there is no new one. An unsolvable request
-/// leaves a running server unchanged.
+/// leaves a running server unchanged, and a rollout in progress continues while the upstreams are read.
 pub(crate) struct ResolvedLock {
     pub(crate) lock: Option<Lock>,
     pub(crate) explanation: Explanation,
@@ -167,11 +172,12 @@ pub(crate) fn resolved_lock(resolved: Result<resolver::Resolution, Unsolvable>, 
             let lock = same.map_or_else(|| with_image_of(resolution.lock, runs), |record| record.lock.clone());
             ResolvedLock { lock: Some(lock), explanation: resolution.explanation, solved: true }
         }
-        Err(unsolvable) => ResolvedLock {
-            lock: runs.lock.as_ref().map(|record| record.lock.clone()),
-            explanation: unsolvable.explanation(),
-            solved: false,
-        },
+        Err(unsolvable) => {
+            let explanation = unsolvable.explanation();
+            let candidate = runs.candidate.as_ref().filter(|_| !is_impossible(&explanation));
+            let lock = candidate.or(runs.lock.as_ref()).map(|record| record.lock.clone());
+            ResolvedLock { lock, explanation, solved: false }
+        }
     }
 }
 
@@ -472,10 +478,10 @@ mod tests {
         });
         let files = serde_json::from_value(files).unwrap();
         let record = Arc::new(LockRecord { lock: lock(130, "2026-11-20T12:00:00Z"), files });
-        let runs = RunningState { lock: Some(record), floor: None, unmanaged_jars: None };
+        let runs = RunningState { lock: Some(record), candidate: None, floor: None, unmanaged_jars: None };
         assert!(runs.record_of(&lock(130, "2026-11-21T12:00:00Z")).is_some(), "only the time of the read differs");
         assert!(runs.record_of(&lock(131, "2026-11-20T12:00:00Z")).is_none());
-        let nothing = RunningState { lock: None, floor: None, unmanaged_jars: None };
+        let nothing = RunningState { lock: None, candidate: None, floor: None, unmanaged_jars: None };
         assert!(nothing.record_of(&lock(130, "2026-11-20T12:00:00Z")).is_none());
     }
 }

@@ -17,7 +17,7 @@ use super::cluster_handle::{ClusterHandle, InterruptedPass};
 use super::fake_agent;
 use super::fake_kubelet::run_due_steps;
 use super::faults::{Fault, InjectedCrash};
-use super::operator_process::{Bounds, Operator, Pass, Requeued, default_plugins};
+use super::operator_process::{Bounds, Operator, Pass, RELEASES_READ_AFTER, Requeued, default_plugins};
 use super::run::start_time;
 use super::scenario::{Scenario, WINDOW_INTERVAL};
 use crate::catalog::Snapshot;
@@ -89,6 +89,8 @@ struct Fleet {
     processes: Vec<Process>,
     /// When the next process starts, if none runs.
     restarts_at: Option<Timestamp>,
+    /// When the newest process has read the upstreams.
+    releases_read_at: Option<Timestamp>,
     /// When there were last two.
     two_leaders_at: Option<Timestamp>,
     fence: u64,
@@ -157,6 +159,7 @@ impl Fleet {
             rng,
             processes: Vec::new(),
             restarts_at: Some(now()),
+            releases_read_at: None,
             two_leaders_at: None,
             fence: 0,
             faults,
@@ -188,7 +191,8 @@ impl Fleet {
         let cluster_events = self.servers.iter().map(|server| server.handle.cluster().next_event_at());
         let faults = self.faults.first().map(|(at, ..)| *at);
         let release = (!self.released).then_some(self.released_at);
-        let all = operators.chain(cluster_events).chain(faults).chain(release).chain(self.restarts_at);
+        let own = release.into_iter().chain(self.restarts_at).chain(self.releases_read_at);
+        let all = operators.chain(cluster_events).chain(faults).chain(own);
         all.min().expect("every server has a next event")
     }
 
@@ -210,6 +214,8 @@ impl Fleet {
         } else if self.restarts_at.is_some_and(|at| at <= now()) {
             self.restarts_at = None;
             self.start_operator();
+        } else if self.releases_read_at.take_if(|at| *at <= now()).is_some() {
+            self.publish();
         } else if let Some((process, index)) = self.due_pass() {
             self.run_pass(process, index).await;
             self.check_pass(index);
@@ -296,7 +302,12 @@ impl Fleet {
         }
         let (mut operators, requeued) =
             Operator::start_for_all(&handles, self.fence, self.bounds, self.plugins.clone(), &self.flags);
-        operators[0].read_releases(&self.snapshot());
+        // The first process has read the upstreams when it begins, and a later one reads them while it leads.
+        if self.fence > 1 {
+            self.releases_read_at = Some(now() + RELEASES_READ_AFTER);
+        } else {
+            operators[0].read_releases(&self.snapshot());
+        }
         operators[0].init_nodes(handles[0].cluster().node.to_object());
         for operator in &mut operators {
             operator.is_exact = handles[0].cluster().is_scripted();

@@ -38,6 +38,8 @@ const MAX_PAUSE: SignedDuration = SignedDuration::from_hours(24);
 /// After this number of passes without a change, the next one is delayed.
 const MAX_IDLE_PASSES: u32 = 30;
 const IDLE_PAUSE: SignedDuration = SignedDuration::from_secs(40);
+/// How long a process that takes over reads the upstreams.
+pub(super) const RELEASES_READ_AFTER: SignedDuration = SignedDuration::from_secs(4);
 
 /// A pass in progress.
 pub(super) type Pass = Pin<Box<dyn Future<Output = Outcome>>>;

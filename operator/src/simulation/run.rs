@@ -13,7 +13,7 @@ use super::cluster_handle::{ClusterHandle, InterruptedPass};
 use super::fake_agent;
 use super::fake_kubelet::run_due_steps;
 use super::faults::{Fault, plan_faults};
-use super::operator_process::{Operator, Pass};
+use super::operator_process::{Operator, Pass, RELEASES_READ_AFTER};
 use super::scenario::{Scenario, WINDOW_INTERVAL};
 use crate::clock::now;
 use crate::clock::simulated;
@@ -69,6 +69,8 @@ struct Run {
     operators: Vec<Operator>,
     /// When the next process starts, if none runs.
     restarts_at: Option<Timestamp>,
+    /// When the newest process has read the upstreams.
+    releases_read_at: Option<Timestamp>,
     fence: u64,
     faults: Vec<(Timestamp, Fault)>,
     released_at: Timestamp,
@@ -113,6 +115,7 @@ impl Run {
             handle,
             interruptions,
             restarts_at: Some(now()),
+            releases_read_at: None,
             fence: 0,
             faults,
             released_at,
@@ -141,7 +144,7 @@ impl Run {
         let operators = self.operators.iter().map(|operator| operator.due);
         let faults = self.faults.first().map(|(at, _)| *at);
         let release = (!self.released).then_some(self.released_at);
-        let all = operators.chain(faults).chain(release).chain(self.restarts_at);
+        let all = operators.chain(faults).chain(release).chain(self.restarts_at).chain(self.releases_read_at);
         all.fold(self.handle.cluster().next_event_at(), Timestamp::min)
     }
 
@@ -160,6 +163,8 @@ impl Run {
         } else if self.restarts_at.is_some_and(|at| at <= now()) {
             self.restarts_at = None;
             self.start_operator();
+        } else if self.releases_read_at.take_if(|at| *at <= now()).is_some() {
+            self.publish();
         } else if let Some(index) = self.operators.iter().position(|operator| operator.due <= now()) {
             self.run_pass(index).await;
         }
@@ -192,8 +197,13 @@ impl Run {
         }
     }
 
+    /// Starts an operator. The first one has read the upstreams when it begins, and a later one reads them while it leads.
     fn start_operator(&mut self) {
         self.start_operator_without_releases();
+        if self.fence > 1 {
+            self.releases_read_at = Some(now() + RELEASES_READ_AFTER);
+            return;
+        }
         let snapshot = self.snapshot();
         self.operators.last().expect("it was just started").read_releases(&snapshot);
     }
@@ -309,7 +319,7 @@ impl Run {
         let shift = |at: &mut Timestamp| *at += offset;
         self.operators.iter_mut().for_each(|operator| shift(&mut operator.due));
         self.faults.iter_mut().for_each(|(at, _)| shift(at));
-        self.restarts_at.iter_mut().for_each(shift);
+        self.restarts_at.iter_mut().chain(&mut self.releases_read_at).for_each(shift);
         shift(&mut self.released_at);
         shift(&mut self.ends_at);
     }

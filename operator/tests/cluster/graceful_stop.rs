@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::eventually::check_throughout;
+use super::eventually::{check_throughout, wait_until};
 use super::manifests::{BEFORE_RELEASE, LOBBY, NEVER_OPEN, server, viabackwards};
 use super::server::Server;
 use super::test_env::in_test_env;
@@ -13,6 +13,13 @@ async fn server_log_at_rest_gets_no_line_of_nightshift() {
         env.apply(&[server(LOBBY, NEVER_OPEN), viabackwards()]).await;
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
+        // The agent opens the connection that it keeps within half a minute of the start.
+        wait_until("the agent keeps an RCON connection", Duration::from_secs(60), async || {
+            let log = lobby.log("papermc").await;
+            let lines = |end: &str| log.matches(&format!("Thread RCON Client /127.0.0.1 {end}")).count();
+            if lines("started") > lines("shutting down") { Ok(()) } else { Err(log) }
+        })
+        .await;
 
         let before = lobby.log("papermc").await;
         // Long enough for every timer of an idle server. A slower timer would show only in a longer observation.

@@ -81,7 +81,7 @@ async fn selected_build(from: &PinnedInputs, delay: &str) -> u32 {
     let solver = Solver::start(Metrics::default().solves).unwrap();
     let request = &request(delay);
     let together = Arc::new(vec![request.clone()]);
-    let runs = &RunningState { lock: None, floor: None, unmanaged_jars: None };
+    let runs = &RunningState { lock: None, candidate: None, floor: None, unmanaged_jars: None };
     let question = ResolveInput { solver: &solver, from, request, group: together, runs, follows: None };
     question.solve_whole().await.unwrap().unwrap().lock.build
 }

@@ -100,7 +100,12 @@ fn scene(ran: &[&str], wanted: &[&str]) -> Scene {
     }))
     .unwrap();
     let request = Request { running, ..request(wanted, "auto") };
-    let runs = RunningState { lock: Some(Arc::new(LockRecord { lock, files })), floor: None, unmanaged_jars: None };
+    let runs = RunningState {
+        lock: Some(Arc::new(LockRecord { lock, files })),
+        candidate: None,
+        floor: None,
+        unmanaged_jars: None,
+    };
     Scene { runs, group: Arc::new(vec![request.clone()]), request, pinned_set: None }
 }
 
