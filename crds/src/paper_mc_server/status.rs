@@ -256,7 +256,7 @@ pub struct LastUpdate {
     pub successful: bool,
     /// Whether the update was kept without verification. `message` states which check could not be made or did not pass.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unproven: bool,
+    pub unverified: bool,
     /// Whether a roll-back is in progress: the update was not kept, and the previous version is not running yet. `false` while a failed version set
     /// waits for a user's decision.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -309,7 +309,7 @@ pub struct HistoryEntry {
     /// Whether the version set is unverified, because a check could not be made or did not pass. It is cleared when a later check of the running
     /// server verifies the set.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub unproven: bool,
+    pub unverified: bool,
     /// How long the server was down when the version set was applied, in seconds, without the backup before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub down_seconds: Option<u32>,

@@ -198,9 +198,9 @@ pub(crate) fn next_history(
         let version = cut(&format!("{}-{}", lock.minecraft, lock.build), 64);
         let SetOrigin { down_seconds, players, unverified } = origin;
         let lock = files.lock.clone();
-        history.insert(0, HistoryEntry { lock, version, settled_at: now, unproven: unverified, down_seconds, players });
-    } else if let Some(newest) = history.first_mut().filter(|newest| newest.unproven && is_verified) {
-        (newest.unproven, newest.settled_at) = (false, now);
+        history.insert(0, HistoryEntry { lock, version, settled_at: now, unverified, down_seconds, players });
+    } else if let Some(newest) = history.first_mut().filter(|newest| newest.unverified && is_verified) {
+        (newest.unverified, newest.settled_at) = (false, now);
     }
     let mut position = 0;
     history.retain(|past| {
@@ -212,7 +212,7 @@ pub(crate) fn next_history(
 
 /// Enough digits of the digest for a request, and the version.
 fn format_entry(past: &HistoryEntry) -> String {
-    let suffix = if past.unproven { ", not verified" } else { "" };
+    let suffix = if past.unverified { ", not verified" } else { "" };
     format!("{} ({}{suffix})", past.lock.get(..16).unwrap_or(&past.lock), past.version)
 }
 
@@ -253,7 +253,7 @@ mod tests {
     fn past(lock: &str, second: i64) -> HistoryEntry {
         let version = "1.21.10-130".to_owned();
         let (lock, settled_at) = (lock.to_owned(), at(second));
-        HistoryEntry { lock, version, settled_at, unproven: false, down_seconds: None, players: None }
+        HistoryEntry { lock, version, settled_at, unverified: false, down_seconds: None, players: None }
     }
 
     fn status(history: &[&str], handled: Option<HandledRequests>) -> PaperMCServerStatus {
@@ -389,10 +389,10 @@ mod tests {
         let unverified = SetOrigin { unverified: true, ..origin(21, 3) };
         let retained = next_history(&[past(OLD, 1)], Some(&record), unverified, false, at(7));
         assert_eq!(next_history(&retained, Some(&record), unverified, false, at(9)), retained);
-        assert!(retained[0].unproven && !retained[1].unproven);
+        assert!(retained[0].unverified && !retained[1].unverified);
         assert_eq!(format_entry(&retained[0]), "2222222222222222 (1.21.10-129, not verified)");
         let later = next_history(&retained, Some(&record), unverified, true, at(9));
-        assert_eq!((later[0].unproven, later[0].settled_at), (false, at(9)), "verified from this pass on");
+        assert_eq!((later[0].unverified, later[0].settled_at), (false, at(9)), "verified from this pass on");
         assert_eq!(next_history(&later, Some(&record), unverified, false, at(11)), later, "a set stays verified");
     }
 

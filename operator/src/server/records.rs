@@ -48,7 +48,7 @@ const ENABLED_KEY: &str = "enabled.json";
 const UNREAD_KEY: &str = "unread.json";
 const WORLDS_KEY: &str = "worlds.json";
 const DATAPACKS_KEY: &str = "datapacks.json";
-const UNVERIFIED_KEY: &str = "unproven.txt";
+const UNVERIFIED_KEY: &str = "unverified.txt";
 const SOURCE_KEY: &str = "source.sha256";
 
 /// The name of the `ConfigMap` that stores a stable template.

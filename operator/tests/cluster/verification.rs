@@ -99,12 +99,12 @@ fn slow_server() -> Value {
 
 /// Whether the newest version set in the history is unverified.
 async fn is_unverified(server: &Server<'_>) -> Option<bool> {
-    server.object().await.status.unwrap_or_default().history.first().map(|newest| newest.unproven)
+    server.object().await.status.unwrap_or_default().history.first().map(|newest| newest.unverified)
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn drifted_update_stays_unverified_until_restart_repairs_it() {
-    in_test_env("unproven", BEFORE_RELEASE, async |env| {
+    in_test_env("unverified", BEFORE_RELEASE, async |env| {
         env.apply(&[slow_server(), viabackwards()]).await;
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
@@ -128,7 +128,7 @@ async fn drifted_update_stays_unverified_until_restart_repairs_it() {
         assert!(note.starts_with("Kept without verification: these files differ from the lock: plugins/"), "{note}");
         lobby.wait_until_stable().await;
         let last = lobby.object().await.status.unwrap().last_update.unwrap();
-        assert!(last.successful && last.unproven, "{last:?}");
+        assert!(last.successful && last.unverified, "{last:?}");
         assert_eq!(is_unverified(&lobby).await, Some(true));
         lobby.wait_for_condition("Drifted", "True", "FilesDiffer").await;
         for reason in ["UpdateApplied", "UpdateVerified"] {

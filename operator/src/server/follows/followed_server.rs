@@ -103,8 +103,8 @@ async fn leader_history(
         // A gap in the history: the sets before it did not run directly before the later ones.
         let name = lock_map_name(&spec.server, &past.lock);
         let Some(record) = read_lock(&ctx.client, &ctx.caches, &namespace, &name).await? else { break };
-        history.push(RanSet { since: past.settled_at, unverified: past.unproven, record });
-        if !past.unproven && past.settled_at.checked_add(spec.soak).is_ok_and(|soaked| soaked <= now) {
+        history.push(RanSet { since: past.settled_at, unverified: past.unverified, record });
+        if !past.unverified && past.settled_at.checked_add(spec.soak).is_ok_and(|soaked| soaked <= now) {
             break;
         }
     }

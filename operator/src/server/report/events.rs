@@ -263,7 +263,7 @@ fn unverified(report: &PassReport<'_>) -> EventText {
 
 /// The Event for a set that is verified after it was kept unverified.
 fn verified_later(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
-    let waited = before.history.first().is_some_and(|newest| newest.unproven);
+    let waited = before.history.first().is_some_and(|newest| newest.unverified);
     let is_verified_now = waited && status::passes_verification(report);
     is_verified_now.then(|| {
         normal(

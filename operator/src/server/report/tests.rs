@@ -175,7 +175,7 @@ fn unverified_update_is_reported_until_verified_later() {
         "{message}"
     );
     let last = pass.status().last_update.unwrap();
-    assert!(last.successful && last.unproven);
+    assert!(last.successful && last.unverified);
     assert_eq!(last.message, "not verified: the server's log could not be read. Paper 129 -> 130");
 
     // The next pass sees the record that was written.
@@ -188,18 +188,18 @@ fn unverified_update_is_reported_until_verified_later() {
         source: None,
     }));
     let mut pass = pass.next();
-    assert!(pass.before.history[0].unproven, "{:?}", pass.before.history);
+    assert!(pass.before.history[0].unverified, "{:?}", pass.before.history);
     assert_eq!(pass.event_texts("UpdateVerified"), Vec::<String>::new());
 
     pass.plan.verification = VerificationResult { result: Verification::Passed, problem: String::new() };
     assert_eq!(pass.event_texts("UpdateVerified").len(), 1);
     let mut pass = pass.next();
-    assert!(!pass.before.history[0].unproven);
+    assert!(!pass.before.history[0].unverified);
     assert_eq!(pass.event_texts("UpdateVerified"), Vec::<String>::new(), "the Event is sent once");
 
     (pass.step, pass.done) = (Step::MarkStable { revision: REVISION }, StepOutcome::MarkedStable(MarkedStable::Update));
     assert_eq!((pass.event_texts("UpdateApplied").len(), pass.event_texts("UpdateUnverified").len()), (1, 0));
-    assert!(!pass.status().last_update.unwrap().unproven);
+    assert!(!pass.status().last_update.unwrap().unverified);
 }
 
 #[test]

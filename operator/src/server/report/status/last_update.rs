@@ -28,7 +28,7 @@ pub(crate) fn build_last_update(report: &PassReport<'_>, before: &PaperMCServerS
             previous_version: stable,
             version: candidate.unwrap_or_default(),
             successful: true,
-            unproven: report.plan.verification.unverified_reason().is_some(),
+            unverified: report.plan.verification.unverified_reason().is_some(),
             going_back: false,
             message: applied_message(report, before),
             down_seconds: downtime(agent).and_then(seconds),
@@ -78,7 +78,7 @@ fn failed_update(
         previous_version,
         version,
         successful: false,
-        unproven: false,
+        unverified: false,
         going_back,
         message: cut(&failure_reason(report), 1_024),
         down_seconds,
@@ -151,7 +151,7 @@ mod tests {
         let pass = marked_failed();
         let last = pass.status().last_update.unwrap();
         assert_eq!((last.version.as_str(), last.previous_version.as_deref()), ("1.21.10-130", Some("1.21.10-129")));
-        assert_eq!((last.successful, last.unproven, last.going_back), (false, false, false));
+        assert_eq!((last.successful, last.unverified, last.going_back), (false, false, false));
         assert_eq!((last.message.as_str(), last.applied_at), (WHY, pass.report().pass.now));
         let mut pass = pass.next();
         pass.step = Step::Wait(WaitingOn::NoBackup);
