@@ -331,7 +331,7 @@ impl<O: Backend> Inner<O> {
                     namespace,
                     server,
                     channel = key.1,
-                    occasion = notification.occasion.as_str(),
+                    event = notification.event.as_str(),
                     "notified a \
                 channel"
                 );
@@ -342,7 +342,7 @@ impl<O: Backend> Inner<O> {
                     namespace,
                     server,
                     channel = key.1,
-                    occasion = notification.occasion.as_str(),
+                    event = notification.event.as_str(),
                     "could not notify a channel"
                 );
                 "given-up"

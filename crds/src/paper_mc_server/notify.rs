@@ -19,7 +19,6 @@ pub struct NotifyChannel {
     pub kind: ChatKind,
     /// The Secret key that holds the webhook address. Treat the address as a password: everyone who has it may write to the channel.
     pub secret: SecretKey,
-    // In the API an event is called an occasion.
     /// The events that the channel receives. Empty means all events. `Planned`: another version set will be applied. `Soon`: ten minutes before the
     /// maintenance window of an update. `Done`: an update was applied and verified, or kept without verification, which the message states.
     /// `RolledBack`: an update failed, and the previous version set is restored. `Failed`: an update failed and cannot be rolled back
@@ -28,7 +27,7 @@ pub struct NotifyChannel {
     /// process runs, but has answered no ping for a minute. `WorldDamaged`: the log reports damaged chunks or region files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "set"))]
-    pub occasions: Vec<NotificationEvent>,
+    pub events: Vec<NotificationEvent>,
     /// Your own message texts, by event. Several languages are several lines. The placeholders `{namespace}`, `{server}`, `{what}`, `{when}`,
     /// `{down}` and `{why}` are replaced. A placeholder without a value becomes `-`.
     #[serde(default, skip_serializing_if = "NotificationTexts::is_empty")]
@@ -38,7 +37,7 @@ pub struct NotifyChannel {
 impl NotifyChannel {
     /// Whether the channel receives this event.
     pub fn is_subscribed_to(&self, event: NotificationEvent) -> bool {
-        self.occasions.is_empty() || self.occasions.contains(&event)
+        self.events.is_empty() || self.events.contains(&event)
     }
 }
 
@@ -160,7 +159,7 @@ impl NotificationTexts {
     }
 
     /// The text for one event.
-    pub fn text_for(&self, occasion: NotificationEvent) -> Option<&str> {
+    pub fn text_for(&self, event: NotificationEvent) -> Option<&str> {
         let Self {
             planned,
             soon,
@@ -173,7 +172,7 @@ impl NotificationTexts {
             not_responding,
             world_damaged,
         } = self;
-        match occasion {
+        match event {
             NotificationEvent::Planned => planned,
             NotificationEvent::Soon => soon,
             NotificationEvent::Done => done,
@@ -203,7 +202,7 @@ fn text(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
 #[serde(rename_all = "camelCase")]
 pub struct NotificationState {
     /// The event that the notification is about.
-    pub occasion: NotificationEvent,
+    pub event: NotificationEvent,
     /// The identity of the event among its kind: a revision or a time. Each is notified once.
     #[schemars(schema_with = "schema::text64")]
     pub about: String,

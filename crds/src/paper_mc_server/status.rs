@@ -108,7 +108,7 @@ pub struct PaperMCServerStatus {
     pub last_handled: Option<HandledRequests>,
     /// The pending and recently delivered notifications to the channels of the server and of the cluster. At most 10.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["occasion", "about"]))]
+    #[schemars(length(max = 10), extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["event", "about"]))]
     pub notices: Vec<NotificationState>,
     /// The facts that the rollout needs if its StatefulSet is deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -42,8 +42,8 @@ impl Channel {
     }
 
     /// Whether it is notified about this event.
-    pub(crate) fn is_subscribed_to(&self, occasion: NotificationEvent) -> bool {
-        self.config.is_subscribed_to(occasion)
+    pub(crate) fn is_subscribed_to(&self, event: NotificationEvent) -> bool {
+        self.config.is_subscribed_to(event)
     }
 }
 

@@ -21,7 +21,7 @@ const LONGEST_KEY: usize = 253;
 pub(crate) enum ConfigError {
     /// It is not YAML, or does not have the expected form.
     #[error(
-        "it does not have the form `channels: [{{name, type, secret: {{name, key}}, occasions, texts}}]` of docs/guides/notify.md"
+        "it does not have the form `channels: [{{name, type, secret: {{name, key}}, events, texts}}]` of docs/guides/notify.md"
     )]
     Form(#[source] serde_saphyr::Error),
     /// More channels than a status can hold.
@@ -106,7 +106,7 @@ struct RawChannel {
     kind: ChatKind,
     secret: RawSecret,
     #[serde(default)]
-    occasions: Vec<NotificationEvent>,
+    events: Vec<NotificationEvent>,
     #[serde(default)]
     texts: BTreeMap<String, Option<String>>,
 }
@@ -120,7 +120,7 @@ struct RawSecret {
 
 impl RawChannel {
     fn read(self, at: usize) -> Result<NotifyChannel, ConfigError> {
-        let Self { name, kind, secret: RawSecret { name: secret, key }, occasions, texts } = self;
+        let Self { name, kind, secret: RawSecret { name: secret, key }, events, texts } = self;
         if !is_valid_name(&name) {
             return Err(ConfigError::Name { at, name });
         }
@@ -130,13 +130,7 @@ impl RawChannel {
                 return Err(ConfigError::Secret { at, field, length });
             }
         }
-        Ok(NotifyChannel {
-            name,
-            kind,
-            secret: SecretKey { name: secret, key },
-            occasions,
-            texts: read_texts(texts, at)?,
-        })
+        Ok(NotifyChannel { name, kind, secret: SecretKey { name: secret, key }, events, texts: read_texts(texts, at)? })
     }
 }
 
@@ -212,7 +206,7 @@ mod tests {
 - name: staff
   type: Slack
   secret: {name: chat, key: staff}
-  occasions: [Failed, Blocked]
+  events: [Failed, Blocked]
   texts: {failed: '{namespace}/{server}: {what}'}
 ";
 
@@ -240,7 +234,7 @@ mod tests {
     fn channel_file_error_names_place_and_remedy() {
         let long = format!("texts: {{failed: '{}'}}", "x".repeat(1_001));
         for (from, to, parts) in [
-            ("occasions", "occasion", &["unknown field", "occasion", "line 5"][..]),
+            ("events", "event", &["unknown field", "event", "line 5"][..]),
             ("Blocked", "Block", &["Block", "line 5"]),
             ("Slack", "slack", &["slack", "Slack"]),
             ("{failed: ", "{faild: ", &["`channels[0].texts` has the unknown field `faild`"]),

@@ -142,5 +142,5 @@ impl DeliveryQueues {
 }
 
 pub(super) fn notification_key(notification: &NotificationState) -> NotificationKey {
-    (notification.occasion, notification.about.clone())
+    (notification.event, notification.about.clone())
 }

@@ -26,7 +26,7 @@ pub(crate) fn build_body(
     let escape = |value: &str| escape(kind, value);
     let template = channel
         .texts
-        .text_for(notification.occasion)
+        .text_for(notification.event)
         .map_or_else(|| default_text(notification), |user_text| with_unverified_reason(user_text, notification));
     let text = fill(&template, |placeholder| {
         Some(match placeholder {
@@ -49,7 +49,7 @@ pub(crate) fn build_body(
 
 /// The text of a notification without a text of the user's.
 fn default_text(notification: &NotificationState) -> String {
-    let template = match notification.occasion {
+    let template = match notification.event {
         NotificationEvent::Planned => "update planned, {when}: {what}",
         NotificationEvent::Soon => "an update starts at {when}: {what}",
         NotificationEvent::Done if notification.why.is_some() && notification.down.is_some() => {
@@ -75,7 +75,7 @@ fn default_text(notification: &NotificationState) -> String {
 /// user's "all is well" would not fit such an update.
 fn with_unverified_reason(user_text: &str, notification: &NotificationState) -> String {
     let is_silent =
-        notification.occasion == NotificationEvent::Done && notification.why.is_some() && !user_text.contains("{why}");
+        notification.event == NotificationEvent::Done && notification.why.is_some() && !user_text.contains("{why}");
     if is_silent { format!("{user_text}\nnot verified: {{why}}") } else { user_text.to_owned() }
 }
 

@@ -224,7 +224,7 @@ fn team() -> Channel {
 /// A notification that is pending for the channel `team`.
 fn done(what: &str) -> NotificationState {
     serde_json::from_value(json!({
-        "occasion": "Done", "about": format!("{what}@1"), "at": "2026-11-22T03:00:00Z", "until": "2026-11-23T03:00:00Z",
+        "event": "Done", "about": format!("{what}@1"), "at": "2026-11-22T03:00:00Z", "until": "2026-11-23T03:00:00Z",
         "what": what, "pending": ["team"],
     }))
     .unwrap()

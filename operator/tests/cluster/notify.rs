@@ -28,7 +28,7 @@ pub(super) const CLUSTER_CHANNEL: [&str; 6] = [
     "notify.channels[0].type=Slack",
     "notify.channels[0].secret.name=staff",
     "notify.channels[0].secret.key=address",
-    "notify.channels[0].occasions={Done}",
+    "notify.channels[0].events={Done}",
     r"notify.channels[0].texts.done=staff hear of \{server\}",
 ];
 

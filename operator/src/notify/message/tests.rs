@@ -12,9 +12,9 @@ fn channel(kind: ChatKind, texts: &Value) -> NotifyChannel {
     .unwrap()
 }
 
-fn notification(occasion: NotificationEvent, more: &Value) -> NotificationState {
+fn notification(event: NotificationEvent, more: &Value) -> NotificationState {
     let mut notification = json!({
-        "occasion": occasion.as_str(), "about": "0123456789abcdef", "at": "2026-11-22T03:00:00Z",
+        "event": event.as_str(), "about": "0123456789abcdef", "at": "2026-11-22T03:00:00Z",
         "until": "2026-11-23T03:00:00Z", "what": "ViaVersion 5.6.0 -> 5.7.1",
     });
     notification.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -27,8 +27,8 @@ fn rendered(kind: ChatKind, texts: &Value, notification: &NotificationState) -> 
     body[field].as_str().unwrap().to_owned()
 }
 
-fn slack(occasion: NotificationEvent, more: &Value) -> String {
-    rendered(ChatKind::Slack, &json!({}), &notification(occasion, more))
+fn slack(event: NotificationEvent, more: &Value) -> String {
+    rendered(ChatKind::Slack, &json!({}), &notification(event, more))
 }
 
 #[test]

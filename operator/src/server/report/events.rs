@@ -176,7 +176,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
             normal("WorldSaved", format!("Saved the world in {}.{} s.", took_ms / 1_000, took_ms % 1_000 / 100))
         }
         StepOutcome::Saved { confirmed: false, took_ms: _, problem } => {
-            // The condition says that the save is retried. A further refusal is no other occasion.
+            // The condition says that the save is retried. A further refusal is not reported again.
             if before.conditions.iter().any(|condition| condition.reason == "SaveRefused") {
                 return None;
             }

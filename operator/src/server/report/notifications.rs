@@ -179,17 +179,19 @@ pub(crate) fn next_notifications(
         return Vec::new();
     }
     let mut notifications = retained(before, channels, now);
-    notifications.extend(end_notifications(input, now).map(|notification| NotificationState {
-        pending: subscribers(channels, notification.occasion),
-        ..notification
-    }));
+    notifications.extend(
+        end_notifications(input, now).map(|notification| NotificationState {
+            pending: subscribers(channels, notification.event),
+            ..notification
+        }),
+    );
     let left = manual_recovery_notification(&notifications, channels, input, now);
     notifications.extend(left);
     if let Some(planned) = &input.planned {
         let news = plan_notification(&notifications, channels, planned, now);
         if news.is_some() {
             // The new plan replaces one that is still pending.
-            for old in notifications.iter_mut().filter(|old| old.occasion == NotificationEvent::Planned) {
+            for old in notifications.iter_mut().filter(|old| old.event == NotificationEvent::Planned) {
                 old.pending.clear();
             }
         }
@@ -197,11 +199,11 @@ pub(crate) fn next_notifications(
         let soon = soon_notification(&notifications, channels, planned, now);
         notifications.extend(soon);
     }
-    for (&occasion, lasts) in &input.lasting {
-        if occasion == NotificationEvent::Blocked && now < lasts.0 + LONG_BLOCKED {
+    for (&event, lasts) in &input.lasting {
+        if event == NotificationEvent::Blocked && now < lasts.0 + LONG_BLOCKED {
             continue;
         }
-        let news = lasting_notification(&notifications, channels, occasion, lasts, now);
+        let news = lasting_notification(&notifications, channels, event, lasts, now);
         notifications.extend(news);
     }
     notifications.retain(|notification| {
@@ -264,7 +266,7 @@ fn manual_recovery_notification(
     let (since, why) = input.manual_recovery.as_ref()?;
     let is_reported = notifications
         .iter()
-        .any(|notification| notification.occasion == NotificationEvent::Failed && notification.at >= *since);
+        .any(|notification| notification.event == NotificationEvent::Failed && notification.at >= *since);
     let changes = input.was_planned.as_deref().unwrap_or(UNKNOWN_PLAN);
     (!is_reported).then(|| NotificationState {
         pending: subscribers(channels, NotificationEvent::Failed),
@@ -298,12 +300,12 @@ fn end_notifications(input: &NotificationInput, now: Timestamp) -> impl Iterator
         // A first start is no update.
         (Some(_) | None, Some(_) | None) => None,
     });
-    let occasion = if *needs_manual_recovery { NotificationEvent::Failed } else { NotificationEvent::RolledBack };
+    let event = if *needs_manual_recovery { NotificationEvent::Failed } else { NotificationEvent::RolledBack };
     let why =
         problem.as_deref().map_or_else(|| "see `status.lastUpdate`".to_owned(), |problem| cut(problem, MAX_TEXT_BYTES));
     let failed = input.newly_failed().map(|revision| NotificationState {
         why: Some(why),
-        ..new_notification(occasion, instant_key(revision, now), changes, now, now + NOTIFICATION_VALID_FOR)
+        ..new_notification(event, instant_key(revision, now), changes, now, now + NOTIFICATION_VALID_FOR)
     });
     let down = down.map(|down| cut(&format_short_duration(down), MAX_SHORT_BYTES));
     let done = stable.map(|revision| NotificationState {
@@ -362,7 +364,7 @@ fn soon_notification(
     let about = instant_key(&planned.revision, opens);
     if notifications
         .iter()
-        .any(|notification| notification.occasion == NotificationEvent::Soon && notification.about == about)
+        .any(|notification| notification.event == NotificationEvent::Soon && notification.about == about)
     {
         return None;
     }
@@ -381,25 +383,25 @@ fn soon_notification(
 fn lasting_notification(
     notifications: &[NotificationState],
     channels: &[Channel],
-    occasion: NotificationEvent,
+    event: NotificationEvent,
     (since, problem): &(Timestamp, String),
     now: Timestamp,
 ) -> Option<NotificationState> {
     let about = since.as_second().to_string();
     let is_reported =
-        notifications.iter().any(|notification| notification.occasion == occasion && notification.about == about);
+        notifications.iter().any(|notification| notification.event == event && notification.about == about);
     (!is_reported).then(|| NotificationState {
-        pending: subscribers(channels, occasion),
-        ..new_notification(occasion, about, problem, now, now + NOTIFICATION_VALID_FOR)
+        pending: subscribers(channels, event),
+        ..new_notification(event, about, problem, now, now + NOTIFICATION_VALID_FOR)
     })
 }
 
 /// Limits the number of notifications. The newest of each kind is the record that it was sent. The rest is filled with pending ones, newest
 /// first.
 fn trim(mut notifications: Vec<NotificationState>) -> Vec<NotificationState> {
-    notifications.sort_by(|a, b| (b.at, b.occasion, &b.about).cmp(&(a.at, a.occasion, &a.about)));
+    notifications.sort_by(|a, b| (b.at, b.event, &b.about).cmp(&(a.at, a.event, &a.about)));
     let of_its_kind = |notifications: &[NotificationState], of: &NotificationState| {
-        notifications.iter().find(|notification| notification.occasion == of.occasion).cloned()
+        notifications.iter().find(|notification| notification.event == of.event).cloned()
     };
     let is_newest: Vec<bool> = notifications
         .iter()
@@ -423,30 +425,27 @@ fn trim(mut notifications: Vec<NotificationState>) -> Vec<NotificationState> {
     retained
 }
 
-fn newest(notifications: &[NotificationState], occasion: NotificationEvent) -> Option<&NotificationState> {
-    notifications
-        .iter()
-        .filter(|notification| notification.occasion == occasion)
-        .max_by_key(|notification| notification.at)
+fn newest(notifications: &[NotificationState], event: NotificationEvent) -> Option<&NotificationState> {
+    notifications.iter().filter(|notification| notification.event == event).max_by_key(|notification| notification.at)
 }
 
 fn is_same(a: &NotificationState, b: &NotificationState) -> bool {
-    a.occasion == b.occasion && a.about == b.about
+    a.event == b.event && a.about == b.about
 }
 
-fn subscribers(channels: &[Channel], occasion: NotificationEvent) -> Vec<String> {
-    channels.iter().filter(|channel| channel.is_subscribed_to(occasion)).map(|channel| channel.name.clone()).collect()
+fn subscribers(channels: &[Channel], event: NotificationEvent) -> Vec<String> {
+    channels.iter().filter(|channel| channel.is_subscribed_to(event)).map(|channel| channel.name.clone()).collect()
 }
 
 fn new_notification(
-    occasion: NotificationEvent,
+    event: NotificationEvent,
     about: String,
     text: &str,
     at: Timestamp,
     until: Timestamp,
 ) -> NotificationState {
     NotificationState {
-        occasion,
+        event,
         about,
         at,
         until,
@@ -490,7 +489,7 @@ pub(crate) fn delivery_errors(
         .filter(|notification| !notification.given_up.is_empty() && now < notification.until + NOTIFICATION_VALID_FOR);
     let given_up = undelivered.map(|notification| {
         let channels = notification.given_up.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
-        format!("{} was not delivered to {channels}", notification.occasion.as_str())
+        format!("{} was not delivered to {channels}", notification.event.as_str())
     });
     let reason = errors.first().map_or("NotDelivered", |error| error.error.reason());
     let messages = errors.iter().map(|error| error.error.message(&error.channel)).chain(given_up);

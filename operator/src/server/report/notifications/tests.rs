@@ -22,9 +22,9 @@ fn minutes(count: i64) -> SignedDuration {
     SignedDuration::from_mins(count)
 }
 
-fn channel(name: &str, occasions: &[&str]) -> Channel {
+fn channel(name: &str, events: &[&str]) -> Channel {
     let written = json!({
-        "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "occasions": occasions,
+        "name": name, "type": "Discord", "secret": {"name": "chat", "key": "address"}, "events": events,
     });
     Channel::for_server("games", serde_json::from_value(written).unwrap())
 }
@@ -70,12 +70,12 @@ fn pending(notifications: &[NotificationState]) -> Vec<(NotificationEvent, Strin
     notifications
         .iter()
         .filter(|notification| !notification.pending.is_empty())
-        .map(|notification| (notification.occasion, notification.pending.join(" ")))
+        .map(|notification| (notification.event, notification.pending.join(" ")))
         .collect()
 }
 
-fn to_team(occasions: &[NotificationEvent]) -> Vec<(NotificationEvent, String)> {
-    occasions.iter().map(|&occasion| (occasion, "team".to_owned())).collect()
+fn to_team(events: &[NotificationEvent]) -> Vec<(NotificationEvent, String)> {
+    events.iter().map(|&event| (event, "team".to_owned())).collect()
 }
 
 /// Marks all notifications as delivered.
@@ -102,7 +102,7 @@ fn plan_is_notified_with_window_and_ten_minutes_before() {
     let soon = next_notifications(&status, &team(), &planned("a"), at(OPENS) - minutes(10));
     assert_eq!(pending(&soon), to_team(&[NotificationEvent::Soon]));
     assert_eq!(
-        soon.iter().find(|notification| notification.occasion == NotificationEvent::Soon).unwrap().until,
+        soon.iter().find(|notification| notification.event == NotificationEvent::Soon).unwrap().until,
         at(OPENS)
     );
     let after = next_notifications(&delivered(soon), &team(), &planned("a"), at(OPENS) - minutes(3));
@@ -143,8 +143,7 @@ fn applied_update_allows_next_plan_notification_at_once() {
     done.down = Some(SignedDuration::from_secs(130));
     let status = next_notifications(&status, &team(), &done, now() + minutes(10));
     assert_eq!(pending(&status), to_team(&[NotificationEvent::Done]));
-    let done_notification =
-        status.iter().find(|notification| notification.occasion == NotificationEvent::Done).unwrap();
+    let done_notification = status.iter().find(|notification| notification.event == NotificationEvent::Done).unwrap();
     assert_eq!(
         (done_notification.down.as_deref(), done_notification.what.as_str()),
         (Some("2 min 10 s"), "ViaVersion 5.6.0 -> 5.7.1")
@@ -207,7 +206,7 @@ fn rollback_that_needs_manual_recovery_is_notified_once() {
     let since = now() + minutes(5);
     let first = next_notifications(&reported, &team(), &unrecovered(since), now() + minutes(20));
     assert_eq!(pending(&first), to_team(&[NotificationEvent::Failed]));
-    let notification = first.iter().find(|notification| notification.occasion == NotificationEvent::Failed).unwrap();
+    let notification = first.iter().find(|notification| notification.event == NotificationEvent::Failed).unwrap();
     assert_eq!(notification.why.as_deref(), Some("the previous version set does not start"));
     assert_eq!(notification.what, "ViaVersion 5.6.0 -> 5.7.1");
     let later = next_notifications(&delivered(first), &team(), &unrecovered(since), now() + hours(48));
