@@ -97,10 +97,10 @@ impl Explanation {
             Self::Solved(solved) => {
                 let newer = solved.newer_paper.first();
                 newer
-                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.blocked_by, &newer.shared_version))
+                    .map(|newer| blocker_names(newer.unusable.as_ref(), &newer.blocked_by, &newer.shared_versions))
                     .unwrap_or_default()
             }
-            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.blockers, &why.shared_version),
+            Self::WhyNot(why) => blocker_names(why.unusable.as_ref(), &why.blockers, &why.shared_versions),
             Self::WhyNotRelease(_) | Self::Impossible(_) | Self::Unanswerable(_) | Self::GaveUp(_) => Vec::new(),
         }
     }

@@ -43,7 +43,7 @@ pub(super) fn for_newer(
         blockers.extend(
             newer.blocked_by.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &newer.minecraft)),
         );
-        blockers.extend(newer.shared_version.iter().map(|one| against_shared_version(context, one)));
+        blockers.extend(newer.shared_versions.iter().map(|one| against_shared_version(context, one)));
         for steps in combinations(&blockers, &prover.skipped) {
             let better = |then: &SolveOutcome| then.left_behind.is_empty() && then.paper.minecraft >= newer.minecraft;
             hints.extend(prover.verify(request, steps, Some(&chosen.minecraft), better));
@@ -132,7 +132,7 @@ fn sufficient_steps(steps: &[HintStep], verify: impl Fn(Vec<HintStep>) -> Option
 fn against_target(context: &ExplainContext<'_, '_>, why: &WhyNot) -> Vec<Vec<HintStep>> {
     let mut blockers: Vec<Vec<HintStep>> = Vec::new();
     blockers.extend(why.unusable.as_ref().map(|unusable| against_paper(context, unusable, &why.target)));
-    blockers.extend(why.shared_version.iter().map(|one| against_shared_version(context, one)));
+    blockers.extend(why.shared_versions.iter().map(|one| against_shared_version(context, one)));
     blockers.extend(why.blockers.iter().flat_map(|blocker| step_lists_for_blocker(context, blocker, &why.target)));
     blockers
 }

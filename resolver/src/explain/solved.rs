@@ -272,7 +272,7 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
     let ready = installed.iter().filter(|name| gave_up.is_none() && !blocked(name)).count();
     let other_reasons =
         OtherReasons { unusable: candidate.unusable.as_ref(), pin: pinned.as_ref(), blockers: &blocked_by };
-    let shared_version = match context.group.filter(|_| gave_up.is_none()) {
+    let shared_versions = match context.group.filter(|_| gave_up.is_none()) {
         // Then the group is the reason.
         Some(group) if other_reasons.is_empty() => shared_plugins::blocking_plugins(context, group, position),
         Some(_) => shared_plugins::blocking_if_usable(context, position, &other_reasons, true).unwrap_or_default(),
@@ -286,7 +286,7 @@ fn newer_paper(context: &ExplainContext<'_, '_>, decision: &Decision, position: 
         ready,
         blocked_by,
         gave_up,
-        shared_version,
+        shared_versions,
         one_way: candidates.request.software.is_minecraft()
             && candidate.version.minecraft > candidates.papers[decision.chosen.paper].version.minecraft,
     }

@@ -26,7 +26,7 @@ pub(super) fn for_newer(
 ) -> Vec<UpstreamAction> {
     let next = newer.first().filter(|newer| newer.pinned.is_none() && passes_by_itself(newer.unusable.as_ref()));
     let held = next.map_or_else(Vec::new, |newer| {
-        for_blockers(context, (&newer.blocked_by, &newer.shared_version), &newer.minecraft)
+        for_blockers(context, (&newer.blocked_by, &newer.shared_versions), &newer.minecraft)
     });
     sort_and_dedup(held.into_iter().chain(for_left_behind(context, decision, left_behind)))
 }
@@ -60,12 +60,12 @@ fn for_left_behind(
 /// no list entry resolves that, and if something else would block the Paper version then.
 pub(super) fn for_blockers(
     context: &ExplainContext<'_, '_>,
-    (blockers, shared_version): (&[Blocker], &[SharedVersion]),
+    (blockers, shared_versions): (&[Blocker], &[SharedVersion]),
     minecraft: &Minecraft,
 ) -> Vec<UpstreamAction> {
     let candidates = context.candidates;
     let position = candidates.papers.iter().position(|paper| paper.version.minecraft == *minecraft);
-    let Some(position) = position.filter(|_| shared_version.is_empty()) else { return Vec::new() };
+    let Some(position) = position.filter(|_| shared_versions.is_empty()) else { return Vec::new() };
     if blockers.iter().any(|blocker| !blocker.together_with.is_empty() && blocker.lacks.is_empty()) {
         return Vec::new();
     }

@@ -46,7 +46,7 @@ pub(crate) fn explain_without_hints(
         ready: ready.map(str::to_owned).collect(),
         blockers,
         plugins: Vec::new(),
-        shared_version: Vec::new(),
+        shared_versions: Vec::new(),
         shared_name: None,
         nearest_possible,
         hints: Vec::new(),
@@ -59,9 +59,9 @@ pub(crate) fn explain_without_hints(
         let other_reasons =
             OtherReasons { unusable: why.unusable.as_ref(), pin: why.pinned.as_ref(), blockers: &why.blockers };
         let has_other_reason = other_reasons.unusable.is_some() || !other_reasons.blockers.is_empty();
-        why.shared_version = shared_plugins::blocking_if_usable(context, position, &other_reasons, false)
+        why.shared_versions = shared_plugins::blocking_if_usable(context, position, &other_reasons, false)
             .or_else(|gave_up| if has_other_reason { Ok(Vec::new()) } else { Err(gave_up) })?;
-        why.possible &= why.shared_version.is_empty();
+        why.possible &= why.shared_versions.is_empty();
     }
     let runs = candidates.request.running.as_ref().is_some_and(|running| running.has_version(why.software, target));
     if why.possible && !runs {

@@ -23,7 +23,7 @@ pub(crate) fn explain(context: &ExplainContext<'_, '_>, target: &Minecraft) -> R
         let found_hints = hints::for_target(context, &why);
         (why.hints, why.more_hints, why.hints_left_out) = (found_hints.hints, found_hints.more, found_hints.skipped);
         if why.pinned.is_none() && unusable::passes_by_itself(why.unusable.as_ref()) {
-            why.waits = upstream_actions::for_blockers(context, (&why.blockers, &why.shared_version), target);
+            why.waits = upstream_actions::for_blockers(context, (&why.blockers, &why.shared_versions), target);
         }
     } else {
         add_nearest_hints(context, &mut why);

@@ -277,7 +277,7 @@ pub struct NewerPaper {
     /// The shared plugins that block it because several servers use one version of them. Also set if it is blocked for
     /// another reason, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shared_version: Vec<SharedVersion>,
+    pub shared_versions: Vec<SharedVersion>,
     /// The number of chosen plugins that support it.
     pub ready: usize,
     /// Whether the update is irreversible: a world that this version opened cannot return to the chosen version.

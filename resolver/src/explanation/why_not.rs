@@ -48,7 +48,7 @@ pub struct WhyNot {
     /// The shared plugins that block it because several servers use one version of them. Also set if it is blocked for
     /// another reason, too.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub shared_version: Vec<SharedVersion>,
+    pub shared_versions: Vec<SharedVersion>,
     /// A plugin name that several files of the version set for it share: the operator does not deploy that version set.
     /// Set only if there is no other reason and the version does not run.
     #[serde(default, skip_serializing_if = "Option::is_none")]

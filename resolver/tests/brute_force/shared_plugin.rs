@@ -187,7 +187,7 @@ fn check_solved(
             return Err(format!("both servers can use {} {} together", plugin.name, newer.version));
         }
     }
-    for newer in solved.newer_paper.iter().filter(|newer| !newer.shared_version.is_empty()) {
+    for newer in solved.newer_paper.iter().filter(|newer| !newer.shared_versions.is_empty()) {
         let has_other_reasons = newer.pinned.is_some() || newer.unusable.is_some() || !newer.blocked_by.is_empty();
         papers_blocked[usize::from(has_other_reasons)] += 1;
         let then = if has_other_reasons { without_other_reasons(pair, server_index, newer) } else { pair.clone() };

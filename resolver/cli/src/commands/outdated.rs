@@ -223,7 +223,7 @@ fn paper_row(catalog: &Catalog, solved: &SolvedExplanation, runs: &RunningSet) -
             (None, Some(pin), _) => format!("you pinned {}", pin.version),
             (None, None, Some(gave_up)) => short::blockers_unknown(gave_up),
             (None, None, None) if names.is_empty() => {
-                newer.shared_version.first().map(short::shared_version).unwrap_or_default()
+                newer.shared_versions.first().map(short::shared_version).unwrap_or_default()
             }
             (None, None, None) => short::blocked_by(&names),
         };

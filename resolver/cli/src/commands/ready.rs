@@ -202,7 +202,7 @@ fn server_row(why: &WhyNot, is_published: bool) -> Server {
     if !names.is_empty() {
         reasons.push(short::blocked_by(&names));
     }
-    reasons.extend(why.shared_version.iter().map(short::shared_version));
+    reasons.extend(why.shared_versions.iter().map(short::shared_version));
     reasons.extend(why.shared_name.as_ref().map(short::shared_name));
     let can = is_published && reasons.is_empty();
     if !is_published && reasons.is_empty() {

@@ -92,7 +92,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         pinned,
         ready,
         blockers,
-        shared_version,
+        shared_versions,
         shared_name,
         ..
     } = why;
@@ -108,7 +108,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
         (None, None) if *possible => "no blockers".to_owned(),
         (None, None) => {
             let shared = shared_name.as_ref().map(short::shared_name);
-            shared.or_else(|| shared_version.first().map(short::shared_version)).unwrap_or_default()
+            shared.or_else(|| shared_versions.first().map(short::shared_version)).unwrap_or_default()
         }
     };
     let target_position = picture.add_right(DiagramBox::new(Kind::Waits, format!("{software} {target}"), note));
@@ -121,7 +121,7 @@ pub(super) fn why_not(why: &WhyNot) -> Section {
             picture.add_left(DiagramBox::new(Kind::Chosen, name, "ready"), name);
         }
     }
-    picture.add_shared(target_position, shared_version);
+    picture.add_shared(target_position, shared_versions);
     picture.section
 }
 
@@ -182,7 +182,7 @@ impl Picture {
         for blocker in &newer.blocked_by {
             self.add_blocker(waits, blocker);
         }
-        self.add_shared(waits, &newer.shared_version);
+        self.add_shared(waits, &newer.shared_versions);
     }
 
     /// Adds a line to a blocking plugin. A plugin that was not chosen gets a new box.

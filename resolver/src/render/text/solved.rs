@@ -232,14 +232,14 @@ fn newer_paper(page: &mut TextBuilder, server: &str, newer: &NewerPaper) {
             n => page.line(&format!("The other {} are ready for {}.", count(n), newer.minecraft)),
         }
     }
-    if !newer.shared_version.is_empty() {
+    if !newer.shared_versions.is_empty() {
         let is_alone = reason.is_none() && newer.blocked_by.is_empty();
         page.line(&if is_alone {
             format!("{begin}{} could run it without the other servers.", short_name(server))
         } else {
             "Other servers block it as well:".to_owned()
         });
-        shared_versions(page, &newer.shared_version);
+        shared_versions(page, &newer.shared_versions);
     }
 }
 
@@ -277,7 +277,7 @@ pub(super) fn blocking_clauses(newer: &NewerPaper, blocked_by: Option<&str>, mos
     if let Some(names) = blocked_by {
         hold(names, "");
     }
-    if let Some(one) = newer.shared_version.first() {
+    if let Some(one) = newer.shared_versions.first() {
         hold(&list(&one.names().collect::<Vec<_>>(), most), ", shared with other servers");
     }
     if clauses.is_empty() {

@@ -53,7 +53,7 @@ impl Explanation {
     pub fn blocked_paper_sentence(&self) -> Option<String> {
         let Self::Solved(solved) = self else { return None };
         let newer = solved.newer_paper.first().filter(|_| solved.deploy_blocker().is_none())?;
-        let no_blocker = newer.blocked_by.is_empty() && newer.shared_version.is_empty() && newer.pinned.is_none();
+        let no_blocker = newer.blocked_by.is_empty() && newer.shared_versions.is_empty() && newer.pinned.is_none();
         let needs_no_action = no_blocker && passes_by_itself(newer.unusable.as_ref());
         let is_held = newer.gave_up.is_none() && !needs_no_action;
         is_held.then(|| sanitize_line(&blocking_reasons(solved, newer, self.fitting_summary().0)).into_owned())
@@ -135,7 +135,7 @@ fn why_not(why: &WhyNot, size: Size) -> String {
     if why.possible {
         return format!("{name} can run {software} {target}: there are no blockers.");
     }
-    let blocked_by = blocker_list(&why.blockers, &why.shared_version, target, size);
+    let blocked_by = blocker_list(&why.blockers, &why.shared_versions, target, size);
     let mut clauses = Vec::new();
     clauses.extend(why.unreleased.then(|| "there is no build of it yet".to_owned()));
     clauses.extend(why.unusable.as_ref().map(|reason| but_clause(reason) + &nearest_are(&instead)));

@@ -41,7 +41,7 @@ pub(super) fn why_not(page: &mut TextBuilder, why: &WhyNot) {
         page.line(&format!("  you pinned {software} {} (`spec.version` on the server)", pin.version));
     }
     silent_blocker_table(page, &why.blockers, target);
-    shared_versions(page, &why.shared_version);
+    shared_versions(page, &why.shared_versions);
     if let Some(conflict) = &why.shared_name {
         let both = short::phrase(&conflict.name, &conflict.files);
         page.line(&format!("  {both}, and a server loads only one of them: remove one of them"));
