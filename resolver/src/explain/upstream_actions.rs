@@ -25,10 +25,10 @@ pub(super) fn for_newer(
     left_behind: &[NotUpdatedWithLatest],
 ) -> Vec<UpstreamAction> {
     let next = newer.first().filter(|newer| newer.pinned.is_none() && passes_by_itself(newer.unusable.as_ref()));
-    let held = next.map_or_else(Vec::new, |newer| {
+    let for_next_version = next.map_or_else(Vec::new, |newer| {
         for_blockers(context, (&newer.blocked_by, &newer.shared_versions), &newer.minecraft)
     });
-    sort_and_dedup(held.into_iter().chain(for_left_behind(context, decision, left_behind)))
+    sort_and_dedup(for_next_version.into_iter().chain(for_left_behind(context, decision, left_behind)))
 }
 
 /// The actions that left-behind plugins wait for: those of all of them if all would follow then, otherwise those of

@@ -25,7 +25,7 @@ mod yaml_block;
 use foreign_schema::API_VERSION;
 use foreign_values::{find, text_at};
 use plugin::convert_plugin;
-use remarks::{Remark, Remarks, Weight};
+use remarks::{Remark, RemarkKind, Remarks};
 use server::convert_server;
 use yaml_block::{YamlBlock, YamlDraft};
 
@@ -47,7 +47,7 @@ pub(crate) fn migrate(migrate: &MigrateArgs) -> Result<Output, Output> {
         stderr.push(format!("{}: there is no PaperMCServer or Plugin of {FOREIGN_GROUP} here", names.join(", ")));
         return Err(Output::failure(stderr));
     }
-    let open: Vec<String> = converted.iter().flat_map(Converted::open_remarks).collect();
+    let open: Vec<String> = converted.iter().flat_map(Converted::required_actions).collect();
     let status = if open.is_empty() { ExitStatus::Solved } else { ExitStatus::NoSolution };
     let summary = summary(converted.len(), open.len());
     stderr.extend(open);
@@ -100,10 +100,10 @@ impl Converted {
     }
 
     /// The remarks that need an action, with their positions in the input.
-    fn open_remarks(&self) -> Vec<String> {
+    fn required_actions(&self) -> Vec<String> {
         let Self { file, origin, name, remarks, .. } = self;
-        let open = remarks.iter().filter(|remark| remark.weight == Weight::Open);
-        open.map(|Remark { path, text, .. }| format!("{file}:{}: {name}: {text}", origin.line_of(path))).collect()
+        let actions = remarks.iter().filter(|remark| remark.kind == RemarkKind::ActionRequired);
+        actions.map(|Remark { path, text, .. }| format!("{file}:{}: {name}: {text}", origin.line_of(path))).collect()
     }
 }
 

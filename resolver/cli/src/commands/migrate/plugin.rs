@@ -38,7 +38,7 @@ fn write_source(plugin: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks) 
         } else {
             let text = "is required here: write what `sha256sum` prints for the JAR that runs. Until then, this \
                         Plugin is a comment";
-            remarks.open(&mut source, CHECKSUM, text);
+            remarks.action_required(&mut source, CHECKSUM, text);
             source.text("checksum", "");
             is_incomplete = true;
         }

@@ -6,17 +6,17 @@ use crate::input::yaml::YamlNode;
 
 /// Whether a remark needs an action of the user.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
+pub(super) enum RemarkKind {
     /// The server works as before, by other means.
     Note,
     /// Without an action, something is missing or behaves differently.
-    Open,
+    ActionRequired,
 }
 
 /// A remark about one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Remark {
-    pub(super) weight: Weight,
+    pub(super) kind: RemarkKind,
     /// The field as minecraft-operator names it: `spec.gateway`.
     pub(super) path: String,
     /// The whole text, beginning with the field.
@@ -30,7 +30,7 @@ pub(super) struct Remarks(pub(super) Vec<Remark>);
 impl Remarks {
     /// A field without a counterpart. The output contains it as a comment.
     pub(super) fn no_counterpart(&mut self, block: &mut YamlBlock, path: &str, value: &YamlNode, why: &str) {
-        self.open(block, path, &format!("has no counterpart: {why}"));
+        self.action_required(block, path, &format!("has no counterpart: {why}"));
         block.commented_field(last_segment(path), value);
     }
 
@@ -40,19 +40,19 @@ impl Remarks {
     }
 
     /// Another difference that needs an action. `text` follows the name of the field.
-    pub(super) fn open(&mut self, block: &mut YamlBlock, path: &str, text: &str) {
-        self.add(block, Weight::Open, path, text);
+    pub(super) fn action_required(&mut self, block: &mut YamlBlock, path: &str, text: &str) {
+        self.add(block, RemarkKind::ActionRequired, path, text);
     }
 
     /// Another difference. `text` follows the name of the field.
     pub(super) fn note(&mut self, block: &mut YamlBlock, path: &str, text: &str) {
-        self.add(block, Weight::Note, path, text);
+        self.add(block, RemarkKind::Note, path, text);
     }
 
-    fn add(&mut self, block: &mut YamlBlock, weight: Weight, path: &str, text: &str) {
+    fn add(&mut self, block: &mut YamlBlock, kind: RemarkKind, path: &str, text: &str) {
         let text = format!("`{path}` {text}");
         block.comment(&text);
-        self.0.push(Remark { weight, path: path.to_owned(), text });
+        self.0.push(Remark { kind, path: path.to_owned(), text });
     }
 }
 

@@ -32,7 +32,7 @@ fn write_eula(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks) {
     } else {
         let text = "is yours to accept: minecraft-operator does it for you, and Nightshift starts no server without \
                     the next line. Read https://aka.ms/MinecraftEULA, and remove its `# `";
-        remarks.open(spec, "spec.eula", text);
+        remarks.action_required(spec, "spec.eula", text);
         spec.comment("eula: Accepted");
     }
 }
@@ -83,7 +83,7 @@ fn write_schedule(server: &YamlNode, spec: &mut YamlBlock, remarks: &mut Remarks
     if flag_at(server, &format!("{WINDOW}.enabled")) == Some(false) {
         let text = "means the opposite here: with `false`, minecraft-operator updates at any time, and Nightshift \
                     never by itself. For any time write `cron: \"0 * * * *\"` without `enabled`";
-        remarks.open(&mut window, &format!("{WINDOW}.enabled"), text);
+        remarks.action_required(&mut window, &format!("{WINDOW}.enabled"), text);
         window.field("enabled", YamlDraft::Scalar("false".to_owned()));
     }
     if let Some(cron) = text_at(server, &format!("{WINDOW}.cron")) {
