@@ -92,7 +92,7 @@ pub fn plugin_names(generator: &mut SchemaGenerator) -> Schema {
 }
 
 /// The name of a backup, or `latest`.
-pub fn copy_name(_: &mut SchemaGenerator) -> Schema {
+pub fn backup_name(_: &mut SchemaGenerator) -> Schema {
     json_schema!({"type": "string", "minLength": 1, "maxLength": 64, "pattern": "^(latest|[0-9][0-9A-Za-z-]*)$"})
 }
 

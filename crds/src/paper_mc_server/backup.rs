@@ -223,7 +223,7 @@ pub struct RestoreHandled {
     /// The backup that the request names. It is recorded because `latest` may later stand for another backup.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text64")]
-    pub copy: Option<String>,
+    pub backup: Option<String>,
     /// How the request ended: `Restored`, `Refused` or `Failed`. Absent while the request is in progress.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<RestoreResult>,

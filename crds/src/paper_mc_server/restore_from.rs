@@ -12,8 +12,8 @@ use crate::schema;
 pub struct RestoreFrom {
     /// The name of the backup, such as `20261122T030000Z-1a2b3c4d`, or `latest` (default). `latest` is the newest backup that contains worlds.
     #[serde(default = "latest")]
-    #[schemars(schema_with = "schema::copy_name")]
-    pub copy: String,
+    #[schemars(schema_with = "schema::backup_name")]
+    pub backup: String,
     /// The server whose backups are used, in the same namespace. It may be deleted already. Defaults to this server.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::object_name")]

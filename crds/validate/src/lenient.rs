@@ -66,7 +66,7 @@ mod tests {
             json!({"rcon": {"enabled": false}}),
             json!({"jvm": {"heap": "lots"}}),
             json!({"keepPluginData": {"maxSize": "lots"}}),
-            json!({"restoreFrom": {"copy": "../x"}}),
+            json!({"restoreFrom": {"backup": "../x"}}),
             json!({"backup": {"retention": {"maxAge": "long"}}}),
             json!({"gracefulShutdown": {"timeout": "1s"}}),
             json!({"players": {"notice": "soon"}}),

@@ -40,12 +40,12 @@ pub(super) fn check_restore_from(
 ) -> Option<CheckedRestoreFrom> {
     let restore_from = server.spec.restore_from.as_ref()?;
     // Backup and server name both become parts of a path.
-    if !is_backup_reference(&restore_from.copy) {
+    if !is_backup_reference(&restore_from.backup) {
         violations.add(
-            "spec.restoreFrom.copy",
+            "spec.restoreFrom.backup",
             format_args!(
                 "`{}` is not the name of a backup: write `{LATEST}`, or a name such as `20261122T030000Z-1a2b3c4d`",
-                restore_from.copy
+                restore_from.backup
             ),
         );
     }
@@ -61,7 +61,7 @@ pub(super) fn check_restore_from(
         (None, Some(_) | None) => super::backup_claim(source),
     };
     let apart = backup_claim.as_ref() != Some(&claim);
-    let request = SeedRequest { server: source.clone(), copy: restore_from.copy.clone(), claim, apart };
+    let request = SeedRequest { server: source.clone(), backup: restore_from.backup.clone(), claim, apart };
     Some(CheckedRestoreFrom { request, first_start: true })
 }
 
@@ -93,8 +93,7 @@ mod tests {
     #[test]
     fn restore_from_finds_claim_of_own_or_other_server() {
         let of = |backup: Value, from: Value| {
-            let SeedRequest { server, copy: backup, claim, apart } =
-                request(json!({"backup": backup, "restoreFrom": from}));
+            let SeedRequest { server, backup, claim, apart } = request(json!({"backup": backup, "restoreFrom": from}));
             assert_eq!(backup, "latest");
             (server, claim, apart)
         };
@@ -112,8 +111,8 @@ mod tests {
     #[test]
     fn restore_from_rejects_names_outside_repository() {
         for (from, path) in [
-            (json!({"copy": "../lobby"}), "spec.restoreFrom.copy"),
-            (json!({"copy": "newest"}), "spec.restoreFrom.copy"),
+            (json!({"backup": "../lobby"}), "spec.restoreFrom.backup"),
+            (json!({"backup": "newest"}), "spec.restoreFrom.backup"),
             (json!({"server": "../lobby"}), "spec.restoreFrom.server"),
             (json!({"server": ""}), "spec.restoreFrom.server"),
         ] {

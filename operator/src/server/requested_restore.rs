@@ -80,7 +80,7 @@ impl RestoreRequests {
         let previous = before.last_handled.as_ref().and_then(|handled| handled.restore_from.as_ref());
         let Some(previous) = previous.filter(|previous| previous.asked == requested) else {
             let seen_at = truncate_to_second(now);
-            let record = RestoreHandled { asked: requested, seen_at, copy: None, result: None, message: None };
+            let record = RestoreHandled { asked: requested, seen_at, backup: None, result: None, message: None };
             return Self { record: Some(record), ..Self::default() };
         };
         let over = |result, message: Option<String>| {
@@ -105,11 +105,12 @@ impl RestoreRequests {
         let Some(until) = until else {
             return over(RestoreResult::Refused, Some(too_late_message(checked, now)));
         };
-        let Some(backup) = &previous.copy else {
+        let Some(backup) = &previous.backup else {
             return match choose_backup(&requested, checked, observed) {
-                Ok(backup) => {
-                    Self { record: Some(RestoreHandled { copy: Some(backup), ..previous.clone() }), ..Self::default() }
-                }
+                Ok(backup) => Self {
+                    record: Some(RestoreHandled { backup: Some(backup), ..previous.clone() }),
+                    ..Self::default()
+                },
                 Err(NoBackupReason::Refused(why)) => over(RestoreResult::Refused, Some(why)),
                 Err(NoBackupReason::NotReady) => waits(),
             };
@@ -149,7 +150,7 @@ impl RestoreRequests {
     pub(crate) fn condition_parts(&self) -> Option<(bool, &'static str, String)> {
         let record = self.record.as_ref()?;
         let message = record.message.clone().unwrap_or_default();
-        Some(match (record.result, &record.copy) {
+        Some(match (record.result, &record.backup) {
             (Some(RestoreResult::Restored), _) => return None,
             (Some(RestoreResult::Refused), _) => (false, "Refused", message),
             (Some(RestoreResult::Failed), _) => (false, "Failed", message),
@@ -197,7 +198,7 @@ fn requested_backup(previous: &RestoreHandled) -> Option<String> {
             .filter(|backup| *backup != LATEST)
             .map(str::to_owned)
     };
-    previous.copy.clone().or_else(written)
+    previous.backup.clone().or_else(written)
 }
 
 /// The restore request that only protects the backup and is addressed to no pod.
@@ -205,7 +206,7 @@ fn protecting_request(previous: &RestoreHandled) -> Option<RequestedRestore> {
     Some(RequestedRestore {
         request: request_name(previous),
         to: NO_SET.to_owned(),
-        copy: requested_backup(previous)?,
+        backup: requested_backup(previous)?,
         overwrite: false,
         everything: false,
         not_after: previous.seen_at + REQUEST_VALID_FOR,
@@ -286,7 +287,7 @@ fn pending_restore(
         request: RequestedRestore {
             request: request_name(record),
             to: stable.files.lock.clone(),
-            copy: backup.to_owned(),
+            backup: backup.to_owned(),
             overwrite: query.as_ref().is_ok_and(|query| query.overwrite),
             everything: query.as_ref().is_ok_and(|query| query.everything),
             not_after: record.seen_at + REQUEST_VALID_FOR,

@@ -290,7 +290,7 @@ impl SimCluster {
             "/v1/announce" => {
                 if self.is_flushing() {
                     self.trace("agent: refuses the announcement while a backup flushes the world");
-                    let refusal = RequestRefusal { not_now: true, ..RequestRefusal::new("a copy is flushed") };
+                    let refusal = RequestRefusal { not_now: true, ..RequestRefusal::new("a backup is flushed") };
                     return json(StatusCode::CONFLICT, &refusal);
                 }
                 self.announce(serde_json::from_slice(body).expect("an announcement"));

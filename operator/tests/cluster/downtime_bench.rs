@@ -145,10 +145,10 @@ async fn report_backup_durations(servers: &[Server<'_>]) {
     .await;
     let rest = observers.iter().zip(&took).map(|(observer, took)| observer.gap(0) - *took);
     println!(
-        "the copy before an update, {REGION_BYTES} bytes and a small world, {BACKUP_UPDATES} times: {}",
+        "the backup before an update, {REGION_BYTES} bytes and a small world, {BACKUP_UPDATES} times: {}",
         Figures::new(took.clone())
     );
-    println!("from the last line of the old server to the first of the new, less its copy: {}", Figures::new(rest));
+    println!("from the last line of the old server to the first of the new, less its backup: {}", Figures::new(rest));
 }
 
 /// Creates `count` small servers with these fields in their spec, and waits until they run the first releases stably.

@@ -62,7 +62,7 @@ async fn requested_restore_runs_once_and_needs_overwrite() {
         let after = lobby.wait_for_new_pod(&before).await;
         let handled = wait_until_handled(&lobby, &request).await;
         assert_eq!(
-            (handled.result, handled.copy.as_ref()),
+            (handled.result, handled.backup.as_ref()),
             (Some(RestoreResult::Restored), Some(&backup_name)),
             "{handled:?}"
         );
@@ -137,7 +137,7 @@ async fn reported_command_restores_old_world_on_old_lock() {
         let request = format!("{backup_name};overwrite");
         let handled = wait_until_handled(&lobby, &request).await;
         assert_eq!(
-            (handled.result, handled.copy.as_ref()),
+            (handled.result, handled.backup.as_ref()),
             (Some(RestoreResult::Restored), Some(&backup_name)),
             "{handled:?}"
         );
@@ -168,7 +168,7 @@ async fn reported_command_restores_old_world_on_old_lock() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requested_restore_backup_survives_update_backup() {
-    in_test_env("named-copy", OLDER_MINECRAFT, async |env| {
+    in_test_env("named-backup", OLDER_MINECRAFT, async |env| {
         let mut object = server_with_backups(LOBBY);
         object["spec"]["backup"]["retention"] = json!({"maxCount": 2});
         env.apply(&[object, viabackwards()]).await;

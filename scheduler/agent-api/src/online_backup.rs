@@ -24,7 +24,6 @@ pub struct OnlineBackupRequest {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProtectBackup {
     /// Its name.
-    #[serde(rename = "copy")]
     pub backup: String,
     /// Until when, by the agent's clock.
     pub until: Timestamp,

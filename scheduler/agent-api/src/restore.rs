@@ -46,7 +46,7 @@ pub struct RequestedRestore {
     /// The digest of the lock that will start: 64 hex digits. Or [`NO_SET`].
     pub to: String,
     /// The backup's name.
-    pub copy: String,
+    pub backup: String,
     /// The user's explicit permission to displace existing worlds.
     pub overwrite: bool,
     /// Also restore settings, plugins and their data. Not written when false, because older agents do not know the field.
@@ -98,7 +98,7 @@ pub struct SeedRequest {
     /// The server whose backups are used: the name of their directory.
     pub server: String,
     /// The backup's name, or [`LATEST`].
-    pub copy: String,
+    pub backup: String,
     /// The claim that contains them, for messages.
     pub claim: String,
     /// Whether it is another claim than that of the server's own backups. It is then mounted separately, only for the first start.
@@ -115,7 +115,7 @@ pub struct SeedResult {
     pub at: Timestamp,
     /// The restored backup. `None`: no backup was restored, because the volume had a world.
     #[serde(default)]
-    pub copy: Option<String>,
+    pub backup: Option<String>,
 }
 
 /// One backup in the repository, good or not.

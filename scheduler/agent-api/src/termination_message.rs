@@ -89,7 +89,7 @@ mod tests {
     fn termination_message_is_read_as_written() {
         let names = ["20261122T030000Z-aaaaaaaa".to_owned(), "20261121T030000Z-aaaaaaaa".to_owned()];
         for backups in [None, Some(Vec::new()), Some(names.to_vec())] {
-            for refused_request in [None, Some(("asked-1".to_owned(), "there is no copy `x`".to_owned()))] {
+            for refused_request in [None, Some(("asked-1".to_owned(), "there is no backup `x`".to_owned()))] {
                 for floor in [None, Some(4_440)] {
                     let refused_request = refused_request.clone();
                     let refused_text = WorldRefused { floor, backups: backups.clone(), refused_request, ..refused() };

@@ -106,7 +106,7 @@ pub(super) fn pending_backup(mount: &Path, volume: &Volume, now: Timestamp) -> R
     let restore_request = pending_request(&mount.with_file_name(USER_RESTORE_KEY), volume)?;
     Ok(restore_request
         .filter(|restore_request| now < restore_request.not_after)
-        .map(|restore_request| restore_request.copy))
+        .map(|restore_request| restore_request.backup))
 }
 
 fn execute(
@@ -124,7 +124,7 @@ fn execute(
     if !restore_request.overwrite && !worlds.folders.is_empty() {
         return Err(RequestRefused::WouldOverwrite);
     }
-    let id = &restore_request.copy;
+    let id = &restore_request.backup;
     let stored = repository
         .list()?
         .into_iter()

@@ -168,14 +168,14 @@ fn select(request: &SeedRequest, listed: &[StoredBackup], set: &FileSet) -> Resu
         let good = listed.iter().rev().filter_map(|stored| stored.state.as_ref().ok());
         join_names(good.filter(|backup| has_worlds(backup)).map(|backup| backup.id.as_str()))
     };
-    let found = match request.copy.as_str() {
+    let found = match request.backup.as_str() {
         // An unusable backup is not skipped silently, because the next older one may be weeks older.
         LATEST => listed.iter().rev().find(|stored| stored.record().is_none_or(has_worlds)),
         id => listed.iter().find(|stored| stored.id == id),
     };
     let Some(found) = found else {
-        let SeedRequest { server, copy, claim, apart: _ } = request.clone();
-        return Err(NotRestored::NoSuchBackup { server, claim, backup: copy, newest: newest() });
+        let SeedRequest { server, backup, claim, apart: _ } = request.clone();
+        return Err(NotRestored::NoSuchBackup { server, claim, backup, newest: newest() });
     };
     let id = || found.id.clone();
     let backup = match &found.state {
@@ -208,7 +208,7 @@ fn record_result(volume: &Volume, request: SeedRequest) {
         previous.and_then(|previous| Ok(new_result(request, previous.as_ref(), seed_restore(volume)?, clock::now())));
     match result {
         Ok(Some(result)) => {
-            if result.copy.is_none() {
+            if result.backup.is_none() {
                 info!("no backup is restored to this volume, because it has a world");
             }
             if let Err(error) = Disk::new(RealFs).write_record(&volume.new_volume_path(), &result) {
@@ -233,8 +233,8 @@ fn new_result(
     // The worlds are restored before this record is written, perhaps by an earlier init container.
     let result = filled.filter(|filled| previous.is_none_or(|previous| previous.at < filled.at));
     Some(match result {
-        Some(Restored { at, id, .. }) => SeedResult { order: request, at, copy: Some(id) },
-        None => SeedResult { order: request, at: now, copy: None },
+        Some(Restored { at, id, .. }) => SeedResult { order: request, at, backup: Some(id) },
+        None => SeedResult { order: request, at: now, backup: None },
     })
 }
 

@@ -85,7 +85,7 @@ mod tests {
         let on_request = RequestedRestore {
             request: "asked-1".to_owned(),
             to: "a".repeat(64),
-            copy: "20261122T030000Z-aaaaaaaa".to_owned(),
+            backup: "20261122T030000Z-aaaaaaaa".to_owned(),
             overwrite: true,
             everything: false,
             not_after: jiff::Timestamp::UNIX_EPOCH,

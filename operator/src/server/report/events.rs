@@ -298,7 +298,7 @@ fn restore_requested_message(report: &PassReport<'_>) -> String {
 
 /// For example `to restore the worlds of the backup …`.
 fn restore_purpose(restore: &PendingRestore) -> String {
-    let backup = &restore.request.copy;
+    let backup = &restore.request.backup;
     if restore.request.everything {
         format!("to restore all contents of the backup {backup}")
     } else {

@@ -37,7 +37,7 @@ fn reported_result(
     agent: &agent_api::AgentReport,
 ) -> (bool, &'static str, String) {
     match agent.new_volume.as_ref().filter(|new_volume| new_volume.order == *request) {
-        Some(SeedResult { order: _, at, copy: Some(id) }) => {
+        Some(SeedResult { order: _, at, backup: Some(id) }) => {
             let text = format!(
                 "The volume had no world. It was filled from the backup {id} of `{}` at {at}. `spec.restoreFrom` is \
                 no longer needed.",
@@ -45,7 +45,7 @@ fn reported_result(
             );
             (true, "Restored", cut(&text, 1_024))
         }
-        Some(SeedResult { order: _, at: _, copy: None }) | None => {
+        Some(SeedResult { order: _, at: _, backup: None }) | None => {
             (false, "VolumeInUse", in_use_message(server, request))
         }
     }
@@ -55,7 +55,7 @@ fn in_use_message(server: &CheckedServer, request: &SeedRequest) -> String {
     let hint = if request.apart || request.server != server.name {
         "See docs/guides/backup.md to restore the backup manually.".to_owned()
     } else {
-        format!("To restore the backup, run `{}`.", requested_restore::restore_command(server, &request.copy))
+        format!("To restore the backup, run `{}`.", requested_restore::restore_command(server, &request.backup))
     };
     format!(
         "The volume was not changed, because it already has a world. `spec.restoreFrom` is for a volume without one. \
@@ -103,8 +103,8 @@ mod tests {
     }
 
     fn record(backup: &str, got: Option<&str>) -> Value {
-        let request = json!({"server": "lobby", "copy": backup, "claim": "backup-lobby-0", "apart": false});
-        json!({"order": request, "at": "2026-11-22T03:00:00Z", "copy": got})
+        let request = json!({"server": "lobby", "backup": backup, "claim": "backup-lobby-0", "apart": false});
+        json!({"order": request, "at": "2026-11-22T03:00:00Z", "backup": got})
     }
 
     fn own_backup() -> Value {

@@ -147,7 +147,7 @@ pub(super) fn parse_query(requested: &str) -> Result<RestoreQuery<'_>, String> {
     if let Some((server, of_another)) = backup.split_once('/').filter(|(_, backup)| is_backup_reference(backup)) {
         return Err(format!(
             "`{backup}` is a backup of another server. Only backups of this server can replace an existing world. For \
-            a new volume write `spec.restoreFrom: {{server: {server}, copy: {of_another}}}`. Otherwise, see \
+            a new volume write `spec.restoreFrom: {{server: {server}, backup: {of_another}}}`. Otherwise, see \
             docs/guides/backup.md to restore it manually"
         ));
     }

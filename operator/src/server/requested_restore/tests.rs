@@ -102,7 +102,7 @@ fn recorded_after_two_passes(server: &PaperMCServer, backups: &Value) -> Restore
     assert_eq!(first.due, None);
     let record = first.record.unwrap();
     assert_eq!(
-        (record.seen_at, &record.copy, record.result),
+        (record.seen_at, &record.backup, record.result),
         (at(0), &None, None),
         "the request is recorded before any other step"
     );
@@ -114,7 +114,7 @@ fn recorded_after_two_passes(server: &PaperMCServer, backups: &Value) -> Restore
 /// The message of a rejected request.
 fn refused(requested: &str, backups: &Value) -> String {
     let record = recorded_after_two_passes(&requesting(requested), backups);
-    assert_eq!((record.result, record.copy), (Some(RestoreResult::Refused), None), "{requested}");
+    assert_eq!((record.result, record.backup), (Some(RestoreResult::Refused), None), "{requested}");
     record.message.unwrap()
 }
 
@@ -131,13 +131,13 @@ fn requested_restore_fixes_chosen_backup() {
         (format!("{UNREAD};overwrite"), UNREAD),
     ] {
         let record = selected(&requested);
-        assert_eq!((record.copy.as_deref(), record.result), (Some(backup), None), "{requested}");
+        assert_eq!((record.backup.as_deref(), record.result), (Some(backup), None), "{requested}");
     }
     let record = selected("latest;overwrite");
     let newer = json!({"listed": [{"id": "20261122T120000Z-aaaaaaaa", "contents": "worlds", "dataVersion": 4556}]});
     let later = evaluate(&requesting("latest;overwrite"), &observed(&newer), Some(record.clone()), at(1));
     let due = later.due.unwrap();
-    assert_eq!((due.request.copy.as_str(), due.request.overwrite), (NEWEST, true));
+    assert_eq!((due.request.backup.as_str(), due.request.overwrite), (NEWEST, true));
     assert_eq!((due.request.request, due.request.to), (format!("asked-{}", at(0).as_second()), "a".repeat(64)));
     assert_eq!((due.restart.due, due.restart.until, due.request.not_after), (at(0), at(30), at(120)));
     assert_eq!(later.record, Some(record));
@@ -190,7 +190,7 @@ fn requested_restore_is_refused_with_reason() {
         assert!(why.contains("write `"), "{malformed}: {why}");
     }
     let why = refused("survival/latest;overwrite", &backups_json());
-    assert!(why.contains("write `spec.restoreFrom: {server: survival, copy: latest}`"), "{why}");
+    assert!(why.contains("write `spec.restoreFrom: {server: survival, backup: latest}`"), "{why}");
     let why = refused("latest;overwrite", &json!({"good": 1}));
     assert!(why.contains("next restart"), "an agent without restore support: {why}");
     let why = refused("latest;overwrite", &json!({"problem": "no such volume"}));
@@ -211,7 +211,7 @@ fn requested_restore_of_everything_needs_backup_and_agent_support() {
     };
     for requested in ["latest;overwrite;contents=Everything", "latest; contents=Everything ;overwrite"] {
         let record = recorded_after_two_passes(&requesting(requested), &with(true));
-        assert_eq!(record.copy.as_deref(), Some(GOOD), "the newest backup with everything, {requested}");
+        assert_eq!(record.backup.as_deref(), Some(GOOD), "the newest backup with everything, {requested}");
         let due = evaluate(&requesting(requested), &observed(&with(true)), Some(record), at(1));
         assert!(due.condition_parts().unwrap().2.starts_with("All contents of the backup"), "{requested}");
         let request = due.due.unwrap().request;
@@ -241,7 +241,7 @@ fn requested_restore_of_everything_needs_backup_and_agent_support() {
 fn requested_restore_waits_for_silent_agent_within_limit() {
     let requesting = requesting("latest;overwrite");
     let record = recorded_after_two_passes(&requesting, &Value::Null);
-    assert_eq!((&record.copy, record.result), (&None, None));
+    assert_eq!((&record.backup, record.result), (&None, None));
     let just = evaluate(&requesting, &observed(&Value::Null), Some(record.clone()), at(29));
     assert_eq!((just.record.as_ref(), just.condition_parts().unwrap().1), (Some(&record), "Waiting"));
     let late = evaluate(&requesting, &observed(&backups_json()), Some(record), at(30)).record.unwrap();
@@ -326,12 +326,12 @@ fn requested_restore_protects_named_backup_from_first_observation() {
     let by_name = format!("{GOOD};overwrite");
     let without_agent = evaluate(&requesting(&by_name), &observed(&Value::Null), None, at(0)).protected;
     let request = without_agent.unwrap();
-    assert_eq!((request.copy.as_str(), request.to.as_str(), request.not_after), (GOOD, NO_SET, at(120)));
+    assert_eq!((request.backup.as_str(), request.to.as_str(), request.not_after), (GOOD, NO_SET, at(120)));
     let latest = |record| evaluate(&requesting("latest;overwrite"), &observed(&backups_json()), record, at(1));
     assert_eq!(latest(None).protected, None, "no backup is selected yet");
     let due = latest(Some(selected("latest;overwrite")));
     let (protected, request) = (due.protected.unwrap(), due.due.unwrap().request);
-    assert_eq!((&protected.copy, &protected.request), (&request.copy, &request.request));
+    assert_eq!((&protected.backup, &protected.request), (&request.backup, &request.request));
     assert_ne!(protected.to, request.to);
 
     let over = evaluate(&requesting(&by_name), &observed(&backups_json()), Some(selected(&by_name)), at(30));
@@ -361,9 +361,9 @@ fn restore_request_is_removed_with_its_annotation() {
     assert!(ends(Some(RestoreHandled { result: Some(RestoreResult::Failed), ..served.clone() })));
     assert!(ends(Some(RestoreHandled { seen_at: at(9), ..served.clone() })), "the annotation was set again");
     assert!(ends(Some(RestoreHandled { asked: "x".into(), ..served.clone() })));
-    let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), copy: None, ..served.clone() };
+    let by_name = RestoreHandled { asked: format!("{GOOD};overwrite"), backup: None, ..served.clone() };
     assert!(RestoreRequests::default().ends_request(Some(&by_name)), "the backup was protected for it");
-    let unselected = RestoreHandled { copy: None, ..served };
+    let unselected = RestoreHandled { backup: None, ..served };
     assert!(!RestoreRequests::default().ends_request(Some(&unselected)));
     assert!(!RestoreRequests::default().ends_request(None));
 }

@@ -106,7 +106,7 @@ async fn protect_during_online_backup(
     let is_running = online.is_some_and(|online| online.outcome == OnlineBackupOutcome::Running);
     let (Some(request), Some(agent), true) = (request, observed.agent(ctx), is_running) else { return Ok(()) };
     agent
-        .exclude_from_pruning(&ProtectBackup { backup: request.copy.clone(), until: request.not_after })
+        .exclude_from_pruning(&ProtectBackup { backup: request.backup.clone(), until: request.not_after })
         .await
         .map_err(ActError::Agent)
 }

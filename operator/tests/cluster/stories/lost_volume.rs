@@ -30,7 +30,7 @@ async fn recreated_server_starts_from_backup_and_existing_world_is_never_overwri
 
         // The backup does not exist: the server does not start, and no new world is created.
         let restoring_server =
-            |backup_name: &str| server_with(LOBBY, &json!({"backup": backup, "restoreFrom": {"copy": backup_name}}));
+            |backup_name: &str| server_with(LOBBY, &json!({"backup": backup, "restoreFrom": {"backup": backup_name}}));
         env.apply(&[restoring_server("20200101T000000Z-aaaaaaaa")]).await;
         let lobby = Server::new(env, LOBBY);
         let why = lobby.wait_for_condition("RestoredFrom", "False", "NotRestored").await;

@@ -64,7 +64,7 @@ impl Server {
         let restore_request = RequestedRestore {
             request: "asked-1".to_owned(),
             to: to.to_owned(),
-            copy: self.backups[0].clone(),
+            backup: self.backups[0].clone(),
             overwrite: true,
             everything: false,
             not_after,

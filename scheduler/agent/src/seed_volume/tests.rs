@@ -6,7 +6,7 @@ use crate::world::tests::set;
 use agent_api::{Contents, Trigger};
 
 fn request(id: &str) -> SeedRequest {
-    SeedRequest { server: "lobby".into(), copy: id.into(), claim: "backup-lobby-0".into(), apart: false }
+    SeedRequest { server: "lobby".into(), backup: id.into(), claim: "backup-lobby-0".into(), apart: false }
 }
 
 fn stored_backup(id: &str, contents: Contents, data_version: u32, minecraft: &str) -> StoredBackup {
@@ -108,15 +108,15 @@ fn restore_outcome_is_written_once_with_its_restored_backup() {
         Some(Restored { at: at(5), id: "x".into(), set_aside, request, everything: true, after_damage: false })
     };
     let unfilled = new_result(request("latest"), None, None, at(7)).unwrap();
-    assert_eq!((unfilled.copy.as_deref(), unfilled.at), (None, at(7)));
+    assert_eq!((unfilled.backup.as_deref(), unfilled.at), (None, at(7)));
     let was_filled = new_result(request("latest"), None, filled(), at(7)).unwrap();
-    assert_eq!((was_filled.copy.as_deref(), was_filled.at), (Some("x"), at(5)));
+    assert_eq!((was_filled.backup.as_deref(), was_filled.at), (Some("x"), at(5)));
     let earlier = SeedResult { at: at(4), ..unfilled.clone() };
     let then_filled = new_result(request("20261120T030000Z-a"), Some(&earlier), filled(), at(7)).unwrap();
-    assert_eq!(then_filled.copy.as_deref(), Some("x"), "its world was removed, and another request came");
+    assert_eq!(then_filled.backup.as_deref(), Some("x"), "its world was removed, and another request came");
     for previous in [&unfilled, &was_filled] {
         assert_eq!(new_result(request("latest"), Some(previous), filled(), at(9)), None);
         let another = new_result(request("20261120T030000Z-a"), Some(previous), filled(), at(9)).unwrap();
-        assert_eq!(another.copy, None, "the volume already had its world at that request");
+        assert_eq!(another.backup, None, "the volume already had its world at that request");
     }
 }

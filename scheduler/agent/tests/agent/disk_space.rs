@@ -37,7 +37,7 @@ async fn init_container_prunes_excess_backups_before_requiring_space() {
     let restore_request = RequestedRestore {
         request: "asked-1".into(),
         to: old.lock,
-        copy: taken[0].clone(),
+        backup: taken[0].clone(),
         overwrite: true,
         everything: false,
         not_after: clock::now() + jiff::SignedDuration::from_hours(1),

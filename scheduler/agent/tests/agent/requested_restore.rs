@@ -48,7 +48,7 @@ impl Server {
         RequestedRestore {
             request: "asked-1".into(),
             to: self.set.lock.clone(),
-            copy: self.backup.id.clone(),
+            backup: self.backup.id.clone(),
             overwrite: true,
             everything: false,
             not_after: clock::now() + jiff::SignedDuration::from_hours(1),
@@ -169,18 +169,18 @@ async fn impossible_restore_request_is_recorded_and_server_still_starts() {
     assert!(why.contains("has expired"), "{why}");
     let why = refused_for(RequestedRestore { overwrite: false, ..request_named("no-word") });
     assert!(why.contains("`;overwrite`"), "{why}");
-    let why = refused_for(RequestedRestore { copy: "20010101T000000Z-aaaaaaaa".into(), ..request_named("none") });
+    let why = refused_for(RequestedRestore { backup: "20010101T000000Z-aaaaaaaa".into(), ..request_named("none") });
     assert_eq!(why, "there is no backup `20010101T000000Z-aaaaaaaa`");
     let settings = back_up(&server.init, &repository, Contents::ServerFiles);
-    let why = refused_for(RequestedRestore { copy: settings.id, ..request_named("settings") });
+    let why = refused_for(RequestedRestore { backup: settings.id, ..request_named("settings") });
     assert!(why.contains("has no worlds"), "{why}");
     let worlds = back_up(&server.init, &repository, Contents::Worlds);
-    let why = refused_for(RequestedRestore { copy: worlds.id, everything: true, ..request_named("worlds") });
+    let why = refused_for(RequestedRestore { backup: worlds.id, everything: true, ..request_named("worlds") });
     assert!(why.contains("remove `;contents=Everything`"), "{why}");
     server.init.put("world/level.dat", &level_dat(4671, "1.21.11"));
     let newer = back_up(&server.init, &repository, Contents::Worlds);
     server.init.put("world/level.dat", &level_dat(4556, "1.21.10"));
-    let why = refused_for(RequestedRestore { copy: newer.id, ..request_named("newer") });
+    let why = refused_for(RequestedRestore { backup: newer.id, ..request_named("newer") });
     assert!(why.contains("a world cannot be downgraded"), "{why}");
 
     damage_backup(&repository, &server.backup.id);
@@ -213,7 +213,7 @@ async fn worlds_of_newer_minecraft_list_usable_backups_for_restore() {
         "the newer backup is unusable"
     );
 
-    server.write_request(&RequestedRestore { copy: "20010101T000000Z-aaaaaaaa".into(), ..server.restore_request() });
+    server.write_request(&RequestedRestore { backup: "20010101T000000Z-aaaaaaaa".into(), ..server.restore_request() });
     let why = "there is no backup `20010101T000000Z-aaaaaaaa`".to_owned();
     for _ in ["when it is tried", "at the next try"] {
         assert_eq!(server.world_refused().refused_request, Some(("asked-1".to_owned(), why.clone())));

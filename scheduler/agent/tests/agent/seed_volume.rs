@@ -83,7 +83,7 @@ impl Server {
 }
 
 fn request(id: &str) -> SeedRequest {
-    SeedRequest { server: "lobby".into(), copy: id.into(), claim: "backup-lobby-0".into(), apart: false }
+    SeedRequest { server: "lobby".into(), backup: id.into(), claim: "backup-lobby-0".into(), apart: false }
 }
 
 fn damage_backup(repository: &Path, id: &str) {
@@ -105,7 +105,7 @@ async fn volume_without_world_is_seeded_once_with_entire_backup() {
     assert!(server.path("plugins/Demo.jar").exists() && server.path("plugins/Own.jar").exists());
     assert!(!server.path("plugins/Demo-1.0.jar").exists(), "the version set replaces the older plugin");
     let noted = server.recorded();
-    assert_eq!((noted.order, noted.copy.as_ref()), (request("latest"), Some(&server.backup.id)));
+    assert_eq!((noted.order, noted.backup.as_ref()), (request("latest"), Some(&server.backup.id)));
     let restored: Restored = serde_json::from_str(&server.text(".nightshift/restored.json")).unwrap();
     assert_eq!((restored.set_aside.as_str(), restored.everything), ("", true));
 
@@ -116,7 +116,7 @@ async fn volume_without_world_is_seeded_once_with_entire_backup() {
     fs::remove_dir_all(server.path("world")).unwrap();
     server.assert_starts();
     assert!(!server.path("world").exists());
-    assert_eq!(server.recorded().copy.as_ref(), Some(&server.backup.id));
+    assert_eq!(server.recorded().backup.as_ref(), Some(&server.backup.id));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,7 +127,7 @@ async fn volume_with_world_is_never_seeded_even_later() {
     server.assert_starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "ours");
     assert!(!server.path("plugins/Own.jar").exists());
-    assert_eq!((server.recorded().order, server.recorded().copy), (request("latest"), None));
+    assert_eq!((server.recorded().order, server.recorded().backup), (request("latest"), None));
     fs::remove_dir_all(server.path("world")).unwrap();
     server.assert_starts();
     assert!(!server.path("world").exists(), "a user who removes a world wants a new one");
@@ -135,7 +135,7 @@ async fn volume_with_world_is_never_seeded_even_later() {
     server.write_request(&request(&server.backup.id));
     server.assert_starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "chunks");
-    assert_eq!(server.recorded().copy.as_ref(), Some(&server.backup.id));
+    assert_eq!(server.recorded().backup.as_ref(), Some(&server.backup.id));
     fs::write(server.backups_dir.path().join("new-volume.json"), "{").unwrap();
     server.assert_starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "chunks", "an invalid request does not block the start");
@@ -159,7 +159,7 @@ async fn unavailable_seed_backup_blocks_start_and_creates_no_world() {
     server.write_request(&SeedRequest { apart: true, ..request("latest") });
     let why = server.start_refusal();
     assert!(why.contains("mounted at the first start of a server only"), "{why}");
-    fs::write(server.backups_dir.path().join("new-volume.json"), r#"{"copy": "latest"}"#).unwrap();
+    fs::write(server.backups_dir.path().join("new-volume.json"), r#"{"backup": "latest"}"#).unwrap();
     let why = server.start_refusal();
     assert!(why.contains("new-volume.json` was changed by another program"), "{why}");
 
@@ -217,7 +217,7 @@ async fn interrupted_seed_is_resumed_and_satisfies_its_request() {
     server.init.put(".nightshift/restoring/world/region/r.0.0.mca", b"half way");
     server.assert_starts();
     assert_eq!(server.text("world/region/r.0.0.mca"), "half way");
-    assert_eq!(server.recorded().copy.as_ref(), Some(&server.backup.id));
+    assert_eq!(server.recorded().backup.as_ref(), Some(&server.backup.id));
 }
 
 #[tokio::test(flavor = "multi_thread")]

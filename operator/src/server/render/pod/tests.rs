@@ -396,11 +396,11 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
 fn new_volume_request_stays_while_spec_has_it() {
     let new_volume_map =
         |spec: Value| super::super::init_requests::build_new_volume_map(&check(&server(spec)).unwrap()).data;
-    let data = new_volume_map(json!({"backup": {}, "restoreFrom": {"copy": "20261122T030000Z-1a2b3c4d"}})).unwrap();
+    let data = new_volume_map(json!({"backup": {}, "restoreFrom": {"backup": "20261122T030000Z-1a2b3c4d"}})).unwrap();
     let parse_request = |text: &String| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(
         parse_request(&data["new-volume.json"]),
-        json!({"server": "lobby", "copy": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
+        json!({"server": "lobby", "backup": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
     );
     assert_eq!(new_volume_map(json!({"backup": {}})), None);
 }

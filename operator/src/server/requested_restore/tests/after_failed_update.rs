@@ -66,7 +66,7 @@ fn after_second_pass(requested: &str, observed: &Observed) -> RestoreHandled {
 
 fn request(backup: &str) -> RestoreHandled {
     let requested = format!("{backup};overwrite");
-    RestoreHandled { asked: requested, seen_at: at(0), copy: Some(backup.to_owned()), result: None, message: None }
+    RestoreHandled { asked: requested, seen_at: at(0), backup: Some(backup.to_owned()), result: None, message: None }
 }
 
 /// The state of the request for the good backup, this many minutes after it was first observed.
@@ -88,7 +88,7 @@ fn requested_restore_during_rollout_targets_stable_lock() {
     let mut backups = backups_json();
     let of_failed_set = json!({"id": "20261122T090000Z-bbbbbbbb", "contents": "worlds", "dataVersion": 4671});
     backups["listed"].as_array_mut().unwrap().insert(0, of_failed_set);
-    assert_eq!(after_second_pass("latest;overwrite", &rolling_out(&backups)).copy.as_deref(), Some(NEWEST));
+    assert_eq!(after_second_pass("latest;overwrite", &rolling_out(&backups)).backup.as_deref(), Some(NEWEST));
     assert_eq!(newest_backup(&rolling_out(&backups)).as_deref(), Some(NEWEST));
 }
 
@@ -152,13 +152,13 @@ fn requested_restore_waits_for_result_of_rollback() {
 #[test]
 fn requested_restore_uses_backups_named_by_init_container() {
     let observed = refused(&termination_message(Some(&[NEWEST, GOOD]), None));
-    assert_eq!(after_second_pass("latest;overwrite", &observed).copy.as_deref(), Some(NEWEST));
+    assert_eq!(after_second_pass("latest;overwrite", &observed).backup.as_deref(), Some(NEWEST));
     let old = "20200101T000000Z-aaaaaaaa";
     let named = after_second_pass(&format!("{old};overwrite"), &observed);
-    assert_eq!(named.copy.as_deref(), Some(old), "the init container inspects a named backup");
+    assert_eq!(named.backup.as_deref(), Some(old), "the init container inspects a named backup");
     let refusal = |requested: &str, message: &str| {
         let record = after_second_pass(requested, &refused(message));
-        assert_eq!((record.copy, record.result), (None, Some(RestoreResult::Refused)), "{requested}");
+        assert_eq!((record.backup, record.result), (None, Some(RestoreResult::Refused)), "{requested}");
         record.message.unwrap()
     };
     let why = refusal("latest", &termination_message(Some(&[GOOD]), None));
@@ -197,8 +197,8 @@ fn requested_restore_ends_with_termination_message() {
     observed.init_requests.on_request = on_request;
     assert!(evaluate_after(&observed, 1).can_join_rollback);
     let failed =
-        evaluate_after(&refused(&termination_message(Some(&[]), Some("the copy is damaged"))), 1).record.unwrap();
+        evaluate_after(&refused(&termination_message(Some(&[]), Some("the backup is damaged"))), 1).record.unwrap();
     assert_eq!(failed.result, Some(RestoreResult::Failed));
     let why = failed.message.unwrap();
-    assert_eq!(why, "the copy is damaged. The worlds are unchanged, and the stable version set cannot open them");
+    assert_eq!(why, "the backup is damaged. The worlds are unchanged, and the stable version set cannot open them");
 }
