@@ -66,7 +66,6 @@ pub struct BackupsReport {
     #[serde(default)]
     pub unplayed_since_last: bool,
     /// The last request for an online backup, and its result.
-    #[serde(rename = "hot")]
     pub online: Option<OnlineBackupReport>,
     /// The last restore.
     pub restored: Option<Restored>,

@@ -57,8 +57,8 @@ impl Error {
     }
 }
 
-/// `copied.json`: the backup for this update exists. It is removed after the update, so that a later update between the same two locks gets a new
-/// backup.
+/// `backup-taken.json`: the backup for this update exists. It is removed after the update, so that a later update between the same two locks gets
+/// a new backup.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct BackupMarker {

@@ -102,17 +102,17 @@ impl Volume {
 
     /// The record that the backup for the update in progress was taken.
     pub fn backup_taken_path(&self) -> PathBuf {
-        self.nightshift_dir().join("copied.json")
+        self.nightshift_dir().join("backup-taken.json")
     }
 
     /// The record of the last backup that failed.
     pub fn backup_failed_path(&self) -> PathBuf {
-        self.nightshift_dir().join("copy-failed.json")
+        self.nightshift_dir().join("backup-failed.json")
     }
 
     /// The record of the last request for an online backup, and its result.
     pub fn online_backup_path(&self) -> PathBuf {
-        self.nightshift_dir().join("hot-copy.json")
+        self.nightshift_dir().join("online-backup.json")
     }
 
     /// The record that autosave may be off in the running server.

@@ -123,7 +123,7 @@ pub struct RecordedFacts {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub draining: Option<ObservedDrain>,
     /// The estimate for the backup that is taken before the last update, or restored at the last restart.
-    #[serde(rename = "copying", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub backup_estimate: Option<BackupEstimate>,
 }
 

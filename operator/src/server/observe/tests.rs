@@ -155,7 +155,7 @@ fn start_deadline_keeps_backup_estimate_across_operator_restart() {
     let gives_up = |observed: &Observed| observed.pod_view(HALF_AN_HOUR).map(|pod| pod.phase);
     assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 120 + 30) }));
     // As recorded on the StatefulSet: 300 GB at 25 MB a second.
-    let facts = json!({"copying": {"goal": revision, "seconds": 12_000}});
+    let facts = json!({"backupEstimate": {"goal": revision, "seconds": 12_000}});
     observed.facts = serde_json::from_value(facts).unwrap();
     assert_eq!(gives_up(&observed), Some(PodPhase::Starting { deadline: minute(20 + 600 + 30) }));
     observed.pod_revision = Some(Revision(0xc));

@@ -90,7 +90,7 @@ fn backup_schedule_promises_next_instant_and_serves_it() {
     assert_eq!((due.contents, on_time.next, on_time.upcoming), (Contents::Worlds, Some(at(0)), Some(at(360))));
     let too_late = evaluate(&scheduled, &observed(true, &json!({})), &scheduled_noon(), at(180));
     assert_eq!((request(&too_late), too_late.next), (None, Some(at(360))));
-    let online = json!({"hot": {"request": due.request, "at": at(60).to_string(), "outcome": {"state": "running"}}});
+    let online = json!({"online": {"request": due.request, "at": at(60).to_string(), "outcome": {"state": "running"}}});
     let running = evaluate(&scheduled, &observed(true, &online), &scheduled_noon(), at(61));
     assert_eq!((request(&running), running.is_running, running.next), (None, true, Some(at(360))));
 }
@@ -171,7 +171,7 @@ fn backup_request_is_accepted_for_half_an_hour_once() {
             && evaluate(&requesting, &nothing, &accepted, at(30)).due.is_none()
     );
     for outcome in [json!({"state": "taken", "id": "a"}), json!({"state": "failed", "why": "no room"})] {
-        let online = json!({"hot": {"request": "asked-1795348800", "at": at(5).to_string(), "outcome": outcome}});
+        let online = json!({"online": {"request": "asked-1795348800", "at": at(5).to_string(), "outcome": outcome}});
         let served = evaluate(&requesting, &observed(true, &online), &accepted, at(6));
         assert_eq!((served.due, served.accepted, served.served.as_deref()), (None, None, Some(value.as_str())));
     }

@@ -193,7 +193,7 @@ pub(in crate::simulation) async fn run_restore_during_backup(
     run.run_until(now() + SignedDuration::from_secs(5)).await;
     let (requested, retained) = run.handle.cluster().requested_and_retained_backup();
     run.run_until(begins + WINDOW_INTERVAL / 6).await;
-    let seconds = run.handle.cluster().facts()["copying"]["seconds"].as_u64();
+    let seconds = run.handle.cluster().facts()["backupEstimate"]["seconds"].as_u64();
     run.run_until(begins + WINDOW_INTERVAL).await;
     (requested, retained, seconds, run.finish())
 }
@@ -212,7 +212,7 @@ pub(in crate::simulation) async fn run_backup_before_countdown(
     run.run_until(opens + SignedDuration::from_mins(3)).await;
     let notice = run.handle.cluster().last_notice();
     run.run_until(opens + SignedDuration::from_mins(7)).await;
-    let backup_seconds = run.handle.cluster().facts()["copying"]["seconds"].as_u64();
+    let backup_seconds = run.handle.cluster().facts()["backupEstimate"]["seconds"].as_u64();
     run.run_until(opens + WINDOW_INTERVAL / 2).await;
     (notice, backup_seconds, run.finish())
 }

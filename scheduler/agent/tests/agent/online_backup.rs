@@ -29,7 +29,7 @@ pub(crate) const LARGE_BYTES: u64 = 4096 * MIB;
 /// More than any backup volume has.
 const TOO_MANY_BYTES: u64 = 8 * 1024 * 1024 * MIB;
 const SAVING_OFF: &str = ".nightshift/saving-off.json";
-const RECORD: &str = ".nightshift/hot-copy.json";
+const RECORD: &str = ".nightshift/online-backup.json";
 
 pub(crate) fn backup_request(request: &str) -> OnlineBackupRequest {
     OnlineBackupRequest {

@@ -154,7 +154,7 @@ async fn worlds_are_backed_up_once_before_newer_minecraft_starts() {
     let restored = files_below(&into);
     assert_eq!(restored.len(), 3);
     assert_eq!(restored[Path::new("world_nether/DIM-1/region/r.0.0.mca")], b"fire");
-    assert!(!server.init.data.path().join(".nightshift/copied.json").exists(), "the next update needs a backup");
+    assert!(!server.init.data.path().join(".nightshift/backup-taken.json").exists(), "the next update needs a backup");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,7 +172,7 @@ async fn failed_pre_update_backup_starts_previous_lock_unchanged() {
     server.set_version_set(&old);
     assert!(server.run().success(), "a rollback needs no backup");
     let pod = Pod::with_volume(tempfile::tempdir().unwrap(), "").await;
-    let failed = ".nightshift/copy-failed.json";
+    let failed = ".nightshift/backup-failed.json";
     fs::create_dir(pod.data.path().join(".nightshift")).unwrap();
     fs::copy(server.init.data.path().join(failed), pod.data.path().join(failed)).unwrap();
     let failed = pod.report().await.backups.unwrap().failed.unwrap();

@@ -32,7 +32,7 @@ fn facts_are_stored_as_readable_json() {
              \"at\":\"2026-01-11T03:00:00Z\",\"confirmed\":false}},\
              \"restarted\":{{\"due\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}},\
              \"draining\":{{\"since\":\"2026-01-11T03:00:00Z\",\"pod\":\"{UID}\"}},\
-             \"copying\":{{\"goal\":\"000000000000000b\",\"seconds\":12000}}}}"
+             \"backupEstimate\":{{\"goal\":\"000000000000000b\",\"seconds\":12000}}}}"
         )
     );
     assert_eq!(serde_json::from_str::<RecordedFacts>(&json).unwrap(), facts);

@@ -94,7 +94,7 @@ fn request_condition(
     online: &OnlineBackups,
 ) -> (Option<bool>, &'static str, String) {
     let request = json!({"request": "asked-1", "at": at, "outcome": outcome});
-    reported_condition(agent(&json!({"last": backup(), "good": 1, "hot": request})).backups.as_ref(), online)
+    reported_condition(agent(&json!({"last": backup(), "good": 1, "online": request})).backups.as_ref(), online)
 }
 
 #[test]
