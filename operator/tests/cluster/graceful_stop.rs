@@ -14,7 +14,7 @@ async fn server_log_at_rest_gets_no_line_of_nightshift() {
         let lobby = Server::new(env, LOBBY);
         lobby.wait_until_stable().await;
         // The agent opens the connection that it keeps within half a minute of the start.
-        wait_until("the agent keeps an RCON connection", Duration::from_secs(60), async || {
+        wait_until("the agent keeps an RCON connection", Duration::from_mins(1), async || {
             let log = lobby.log("papermc").await;
             let lines = |end: &str| log.matches(&format!("Thread RCON Client /127.0.0.1 {end}")).count();
             if lines("started") > lines("shutting down") { Ok(()) } else { Err(log) }
