@@ -134,6 +134,7 @@ pub(super) async fn read_upstreams(
         builds_to_verify: &already_missing.builds,
         unmanaged: &unmanaged,
         oldest: oldest.as_ref(),
+        max_age: None,
     };
     let missing = |catalog: &Catalog| {
         let mut keys: Vec<ProjectKey> =

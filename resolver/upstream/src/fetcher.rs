@@ -13,7 +13,7 @@ use super::disk_cache::{DiskStore, PageOrigin, StoredPage};
 use super::docker_hub::{self, DockerHubRepository};
 use super::fill::{self, FillBuilds, Listed};
 use super::http::{Existence, Http, RetryPolicy};
-use super::page_cache::{CachedPage, Pages, Reads, is_younger};
+use super::page_cache::{CachedPage, Pages, ReadAt, Reads, is_younger};
 use super::project_page::{Name, ProjectListing, is_valid_name};
 use super::url::Files;
 use super::{FetchError, StartError, Upstream, Upstreams, hangar, modrinth, purpur};
@@ -38,7 +38,7 @@ const FRESH_VERSIONS: usize = 3;
 const MAX_ROUNDS: usize = 16;
 
 /// How long cached data counts as fresh.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ttl {
     /// Paper's versions and the builds of the newest few: as long as Fill itself allows them to be cached.
     pub paper: SignedDuration,
@@ -61,6 +61,16 @@ impl Default for Ttl {
             project: SignedDuration::from_hours(24),
             images: SignedDuration::from_hours(1),
         }
+    }
+}
+
+impl Ttl {
+    /// The same, but no page counts as fresh for longer than `max_age`.
+    fn at_most(self, max_age: SignedDuration) -> Self {
+        let Self { paper, old_builds, releases, project, images } = self;
+        let [paper, old_builds, releases, project, images] =
+            [paper, old_builds, releases, project, images].map(|ttl| ttl.min(max_age));
+        Self { paper, old_builds, releases, project, images }
     }
 }
 
@@ -118,6 +128,9 @@ pub struct CatalogQuery<'a> {
     /// are not read: those versions are in the catalog without builds. `None` means that the builds of all versions are
     /// read, once. For a proxy all builds are always read.
     pub oldest: Option<&'a Minecraft>,
+    /// The maximum age of every page, if that is less than its [`Ttl`]. The failure of an older request is not used
+    /// either. A pause that an upstream demanded is kept.
+    pub max_age: Option<SignedDuration>,
 }
 
 impl Default for CatalogQuery<'_> {
@@ -130,6 +143,7 @@ impl Default for CatalogQuery<'_> {
             builds_to_verify: &[],
             unmanaged: &[],
             oldest: None,
+            max_age: None,
         }
     }
 }
@@ -225,14 +239,16 @@ impl Fetcher {
         now: Timestamp,
     ) -> CatalogBuild {
         let mut reading = CatalogBuild::empty(now);
+        let at = ReadAt { now, max_age: wanted.max_age };
+        let ttl = wanted.max_age.map_or(self.ttl, |max_age| self.ttl.at_most(max_age));
         reading.catalog.owners = self.owners(wanted.unmanaged, now).await;
         let owners = reading.catalog.owners.values().map(|owner| &owner.project);
         let mut requested_keys: BTreeSet<ProjectKey> = wanted.projects.iter().chain(owners).cloned().collect();
         // Projects are first: their large pages are read on other threads while this thread reads those of Paper.
         let (projects, software, tags) = futures::join!(
-            self.projects(requested_keys.iter().cloned().collect(), now),
-            self.software(wanted.software, wanted.oldest, now),
-            self.images(wanted.images, now)
+            self.projects(requested_keys.iter().cloned().collect(), ttl, at),
+            self.software(wanted.software, wanted.oldest, ttl, at),
+            self.images(wanted.images, ttl, at)
         );
         for paper in software {
             reading.add_paper(paper);
@@ -248,22 +264,23 @@ impl Fetcher {
             if more.is_empty() {
                 break;
             }
-            reading.add_projects(self.projects(more, now).await);
+            reading.add_projects(self.projects(more, ttl, at).await);
             self.files.add_metadata(&mut reading.catalog, now).await;
         }
         reading.sorted()
     }
 
     /// Reads one software after the other. Nearly always there is one, and all its versions are requested at once.
-    async fn software(&self, wanted: &[Software], oldest: Option<&Minecraft>, now: Timestamp) -> Vec<Paper> {
+    async fn software(&self, wanted: &[Software], oldest: Option<&Minecraft>, ttl: Ttl, at: ReadAt) -> Vec<Paper> {
         let mut read = Vec::with_capacity(wanted.len());
         for software in wanted {
-            read.push(self.paper(*software, oldest.filter(|_| software.is_minecraft()), now).await);
+            read.push(self.paper(*software, oldest.filter(|_| software.is_minecraft()), ttl, at).await);
         }
         read
     }
 
-    async fn paper(&self, software: Software, oldest: Option<&Minecraft>, now: Timestamp) -> Paper {
+    async fn paper(&self, software: Software, oldest: Option<&Minecraft>, ttl: Ttl, at: ReadAt) -> Paper {
+        let now = at.now;
         let upstream = Upstream::for_builds(software);
         let (url, read): (_, fn(&_, &[u8]) -> _) = match software {
             Software::Purpur => (purpur::versions_url(&self.upstreams), purpur::parse_versions),
@@ -271,9 +288,9 @@ impl Fetcher {
                 (fill::versions_url(&self.upstreams, software), fill::parse_versions)
             }
         };
-        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.paper, now);
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, ttl.paper, now);
         let fetch = |held| self.http.refresh(upstream, &url, Existence::Known, held, now, |body| read(&url, body));
-        let list = match self.versions.get(&builds_page_name(software, "versions"), &url, now, fresh, fetch).await {
+        let list = match self.versions.get(&builds_page_name(software, "versions"), &url, at, fresh, fetch).await {
             Ok(list) => list,
             Err(error) => {
                 let unread = vec![ReadFailure { minecraft: None, error, cached_since: None }];
@@ -289,7 +306,7 @@ impl Fetcher {
                 let has_builds = listed.builds.as_ref().is_none_or(|builds| !builds.is_empty());
                 let wanted = has_builds && oldest.is_none_or(|oldest| listed.minecraft >= *oldest);
                 let found = if wanted {
-                    Some(self.builds_of(software, listed, position + FRESH_VERSIONS >= count, now).await)
+                    Some(self.builds_of(software, listed, position + FRESH_VERSIONS >= count, ttl, at).await)
                 } else {
                     None
                 };
@@ -321,8 +338,10 @@ impl Fetcher {
         software: Software,
         listed: &Listed,
         lively: bool,
-        now: Timestamp,
+        ttl: Ttl,
+        at: ReadAt,
     ) -> Result<CachedPage<FillBuilds>, Arc<FetchError>> {
+        let now = at.now;
         let version = &listed.minecraft;
         let url = match software {
             Software::Purpur => purpur::builds_url(&self.upstreams, version),
@@ -330,13 +349,13 @@ impl Fetcher {
                 fill::builds_url(&self.upstreams, software, version)
             }
         };
-        let ttl = if lively { self.ttl.paper } else { self.ttl.old_builds };
+        let builds_ttl = if lively { ttl.paper } else { ttl.old_builds };
         let fresh = |held: &StoredPage<FillBuilds>| {
             // Two caches in front of Fill may disagree for a while, so builds are never read more often than the list
             // itself.
-            let confirmed = is_younger(&held.stamp, self.ttl.paper, now);
+            let confirmed = is_younger(&held.stamp, ttl.paper, now);
             let as_listed = listed.builds.as_ref().is_none_or(|builds| *builds == held.body.numbers);
-            confirmed || (as_listed && is_younger(&held.stamp, ttl, now))
+            confirmed || (as_listed && is_younger(&held.stamp, builds_ttl, now))
         };
         let read = |body: &[u8]| match software {
             Software::Purpur => purpur::parse_builds(&url, &self.upstreams, version, body),
@@ -346,10 +365,10 @@ impl Fetcher {
             // The list of versions names this one.
             self.http.refresh(Upstream::for_builds(software), &url, Existence::Known, held, now, read)
         };
-        self.builds.get(&builds_page_name(software, version.as_str()), &url, now, fresh, fetch).await
+        self.builds.get(&builds_page_name(software, version.as_str()), &url, at, fresh, fetch).await
     }
 
-    async fn images(&self, repository: Option<&str>, now: Timestamp) -> Option<Images> {
+    async fn images(&self, repository: Option<&str>, ttl: Ttl, at: ReadAt) -> Option<Images> {
         let written = repository?;
         let Some(repository) = DockerHubRepository::parse(written) else {
             let error = Arc::new(FetchError::NotOnDockerHub { repository: written.to_owned() });
@@ -357,19 +376,19 @@ impl Fetcher {
         };
         let url = repository.url(&self.upstreams);
         let subject = repository.full_name();
-        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.images, now);
-        let fetch = |held| docker_hub::fetch_tags(&self.http, &url, &repository, held, now);
-        let found = self.tags.get(&subject, &url, now, fresh, fetch).await;
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, ttl.images, at.now);
+        let fetch = |held| docker_hub::fetch_tags(&self.http, &url, &repository, held, at.now);
+        let found = self.tags.get(&subject, &url, at, fresh, fetch).await;
         Some(Images { subject, found })
     }
 
-    async fn projects(&self, keys: Vec<ProjectKey>, now: Timestamp) -> Vec<FoundProject> {
+    async fn projects(&self, keys: Vec<ProjectKey>, ttl: Ttl, at: ReadAt) -> Vec<FoundProject> {
         stream::iter(keys)
             .map(|key| async move {
                 let found = match key.source {
-                    Source::Hangar => self.project(Site::Hangar, &key.project, now).await,
-                    Source::Modrinth => self.project(Site::Modrinth, &key.project, now).await,
-                    Source::Url => self.files.project(&key, now).await,
+                    Source::Hangar => self.project(Site::Hangar, &key.project, ttl, at).await,
+                    Source::Modrinth => self.project(Site::Modrinth, &key.project, ttl, at).await,
+                    Source::Url => self.files.project(&key, at).await,
                 };
                 (key, found)
             })
@@ -382,40 +401,41 @@ impl Fetcher {
         &self,
         site: Site,
         project: &str,
-        now: Timestamp,
+        ttl: Ttl,
+        at: ReadAt,
     ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
         if !is_valid_name(project) {
             return Err(Arc::new(FetchError::InvalidName { upstream: site.upstream(), project: project.to_owned() }));
         }
-        let name = self.name(site, project, now).await?;
+        let now = at.now;
+        let name = self.name(site, project, ttl, at).await?;
         let id = name.stored.body.id.as_str();
         let url = match site {
             Site::Hangar => hangar::list_url(&self.upstreams, id),
             Site::Modrinth => modrinth::list_url(&self.upstreams, id),
         };
-        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.releases, now);
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, ttl.releases, now);
         let fetch = |held| async {
             match site {
-                Site::Hangar => {
-                    hangar::fetch_list(&self.http, &url, &name.stored.body, held, self.ttl.project, now).await
-                }
+                Site::Hangar => hangar::fetch_list(&self.http, &url, &name.stored.body, held, ttl.project, now).await,
                 Site::Modrinth => modrinth::fetch_list(&self.http, &url, &name.stored.body, held, now).await,
             }
         };
-        let mut found = self.listings.get(&format!("{site}/{id}"), &url, now, fresh, fetch).await?;
+        let mut found = self.listings.get(&format!("{site}/{id}"), &url, at, fresh, fetch).await?;
         found.stale = found.stale.or(name.stale);
         Ok(found)
     }
 
     /// Resolves a slug or id to a project. The result is stored by slug and by id, so that a dependency on a project
     /// that a user named by its slug costs no request, online and offline.
-    async fn name(&self, site: Site, project: &str, now: Timestamp) -> Result<CachedPage<Name>, Arc<FetchError>> {
+    async fn name(&self, site: Site, project: &str, ttl: Ttl, at: ReadAt) -> Result<CachedPage<Name>, Arc<FetchError>> {
+        let now = at.now;
         let url_of = |name: &str| match site {
             Site::Hangar => hangar::name_url(&self.upstreams, name),
             Site::Modrinth => modrinth::name_url(&self.upstreams, name),
         };
         let url = url_of(project);
-        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, self.ttl.project, now);
+        let fresh = |held: &StoredPage<_>| is_younger(&held.stamp, ttl.project, now);
         let fetch = |held: Option<StoredPage<Name>>| async {
             // A project that was read before exists.
             let is_known = held.is_some();
@@ -425,7 +445,7 @@ impl Fetcher {
             }
             .map_err(|error| if is_known { error } else { not_found(error, project) })
         };
-        let found = self.names.get(&format!("{site}/{project}"), &url, now, fresh, fetch).await?;
+        let found = self.names.get(&format!("{site}/{project}"), &url, at, fresh, fetch).await?;
         // A page from the disk was stored under all its names when it was fetched.
         let is_fresh = found.stored.stamp.checked_at == now;
         for other in [&found.stored.body.id, &found.stored.body.slug] {

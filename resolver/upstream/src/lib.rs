@@ -17,6 +17,8 @@
 //! | every hour | – | – | – | 1 |
 //! | every day | one per older version (304 if unchanged) | 2 | as with an empty cache | – |
 //!
+//! A query with a [`CatalogQuery::max_age`] reads its pages anew that are older, with conditional requests.
+//!
 //! PurpurMC is read where a server runs Purpur. It is read as Fill is, but with one request per version, because its
 //! list of versions contains no builds. The JAR of a build that a version set would contain is downloaded once, because
 //! PurpurMC publishes only an md5.

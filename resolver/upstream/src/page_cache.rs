@@ -43,26 +43,49 @@ struct CacheEntry<T> {
     failure: Option<ReadFailed>,
 }
 
+#[derive(Clone)]
 struct ReadFailed {
     error: Arc<FetchError>,
+    failed_at: Timestamp,
     retry_at: Timestamp,
+}
+
+/// When pages are read, and how old a result may be.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct ReadAt {
+    pub(super) now: Timestamp,
+    /// An older failure is not used. `None`: as long as a failure is cached.
+    pub(super) max_age: Option<SignedDuration>,
+}
+
+impl From<Timestamp> for ReadAt {
+    fn from(now: Timestamp) -> Self {
+        Self { now, max_age: None }
+    }
 }
 
 impl<T> Clone for CacheEntry<T> {
     fn clone(&self) -> Self {
-        let failure = self.failure.as_ref().map(|f| ReadFailed { error: Arc::clone(&f.error), retry_at: f.retry_at });
-        Self { stored: self.stored.clone(), failure }
+        Self { stored: self.stored.clone(), failure: self.failure.clone() }
     }
 }
 
 impl<T> CacheEntry<T> {
     /// Whether the entry is used as it is. A failure is final for its time, even if an old page exists.
-    fn is_usable(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, now: Timestamp) -> bool {
+    fn is_usable(&self, fresh: &impl Fn(&StoredPage<T>) -> bool, at: ReadAt) -> bool {
         match (&self.failure, &self.stored) {
-            (Some(failure), _) => now < failure.retry_at && failure.retry_at <= now + NOT_FOUND_TTL + CLOCK_SLACK,
+            (Some(failure), _) => failure.is_usable(at),
             (None, Some(stored)) => fresh(stored),
             (None, None) => false,
         }
+    }
+}
+
+impl ReadFailed {
+    fn is_usable(&self, ReadAt { now, max_age }: ReadAt) -> bool {
+        now < self.retry_at
+            && self.retry_at <= now + NOT_FOUND_TTL + CLOCK_SLACK
+            && max_age.is_none_or(|max_age| now.duration_since(self.failed_at) < max_age)
     }
 }
 
@@ -103,13 +126,14 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
         &self,
         name: &str,
         url: &Url,
-        now: Timestamp,
+        at: impl Into<ReadAt>,
         fresh: impl Fn(&StoredPage<T>) -> bool + Send + Sync,
         fetch: impl FnOnce(Option<StoredPage<T>>) -> F + Send,
     ) -> Result<CachedPage<T>, Arc<FetchError>>
     where
         F: Future<Output = Result<Fetched<T>, FetchError>> + Send,
     {
+        let at = at.into();
         let init = async {
             let remembered = match &self.memory {
                 Some(memory) => memory.get(name).await,
@@ -119,15 +143,15 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                 Some(entry) => entry,
                 None => CacheEntry { stored: self.read_stored(name, url).await, failure: None },
             };
-            if entry.is_usable(&fresh, now) {
+            if entry.is_usable(&fresh, at) {
                 return entry;
             }
-            self.refresh(name, url, now, entry.stored, fetch).await
+            self.refresh(name, url, at.now, entry.stored, fetch).await
         };
         let entry = match &self.memory {
             Some(memory) => {
                 let entry =
-                    memory.entry_by_ref(name).or_insert_with_if(init, |entry| !entry.is_usable(&fresh, now)).await;
+                    memory.entry_by_ref(name).or_insert_with_if(init, |entry| !entry.is_usable(&fresh, at)).await;
                 entry.into_value()
             }
             None => init.await,
@@ -178,7 +202,7 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Pages<T> {
                         | FetchError::RefusedPlugin { .. }
                 ) || (stored.is_some() && matches!(error, FetchError::Status { status: 404, .. }));
                 let retry_at = now + if missing { NOT_FOUND_TTL } else { FAILURE_TTL };
-                CacheEntry { stored, failure: Some(ReadFailed { error: Arc::new(error), retry_at }) }
+                CacheEntry { stored, failure: Some(ReadFailed { error: Arc::new(error), failed_at: now, retry_at }) }
             }
             Ok(fetched) => {
                 let (body, etag, fetched_at) = match (fetched, stored) {

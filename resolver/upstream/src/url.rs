@@ -15,7 +15,7 @@ use reqwest::Url;
 use serde::{Deserialize, Serialize};
 
 use super::disk_cache::{DiskStore, StoredPage};
-use super::page_cache::{CachedPage, Fetched, Pages, Reads};
+use super::page_cache::{CachedPage, Fetched, Pages, ReadAt, Reads};
 use super::project_page::ProjectListing;
 use super::{FetchError, Upstreams};
 use artifacts::content_store::{ContentStore, StoredContent};
@@ -74,7 +74,7 @@ impl Files {
     pub(super) async fn project(
         &self,
         key: &ProjectKey,
-        now: Timestamp,
+        at: ReadAt,
     ) -> Result<CachedPage<ProjectListing>, Arc<FetchError>> {
         let not_a_file = || FetchError::InvalidFileKey { project: key.project.clone() };
         let (url, sha256) = key.file().ok_or_else(not_a_file)?;
@@ -82,7 +82,7 @@ impl Files {
         let page = Url::parse(url).map_err(|_| not_a_file())?;
         let fetch = |_| async { self.fetch(url, &hash).await.map(|body| Fetched::New { body, etag: None }) };
         // The URL is part of the name: another URL may have the right bytes where this one failed.
-        let found = self.read.get(&key.project, &page, now, |_| true, fetch).await?;
+        let found = self.read.get(&key.project, &page, at, |_| true, fetch).await?;
         let StoredPage { stamp, body } = found.stored;
         let project = project(key, url, &hash, &body, stamp.checked_at)?;
         let held = StoredPage { stamp, body: Arc::new(ProjectListing { project, walk: None, unreadable: Vec::new() }) };

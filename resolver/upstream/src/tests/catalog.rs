@@ -46,6 +46,28 @@ async fn catalog_within_ttl_sends_no_request_and_later_revalidates() {
 }
 
 #[tokio::test]
+async fn requested_refresh_reads_each_page_once_a_minute() {
+    let replay = Replay::start().await;
+    let fetcher = replay.fetcher();
+    let keys = [key("modrinth/viaversion"), key("modrinth/no-such-plugin")];
+    let oldest = "99.0".parse().unwrap();
+    let wanted = CatalogQuery { projects: &keys, oldest: Some(&oldest), ..CatalogQuery::default() };
+    let anew = CatalogQuery { max_age: Some(minutes(1)), ..wanted };
+    let seconds = |count| now() + SignedDuration::from_secs(count);
+    fetcher.catalog(wanted, none, now()).await.problems.clear();
+    // The list of Paper, a name and a list, and a project that does not exist.
+    assert_eq!(replay.server.take_requests().len(), 1 + 2 + 1);
+
+    fetcher.catalog(anew, none, seconds(59)).await.problems.clear();
+    assert_eq!(replay.server.take_requests(), [], "each page was read less than a minute ago");
+    let read = fetcher.catalog(anew, none, seconds(61)).await;
+    assert_eq!(replay.server.take_requests().len(), 1 + 2 + 1, "a project may have been created meanwhile");
+    assert_eq!(project(&read, "modrinth/viaversion").read_at, seconds(61));
+    fetcher.catalog(wanted, none, seconds(62)).await.problems.clear();
+    assert_eq!(replay.server.take_requests(), [], "the pages are cached for all");
+}
+
+#[tokio::test]
 async fn catalog_comes_from_disk_after_restart_and_offline() {
     let replay = Replay::start().await;
     let keys = [key("modrinth/ViaVersion"), key("hangar/maintenance")];

@@ -133,7 +133,16 @@ async fn upstream_retry_after_is_respected() {
     let resting = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(45)).await;
     assert_eq!(resting.problems[0].error.category(), "resting");
     assert!(resting.problems[0].error.to_string().contains("2026-01-22T00:01:00Z"), "{}", resting.problems[0]);
-    assert_eq!(replay.server.take_requests(), []);
+    let (keys, oldest) = ([key(PLUGIN)], "99.0".parse().unwrap());
+    let anew = CatalogQuery {
+        projects: &keys,
+        oldest: Some(&oldest),
+        max_age: Some(SignedDuration::from_secs(10)),
+        ..CatalogQuery::default()
+    };
+    fetcher.catalog(anew, none, now() + SignedDuration::from_secs(50)).await.problems.clear();
+    let is_modrinth = |(path, ..): &Seen| path.contains("/modrinth/");
+    assert!(!replay.server.take_requests().iter().any(is_modrinth), "a requested refresh waits too");
     let rested = projects(&fetcher, &[PLUGIN], now() + SignedDuration::from_secs(80)).await;
     assert!(rested.problems.is_empty(), "{:?}", rested.problems);
 }
