@@ -178,6 +178,7 @@ pub fn request(server: String, paper: PaperRequest, plugins: Vec<PluginRequest>)
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        checked_at: None,
         hotfix_siblings: resolver::model::request::HotfixSiblings::default(),
         unlisted: resolver::model::request::Unlisted::default(),
         facts: resolver::model::compatibility_facts::CompatibilityFacts::default(),

@@ -13,6 +13,9 @@ pub const ROLLBACK_TO: &str = "nightshift.dev/rollback-to";
 pub const PREVIOUS: &str = "previous";
 /// The user's request to restart the server once, without an update. The value is the current time in unix seconds. The operator never removes it.
 pub const RESTART_NOW: &str = "nightshift.dev/restart-now";
+/// The user's request to read anew the pages of all upstreams that the server uses, and to look for releases. The value is the current time in unix
+/// seconds. The operator never removes it.
+pub const RECONCILE: &str = "nightshift.dev/reconcile";
 /// The user's request to restore the worlds of a backup. The value is the name of the backup or `latest`, followed by `;overwrite`. The operator
 /// never removes it.
 pub const RESTORE_FROM: &str = "nightshift.dev/restore-from";

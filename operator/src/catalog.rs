@@ -1,19 +1,20 @@
 //! Edge (reads). Keeps one catalog for all servers, refreshes it on its own schedule, and signals only changes of its
-//! content.
+//! content. Users and schedules may request that the pages of one server are read at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{Stream, StreamExt, stream};
-use jiff::Timestamp;
-use resolver::model::catalog::{Catalog, ProjectKey};
+use jiff::{SignedDuration, Timestamp};
+use resolver::model::catalog::{Catalog, ProjectKey, Source};
 use resolver::model::request::Request;
 use resolver::model::unmanaged_jar::UnmanagedJar;
 use tokio::sync::{Notify, watch};
 use tracing::{info, warn};
-use upstream::{CatalogQuery, Fetcher};
+use upstream::{CatalogBuild, CatalogQuery, Fetcher, ReadError};
 
+use crate::caches::{Key, SharedMap};
 use crate::clock::now;
 use crate::solve_groups::Requests;
 use crate::template_revision::digest;
@@ -47,6 +48,34 @@ pub(crate) struct CatalogSourceError {
     pub(crate) message: String,
 }
 
+/// A page that was read within this time is not read again, whoever requests it.
+const REFRESH_PAUSE: SignedDuration = SignedDuration::from_mins(1);
+
+/// Why the pages of a server are read at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum RefreshCause {
+    /// The annotation `nightshift.dev/reconcile`.
+    Requested,
+    /// `spec.updateSchedule.checkCron`.
+    Scheduled,
+}
+
+/// A requested reading of the pages that one server uses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Refresh {
+    /// Identifies the request among those with the same cause.
+    id: String,
+    /// `None` until the pages have been read.
+    result: Option<RefreshResult>,
+}
+
+/// The result of a requested reading.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(crate) struct RefreshResult {
+    /// Why a page is not as new as requested, in the words of the upstream crate.
+    pub(crate) unread: Vec<String>,
+}
+
 /// Shares the newest snapshot, and collects from the servers which projects it must hold.
 #[derive(Clone)]
 pub(crate) struct CatalogKeeper {
@@ -54,11 +83,17 @@ pub(crate) struct CatalogKeeper {
     /// The requests of all servers.
     pub(crate) requests: Requests,
     refresh_now: Arc<Notify>,
+    refreshes: Arc<SharedMap<(Key, RefreshCause), Refresh>>,
 }
 
 impl Default for CatalogKeeper {
     fn default() -> Self {
-        Self { newest: watch::Sender::new(None), requests: Requests::default(), refresh_now: Arc::new(Notify::new()) }
+        Self {
+            newest: watch::Sender::new(None),
+            requests: Requests::default(),
+            refresh_now: Arc::new(Notify::new()),
+            refreshes: Arc::default(),
+        }
     }
 }
 
@@ -90,6 +125,65 @@ impl CatalogKeeper {
         self.refresh_now.notify_one();
     }
 
+    /// Has the pages read anew that this server uses, once for each `id`. Returns the result as soon as it is known. The server is woken then.
+    pub(crate) fn refresh(&self, server: &Key, cause: RefreshCause, id: &str) -> Option<RefreshResult> {
+        let key = (server.clone(), cause);
+        if let Some(known) = self.refreshes.get(&key).filter(|known| known.id == id) {
+            return known.result;
+        }
+        self.refreshes.put(key, Refresh { id: id.to_owned(), result: None });
+        self.refresh_now.notify_one();
+        None
+    }
+
+    /// Forgets the requests of a deleted server.
+    pub(crate) fn evict_refreshes(&self, server: &Key) {
+        self.refreshes.retain(|(of, _)| of != server);
+    }
+
+    /// The requests that are not served yet.
+    fn open_refreshes(&self) -> Vec<((Key, RefreshCause), String)> {
+        let open = self.refreshes.keys_where(|refresh| refresh.result.is_none());
+        open.into_iter().filter_map(|key| self.refreshes.get(&key).map(|refresh| (key, refresh.id))).collect()
+    }
+
+    /// Records the result for these requests. Returns their servers.
+    fn finish_refreshes(&self, open: Vec<((Key, RefreshCause), String)>, problems: &[ReadError]) -> Vec<Key> {
+        let finish = |((server, cause), id): ((Key, RefreshCause), String)| {
+            let unread = problems.iter().filter(|problem| self.is_used_by(&server, &problem.subject));
+            let result = RefreshResult { unread: unread.map(ToString::to_string).collect() };
+            let key = (server.clone(), cause);
+            // A request that was made meanwhile is served by the next reading.
+            if self.refreshes.get(&key).is_some_and(|refresh| refresh.id == id) {
+                self.refreshes.put(key, Refresh { id, result: Some(result) });
+            }
+            server
+        };
+        open.into_iter().map(finish).collect()
+    }
+
+    /// Whether this server uses a page: those of its plugins, and all that are no page of a plugin.
+    fn is_used_by(&self, (namespace, server): &Key, subject: &str) -> bool {
+        let is_of_plugin = [Source::Hangar, Source::Modrinth, Source::Url]
+            .iter()
+            .any(|source| subject.strip_prefix(&source.to_string()).is_some_and(|project| project.starts_with('/')));
+        let request = self.requests.of(namespace, server);
+        !is_of_plugin
+            || request.is_some_and(|request| request.plugins.iter().any(|plugin| plugin.key.to_string() == subject))
+    }
+
+    /// Serves the open requests, as [`Self::run`] does. Returns whether there were any.
+    #[cfg(test)]
+    pub(crate) fn serve_refreshes(&self) -> bool {
+        !self.finish_refreshes(self.open_refreshes(), &[]).is_empty()
+    }
+
+    /// Whether a server has requested a reading.
+    #[cfg(test)]
+    pub(crate) fn has_open_refresh(&self) -> bool {
+        !self.open_refreshes().is_empty()
+    }
+
     /// One item per reading whose content differs from the one before.
     pub(crate) fn changes(&self) -> impl Stream<Item = ()> + Send + 'static {
         let receiver = self.newest.subscribe();
@@ -100,13 +194,30 @@ impl CatalogKeeper {
         .boxed()
     }
 
-    /// Reads forever: every `pause`, and when a server's request names something new.
-    pub(crate) async fn run(self, fetcher: Fetcher, image_repository: Option<String>, pause: Duration) {
+    /// Reads forever: every `pause`, when a server's request names something new, and when a server requests it. `wake` requeues such a server.
+    pub(crate) async fn run(
+        self,
+        fetcher: Fetcher,
+        image_repository: Option<String>,
+        pause: Duration,
+        wake: impl Fn(Key) + Send,
+    ) {
         loop {
+            let images = image_repository.as_deref();
+            let refreshes = self.open_refreshes();
+            let servers = refreshes.iter().filter_map(|(((namespace, name), _), _)| self.requests.of(namespace, name));
+            let requesting: Vec<Request> = servers.collect();
+            let problems = if requesting.is_empty() {
+                Vec::new()
+            } else {
+                // The reading for all servers finds these pages in the cache.
+                read_catalog(&fetcher, images, &requesting, Some(REFRESH_PAUSE), now()).await.problems
+            };
             let requests = self.requests.all();
             if !requests.is_empty() {
-                self.read(&fetcher, image_repository.as_deref(), &requests).await;
+                self.read(&fetcher, images, &requests).await;
             }
+            self.finish_refreshes(refreshes, &problems).into_iter().for_each(&wake);
             let refresh = tokio::time::timeout(pause, self.refresh_now.notified());
             // A timeout and a wake-up both lead to the next reading.
             drop(refresh.await);
@@ -115,17 +226,7 @@ impl CatalogKeeper {
 
     async fn read(&self, fetcher: &Fetcher, images: Option<&str>, requests: &[Request]) {
         let at = now();
-        let named = requests.iter().flat_map(|request| request.plugins.iter().map(|plugin| plugin.key.clone()));
-        let projects: Vec<ProjectKey> = named.collect::<BTreeSet<_>>().into_iter().collect();
-        let missing = |catalog: &Catalog| {
-            let missing: BTreeSet<ProjectKey> =
-                requests.iter().flat_map(|request| resolver::missing_projects(catalog, request)).collect();
-            missing.into_iter().collect()
-        };
-        let unmanaged: Vec<UnmanagedJar> =
-            requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
-        let wanted = CatalogQuery { projects: &projects, images, unmanaged: &unmanaged, ..CatalogQuery::default() };
-        let reading = fetcher.catalog(wanted, missing, at).await;
+        let reading = read_catalog(fetcher, images, requests, None, at).await;
         for problem in &reading.problems {
             warn!(subject = problem.subject, "{problem}");
         }
@@ -151,10 +252,31 @@ impl CatalogKeeper {
                 false
             });
         } else {
-            info!(projects = projects.len(), "the catalog has changed");
+            info!(projects = snapshot.catalog.projects.len(), "the catalog has changed");
             self.newest.send_replace(Some(snapshot));
         }
     }
+}
+
+/// Reads all data for these requests. Pages older than `max_age` are read anew.
+async fn read_catalog(
+    fetcher: &Fetcher,
+    images: Option<&str>,
+    requests: &[Request],
+    max_age: Option<SignedDuration>,
+    at: Timestamp,
+) -> CatalogBuild {
+    let named = requests.iter().flat_map(|request| request.plugins.iter().map(|plugin| plugin.key.clone()));
+    let projects: Vec<ProjectKey> = named.collect::<BTreeSet<_>>().into_iter().collect();
+    let missing = |catalog: &Catalog| {
+        let missing: BTreeSet<ProjectKey> =
+            requests.iter().flat_map(|request| resolver::missing_projects(catalog, request)).collect();
+        missing.into_iter().collect()
+    };
+    let unmanaged: Vec<UnmanagedJar> = requests.iter().flat_map(|request| request.unmanaged.iter().cloned()).collect();
+    let wanted =
+        CatalogQuery { projects: &projects, images, unmanaged: &unmanaged, max_age, ..CatalogQuery::default() };
+    fetcher.catalog(wanted, missing, at).await
 }
 
 fn content_of(catalog: &Catalog) -> Content {

@@ -104,9 +104,8 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
 
     let fetcher = Fetcher::new(config.fetch_settings()?).context("could not open the metadata cache")?;
     let catalog = CatalogKeeper::default();
-    let pause = Duration::from_secs(u64::from(config.refresh_seconds));
-    tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause));
     let (wake, woken) = mpsc::unbounded_channel();
+    spawn_reader(&catalog, fetcher, &config, wake.clone());
     let (wake_debounced, woken_debounced) = mpsc::unbounded_channel();
     tokio::spawn(debounce::wake_debounced(woken_debounced, wake.clone()));
     let notifier = build_notifier(&client, &config, lease.fence, &metrics, wake.clone(), cluster_channels)?;
@@ -142,6 +141,21 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
         () = controllers.run(ctx, woken, readiness) => { info!("stopped by a signal"); Ok(()) }
         () = lease.lost => anyhow::bail!("lost the Lease: another replica leads, and two replicas must not write"),
     }
+}
+
+/// Reads the upstreams while this process leads.
+fn spawn_reader(
+    catalog: &CatalogKeeper,
+    fetcher: Fetcher,
+    config: &Config,
+    wake: mpsc::UnboundedSender<ObjectRef<PaperMCServer>>,
+) {
+    let pause = Duration::from_secs(u64::from(config.refresh_seconds));
+    let wake = move |(namespace, name): caches::Key| {
+        // Sending fails only when the process ends.
+        drop(wake.send(ObjectRef::new(&name).within(&namespace)));
+    };
+    tokio::spawn(catalog.clone().run(fetcher, config.image_repository().map(str::to_owned), pause, wake));
 }
 
 /// Creates the notifier, which delivers notifications while this process leads. A pass records the results.

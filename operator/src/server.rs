@@ -47,6 +47,7 @@ pub(crate) mod pinned_set;
 mod pipeline;
 pub(crate) mod plan;
 mod records;
+mod release_check;
 pub(crate) mod render;
 pub(crate) mod report;
 mod requested_restart;
@@ -151,6 +152,7 @@ pub(crate) fn evict(ctx: &Context, namespace: &str, name: &str, uid: Option<&str
     ctx.caches.evict(namespace, name);
     ctx.solver.evict(&format!("{namespace}/{name}"));
     let key = (namespace.to_owned(), name.to_owned());
+    ctx.catalog.evict_refreshes(&key);
     ctx.notifier.remove_server(&key);
     peers::remove(ctx, namespace, name);
     update_slot::evict(ctx, &key);

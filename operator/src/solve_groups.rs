@@ -67,6 +67,11 @@ impl Requests {
         self.lock().requests.len()
     }
 
+    /// The request of one server.
+    pub(crate) fn of(&self, namespace: &str, server: &str) -> Option<Request> {
+        self.lock().requests.get(&(namespace.to_owned(), server.to_owned())).cloned().flatten()
+    }
+
     /// The requests of all servers.
     pub(crate) fn all(&self) -> Vec<Request> {
         self.lock().requests.values().flatten().cloned().collect()

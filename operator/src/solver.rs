@@ -3,12 +3,14 @@
 //! After a change of the catalog all servers of a group ask about the same requests. The thread reads and decides them
 //! once and gives each server its own explanation, which is cached while it stays valid.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use resolver::model::checked_catalog::earliest_check;
 use resolver::model::request::Request;
 use resolver::{Budget, DecidedFleet, Fleet, Resolution, Unsolvable, next_change};
 use tokio::sync::oneshot;
@@ -176,7 +178,8 @@ fn serve_requests(requests: &Receiver<SolveRequest>, solves: &Solves) {
     }
 }
 
-/// Decides once, and answers all questions about the same subject until one about another subject arrives.
+/// Decides once, and answers all questions about the same subject until one about another subject arrives. A server that looks for releases at
+/// certain times is solved with those of the last time. If they have no solution, a user has asked for a newer one, and all count.
 fn solve_subject(
     first: SolveRequest,
     requests: &Receiver<SolveRequest>,
@@ -186,20 +189,51 @@ fn solve_subject(
     let started = Instant::now();
     let subject = first.subject.clone();
     let catalog = subject.snapshot.catalog.with_unread_projects(subject.group.iter());
+    if let (Some(checked_at), Cow::Owned(checked)) =
+        (earliest_check(&*subject.group), catalog.as_checked(&subject.group))
+    {
+        // Between two checks, time changes nothing either.
+        let fleet = Fleet::read(&checked, &subject.group, subject.now.min(checked_at));
+        let decided = fleet.decide(Budget::default());
+        if has_solution(&decided, &subject.group) {
+            solves.solve_seconds.observe(started.elapsed().as_secs_f64());
+            return answer_all(&decided, None, (first, &subject), requests, others, solves);
+        }
+    }
     let fleet = Fleet::read(&catalog, &subject.group, subject.now);
     let decided = fleet.decide(Budget::default());
     let until = next_change(&subject.snapshot.catalog, &subject.group, subject.now);
     solves.solve_seconds.observe(started.elapsed().as_secs_f64());
+    answer_all(&decided, until, (first, &subject), requests, others, solves);
+}
+
+/// Whether every server of the group has a version set.
+fn has_solution(decided: &DecidedFleet<'_, '_>, group: &Group) -> bool {
+    match group.as_slice() {
+        [one] => decided.resolution(&one.server).is_some_and(|result| result.is_ok()),
+        several => decided.solved_together().len() == several.len(),
+    }
+}
+
+/// Answers the questions about a subject that has been decided.
+fn answer_all(
+    decided: &DecidedFleet<'_, '_>,
+    until: Option<Timestamp>,
+    (first, subject): (SolveRequest, &SolveSubject),
+    requests: &Receiver<SolveRequest>,
+    others: &mut VecDeque<SolveRequest>,
+    solves: &Solves,
+) {
     let (same_subject, rest): (VecDeque<_>, VecDeque<_>) =
         others.drain(..).partition(|other: &SolveRequest| subject.is_valid_for(&other.subject));
     *others = rest;
     for request in std::iter::once(first).chain(same_subject) {
-        request.reply(&decided, until, solves);
+        request.reply(decided, until, solves);
     }
     loop {
         let next = if others.is_empty() { requests.recv_timeout(VALID_FOR).ok() } else { requests.try_recv().ok() };
         match next {
-            Some(request) if subject.is_valid_for(&request.subject) => request.reply(&decided, until, solves),
+            Some(request) if subject.is_valid_for(&request.subject) => request.reply(decided, until, solves),
             Some(request) => others.push_back(request),
             None => return,
         }

@@ -4,6 +4,7 @@ pub mod api_version;
 pub mod budget;
 pub mod bundled_plugins;
 pub mod catalog;
+pub mod checked_catalog;
 pub mod compatibility_facts;
 pub(crate) mod deciding_plugin;
 pub mod delisted;

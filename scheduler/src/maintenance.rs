@@ -24,6 +24,7 @@ use jiff::{SignedDuration, Timestamp};
 
 mod backup_schedule;
 mod blackout;
+mod check_times;
 mod cron_expr;
 mod format_time;
 mod restart_schedule;
@@ -32,6 +33,7 @@ mod window;
 
 pub use backup_schedule::{BackupHistory, BackupRequest, BackupTimes, DueBackup, next_backup};
 pub use blackout::{Blackout, InvertedRange};
+pub use check_times::CheckTimes;
 pub use cron_expr::{Field, FieldProblem, InvalidField};
 pub use format_time::format_time;
 pub use restart_schedule::{DueRestart, RestartSchedule};

@@ -14,7 +14,8 @@ use crate::schema;
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct UpdateSchedule {
-    /// The schedule of checks for new releases. It has no effect, because the operator checks for releases continuously.
+    /// When the operator looks for new releases: a cron expression with five fields, such as `0 3 * * *`, in the time zone of the server. Releases that
+    /// are published in between are planned after the next check. Without this field, the operator looks for releases continuously.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::cron")]
     pub check_cron: Option<String>,

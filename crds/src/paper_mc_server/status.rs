@@ -339,6 +339,14 @@ pub struct HandledRequests {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub backup_now_accepted: Option<String>,
+    /// The last handled value of `nightshift.dev/reconcile`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(schema_with = "schema::text64")]
+    pub reconcile: Option<String>,
+    /// The time at which the operator looked for releases because of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<String>", extend("format" = "date-time"))]
+    pub reconciled_at: Option<Timestamp>,
     /// The value of `nightshift.dev/apply`, as long as the annotation is present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]

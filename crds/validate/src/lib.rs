@@ -18,7 +18,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Resource as _, ResourceExt};
 use scheduler::announcement::locale::LANGUAGES;
 use scheduler::announcement::placeholder::unknown_placeholder;
-use scheduler::maintenance::{BackupTimes, RestartSchedule, Windows, check_zone};
+use scheduler::maintenance::{BackupTimes, CheckTimes, RestartSchedule, Windows, check_zone};
 use scheduler::observation::PlayerPolicy;
 
 pub mod admission;
@@ -97,6 +97,8 @@ pub struct CheckedUpdates {
     pub zone: String,
     /// Windows and blackouts.
     pub windows: Windows,
+    /// When new releases are looked for. `None` if that is continuous.
+    pub checks: Option<CheckTimes>,
     /// If `false`, updates are planned but never applied automatically.
     pub automatic: bool,
     /// `spec.suspend`: the same, temporarily.
@@ -416,6 +418,10 @@ fn check_updates(server: &PaperMCServer, zone: &str, violations: &mut Violations
     CheckedUpdates {
         zone: zone.to_owned(),
         windows: check_windows(server, zone, violations),
+        checks: schedule.check_cron.as_deref().and_then(|cron| {
+            let checks = CheckTimes::parse(cron, zone);
+            checks.map_err(|error| violations.add("spec.updateSchedule.checkCron", error)).ok()
+        }),
         automatic: schedule.maintenance_window.as_ref().is_none_or(|window| window.enabled),
         suspended: spec.suspend,
         opportunistic: schedule.opportunistic.as_ref().map(|opportunistic| {

@@ -42,8 +42,8 @@ use super::scheduled_restart::ScheduledRestarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
 use super::{
-    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, report, requeue, scale_down,
-    seed_claim,
+    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, release_check, report,
+    requeue, scale_down, seed_claim,
 };
 use crate::clock::Stopwatch;
 use crate::context::Context;
@@ -180,9 +180,15 @@ async fn select(ctx: &Context, pass: &PassInput<'_>, from: &PinnedInputs) -> Res
         && partial::requested_scope(server).is_none()
         && !gate::is_announced_in_window(observed, &checked.updates.windows, now);
     let read = (&ctx.facts, from.catalog());
-    let request = plan::build_request(server, &plugins, &runs, &ctx.config, read, is_whole_manual)
+    let mut request = plan::build_request(server, &plugins, &runs, &ctx.config, read, is_whole_manual)
         .map_err(|message| PassEnd::no_plan(PlanningError::Spec(message)))?;
+    if runs.lock.is_some() && !is_whole_manual {
+        request.checked_at = release_check::checked_at(checked, before, now);
+    }
     let group = peers::join(ctx, &checked.namespace, &checked.name, &request);
+    if release_check::request_reading(ctx, pass).await? {
+        return Err(PassEnd::AGAIN);
+    }
     let restores = RestoreRequests::new(server, checked, observed, before, now);
     let rollout_continues = finish_rollout::continues_by_itself(observed, restores.is_open());
     if from.snapshot.is_none() && !rollout_continues {
@@ -329,6 +335,7 @@ async fn build_plan(
         scale_down: scale_down::scale_down(server, checked, observed, before),
         backups: OnlineBackups::new(server, checked, observed, before, agent_is_too_old, now),
         restores,
+        next_check: release_check::next_check(checked, now),
     };
     let mut plan = Plan::new(pass, target, selection, states, tasks, gate, ctx.config.start_timeout());
     let followed = followed.as_ref();

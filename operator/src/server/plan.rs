@@ -292,6 +292,8 @@ pub(crate) struct OtherTasks {
     pub(crate) backups: OnlineBackups,
     /// The restore that a user requested.
     pub(crate) restores: RestoreRequests,
+    /// When new releases are looked for next. `None` if that is continuous.
+    pub(crate) next_check: Option<Timestamp>,
 }
 
 /// The result of planning: what the rollout, the steps and the report need.

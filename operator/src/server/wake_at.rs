@@ -17,7 +17,7 @@ const ALARM_BEFORE: SignedDuration = SignedDuration::from_mins(1);
 
 /// The instants at which the plan may change although nothing changes in the cluster, apart from the opening of its gate.
 pub(super) fn scheduled_changes(plan: &Plan) -> impl Iterator<Item = Timestamp> {
-    let tasks = plan.tasks.restarts.next.into_iter().chain(plan.tasks.backups.upcoming);
+    let tasks = [plan.tasks.restarts.next, plan.tasks.backups.upcoming, plan.tasks.next_check].into_iter().flatten();
     tasks.chain(constraints::wake_ups(plan))
 }
 

@@ -151,6 +151,16 @@ impl Operator {
         self.ctx.catalog.set(snapshot.clone());
     }
 
+    /// Whether a server of the process has requested that the upstreams are read.
+    pub(super) fn has_open_refresh(&self) -> bool {
+        self.ctx.catalog.has_open_refresh()
+    }
+
+    /// The process has read the upstreams for these requests.
+    pub(super) fn serve_refreshes(&self) {
+        let _ = self.ctx.catalog.serve_refreshes();
+    }
+
     /// The process reads the nodes for the first time.
     pub(super) fn init_nodes(&self, node: v1::Node) {
         for event in [Event::Init, Event::InitApply(node), Event::InitDone] {

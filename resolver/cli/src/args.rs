@@ -40,6 +40,7 @@ impl Command {
             | Self::Migrate(_)
             | Self::Trust(_)
             | Self::Restart(_)
+            | Self::Refresh(_)
             | Self::Lock(_)
             | Self::Catalog(_)
             | Self::Schema(_)
@@ -70,7 +71,9 @@ pub(super) enum Command {
     /// Print the command that marks unmanaged JARs as tested on a Minecraft version
     Trust(TrustArgs),
     /// Restart a server of the cluster once, without an update. Players are warned first
-    Restart(RestartArgs),
+    Restart(OneServerArgs),
+    /// Have the operator look for new releases of a server of the cluster now. Nothing is restarted
+    Refresh(OneServerArgs),
     /// List software that is not at its newest version, with the reason and since when
     Outdated(OutdatedArgs),
     /// Show which servers and plugins are ready for a Minecraft version. Exits with 0 if all are
@@ -244,7 +247,7 @@ pub(super) struct TrustArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RestartArgs {
+pub(super) struct OneServerArgs {
     /// The server: games/lobby, lobby or server/lobby
     #[arg(value_name = "SERVER")]
     pub(super) server: String,

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use clap::Args;
-use crds::annotations::RESTART_NOW;
 use crds::{PaperMCServer, Plugin};
 use jiff::Timestamp;
 use kube::api::{Api, Patch, PatchParams};
@@ -104,18 +103,18 @@ pub(super) async fn read_one(
     Ok(servers.into_iter().find(|server| matched.contains(&server_name(server))).expect("the name is in the list"))
 }
 
-/// Requests one restart of this server, written as for [`read_one`]. Returns its full name.
-pub(super) async fn request_restart(
+/// Annotates this server, written as for [`read_one`], with a request of this instant. Returns its full name.
+pub(super) async fn annotate(
     scope: &ClusterScope,
     written: &str,
-    at: Timestamp,
+    (annotation, at): (&str, Timestamp),
     notes: &mut Vec<String>,
 ) -> Result<String, ClusterError> {
     let server = read_one(scope, written, notes).await?;
     let name = server_name(&server);
     let Cluster { client, url, namespace: _ } = connect(scope).await?;
     let api: Api<PaperMCServer> = Api::namespaced(client, &server.namespace().unwrap_or_default());
-    let annotations = json!({"metadata": {"annotations": {RESTART_NOW: at.as_second().to_string()}}});
+    let annotations = json!({"metadata": {"annotations": {annotation: at.as_second().to_string()}}});
     let patch = PatchParams { field_manager: Some("kubectl-nightshift".to_owned()), ..PatchParams::default() };
     match api.patch_metadata(&server.name_any(), &patch, &Patch::Merge(annotations)).await {
         Ok(_) => Ok(name),

@@ -1,6 +1,7 @@
 //! Edge (writes). Each subcommand of `resolver`: from its arguments to its output.
 
 pub(crate) mod adopt;
+pub(crate) mod annotate;
 pub(crate) mod diff;
 pub(crate) mod explain;
 pub(crate) mod lock;
@@ -9,7 +10,6 @@ pub(crate) mod migrate;
 pub(crate) mod outdated;
 pub(crate) mod plan;
 pub(crate) mod ready;
-pub(crate) mod restart;
 pub(crate) mod schema;
 pub(crate) mod trust;
 pub(crate) mod verify;

@@ -29,7 +29,7 @@ mod session;
 mod what_if;
 
 use args::{Arguments, CatalogCommand, Command, SourceArgs};
-use commands::{adopt, diff, explain, lock, man, migrate, outdated, plan, ready, restart, schema, trust, verify};
+use commands::{adopt, annotate, diff, explain, lock, man, migrate, outdated, plan, ready, schema, trust, verify};
 use invocation::Invocation;
 use output::style::styled;
 use output::terminal;
@@ -131,7 +131,8 @@ fn run_command(command: &Command, invocation: Invocation, clock: Timestamp) -> O
         Command::Ready(ready) => ready::ready(ready, now(&ready.from.reading.sources)),
         Command::Verify(verify) => verify::verify(verify, now(&verify.from.reading.sources)),
         Command::Trust(trust) => trust::trust(trust),
-        Command::Restart(restart) => restart::restart(restart, clock),
+        Command::Restart(server) => annotate::restart(server, clock),
+        Command::Refresh(server) => annotate::refresh(server, clock),
         Command::Adopt(adopt) => adopt::adopt(adopt, now(&adopt.sources)),
         Command::Migrate(migrate) => migrate::migrate(migrate),
         Command::Catalog(CatalogCommand::Fetch(fetch)) => Ok(explain::fetch(fetch, now(&fetch.reading.sources))),

@@ -133,6 +133,7 @@ pub fn request<'a>(
                 paper_mc_server::Unlisted::Refuse => Unlisted::Refuse,
             },
             facts: CompatibilityFacts::default(),
+            checked_at: None,
         }),
         _ => Err(collector.violations),
     }

@@ -183,6 +183,7 @@ fn server_and_plugins_become_request() {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        checked_at: None,
         hotfix_siblings: HotfixSiblings::Ask,
         unlisted: Unlisted::Refuse,
         facts: resolver::model::compatibility_facts::CompatibilityFacts::default(),

@@ -65,6 +65,10 @@ pub struct Request {
     /// The facts of the cluster about versions, in addition to the built-in ones.
     #[serde(default)]
     pub facts: CompatibilityFacts,
+    /// When releases were last looked for: what was published later is not known yet, except what runs. `None` if they
+    /// are looked for continuously.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checked_at: Option<Timestamp>,
 }
 
 /// Whether the running image may change automatically (`spec.imagePolicy`). Does not apply to a pinned image.

@@ -96,6 +96,7 @@ pub(super) fn request(rng: &mut Rng, catalog: &Catalog, named: &[&str]) -> Reque
         ]),
         unmanaged: if rng.chance(25) { unmanaged_jars(rng, named) } else { Vec::new() },
         unmanaged_plugins: *rng.choose(&[UnmanagedPlugins::Hold, UnmanagedPlugins::Hold, UnmanagedPlugins::Warn]),
+        checked_at: None,
         hotfix_siblings: if rng.chance(20) { HotfixSiblings::Ask } else { HotfixSiblings::Trust },
         unlisted: if rng.chance(20) { Unlisted::Refuse } else { Unlisted::Assume },
         facts: facts(rng, catalog).into(),

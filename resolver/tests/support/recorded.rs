@@ -217,6 +217,7 @@ pub(crate) fn request(paper: PaperRequest, plugins: &[&str]) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        checked_at: None,
         hotfix_siblings: resolver::model::request::HotfixSiblings::default(),
         unlisted: resolver::model::request::Unlisted::default(),
         facts: resolver::model::compatibility_facts::CompatibilityFacts::default(),

@@ -402,6 +402,7 @@ impl Scenario {
             image_policy: self.policy.image_policy,
             unmanaged: wanted.unmanaged.clone(),
             unmanaged_plugins: wanted.unmanaged_plugins,
+            checked_at: None,
             hotfix_siblings: self.policy.hotfix_siblings,
             unlisted: self.policy.unlisted,
             facts: self.facts.clone(),

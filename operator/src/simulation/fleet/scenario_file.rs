@@ -10,29 +10,31 @@ mod expect;
 mod script;
 mod transcript;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use fixtures::rng::Rng;
 use jiff::Timestamp;
 use kube::runtime::watcher::Event;
+use resolver::model::catalog::Catalog;
 use serde_json::{Value, json};
 
 use self::script::{START_TIME, Script, ScriptAction, Step};
 use self::transcript::{Names, format_line};
 use super::Fleet;
 use super::scenario::FleetScenario;
+use crate::catalog::Snapshot;
 use crate::clock::now;
 use crate::clock::simulated;
 use crate::k8s::labels::APPLY_NOW;
 use crate::simulation::catalog::Releases;
 use crate::simulation::cluster::SimCluster;
 use crate::simulation::faults::{Fault, InjectedCrash};
-use crate::simulation::operator_process::{Bounds, new_plugin};
+use crate::simulation::operator_process::{Bounds, Operator, new_plugin};
 use crate::simulation::scenario::{Extra, Scenario, ServerIndex};
 use crate::simulation::user_actions::{REQUEST_VALID_FOR, UserAction};
 use crate::simulation::world_layout::write_level_dats;
@@ -61,6 +63,8 @@ struct Player<'s> {
     /// The lines of each server, without its name.
     lines_by_server: Vec<Vec<String>>,
     failures: Vec<String>,
+    /// What upstreams have published, and no operator has read.
+    unread: Option<Arc<Snapshot>>,
 }
 
 fn play(name: &str, text: &str) -> ScenarioResult {
@@ -130,6 +134,7 @@ impl<'s> Player<'s> {
             lines: Vec::new(),
             lines_by_server: vec![Vec::new(); servers],
             failures: Vec::new(),
+            unread: None,
         }
     }
 
@@ -145,6 +150,7 @@ impl<'s> Player<'s> {
             events += 1;
             simulated::advance_to(next);
             self.fleet.run_next_event().await;
+            self.serve_refreshes();
             self.fleet.notify_watches();
             self.fleet.record_state();
             self.collect_lines();
@@ -217,7 +223,9 @@ impl<'s> Player<'s> {
         let injected = |crash| Fault::Injected(crash);
         match &step.action {
             ScriptAction::Expect(_) | ScriptAction::End => {}
-            ScriptAction::Upstream(day) => self.release(day),
+            ScriptAction::Upstream(day) => self.release(&self.releases_of(day)),
+            ScriptAction::Publish(day) => self.publish_unread(day),
+            ScriptAction::ReadUpstreams => self.read_published(),
             ScriptAction::Plugin(project, spec) => self.change_plugin(project, spec),
             ScriptAction::DeletePlugin(project) => self.delete_plugin(project),
             ScriptAction::OperatorCrashes => self.fleet.inject(server, Fault::OperatorCrashes),
@@ -238,11 +246,42 @@ impl<'s> Player<'s> {
         }
     }
 
-    fn release(&mut self, day: &str) {
-        let releases = Releases::get().snapshot_of_day(day, &self.projects, now());
+    fn releases_of(&self, day: &str) -> Arc<Snapshot> {
+        Releases::get().snapshot_of_day(day, &self.projects, now())
+    }
+
+    /// Upstreams publish the releases of this day that they did not list before.
+    fn publish_unread(&mut self, day: &str) {
+        let mut catalog = self.releases_of(day).catalog.clone();
+        date_new_releases(&mut catalog, &self.fleet.snapshot().catalog);
+        self.unread = Some(Arc::new(Snapshot::new(catalog, BTreeMap::new())));
+    }
+
+    fn read_published(&mut self) {
+        if let Some(releases) = self.unread.take() {
+            self.release(&releases);
+        }
+    }
+
+    /// Operators read the upstreams as soon as a server requests it.
+    fn serve_refreshes(&mut self) {
+        let mut operators = self.fleet.processes.iter().flat_map(|process| &process.operators);
+        if !operators.any(Operator::has_open_refresh) {
+            return;
+        }
+        self.read_published();
+        for process in &mut self.fleet.processes {
+            for operator in &mut process.operators {
+                operator.serve_refreshes();
+                operator.requeue_at(now() + jiff::SignedDuration::from_secs(1));
+            }
+        }
+    }
+
+    fn release(&mut self, releases: &Arc<Snapshot>) {
         for server in &self.fleet.servers {
             let mut cluster = server.handle.cluster();
-            cluster.scenario.new_catalog = releases.clone();
+            cluster.scenario.new_catalog = Arc::clone(releases);
             cluster.invariants.started_with_newest = cluster.scenario.first_lock.get().is_none();
         }
         self.fleet.released = true;
@@ -290,9 +329,26 @@ impl<'s> Player<'s> {
     }
 }
 
+/// Dates all builds and releases that the other catalog does not have with the current time.
+fn date_new_releases(catalog: &mut Catalog, known: &Catalog) {
+    for version in &mut catalog.paper {
+        let listed = known.paper.iter().find(|listed| listed.minecraft == version.minecraft);
+        let is_listed = |number| listed.is_some_and(|listed| listed.builds.iter().any(|build| build.number == number));
+        for build in version.builds.iter_mut().filter(|build| !is_listed(build.number)) {
+            build.published = now();
+        }
+    }
+    let listed: BTreeSet<&str> =
+        known.projects.iter().flat_map(|project| &project.releases).map(|release| release.id.as_str()).collect();
+    let releases = catalog.projects.iter_mut().flat_map(|project| &mut project.releases);
+    for release in releases.filter(|release| !listed.contains(release.id.as_str())) {
+        release.published = Some(now());
+    }
+}
+
 /// The features of a spec that the invariants depend on.
-fn extras(spec: &Value) -> std::collections::BTreeSet<Extra> {
-    let mut extras = std::collections::BTreeSet::new();
+fn extras(spec: &Value) -> BTreeSet<Extra> {
+    let mut extras = BTreeSet::new();
     if !spec["updateSchedule"]["opportunistic"].is_null() {
         extras.insert(Extra::Opportunistic);
     }
@@ -366,6 +422,8 @@ impl SimCluster {
             }
             ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
             ScriptAction::Upstream(_)
+            | ScriptAction::Publish(_)
+            | ScriptAction::ReadUpstreams
             | ScriptAction::Plugin(..)
             | ScriptAction::DeletePlugin(_)
             | ScriptAction::OperatorCrashes

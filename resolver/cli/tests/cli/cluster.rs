@@ -306,6 +306,17 @@ fn restart_annotates_server_once() {
 }
 
 #[test]
+fn refresh_annotates_server_with_current_time() {
+    let api = ApiServer::start(&lobby_in_cluster());
+    let output = api.workspace().run(&["refresh", "lobby"]);
+    assert!(output.starts_with("exit 0\n") && output.contains("new releases of games/lobby."), "{output}");
+    let patches = std::mem::take(&mut *api.patches.lock().unwrap());
+    let [(name, patch)] = patches.as_slice() else { panic!("{patches:?}") };
+    let value = patch["metadata"]["annotations"]["nightshift.dev/reconcile"].as_str().unwrap();
+    assert!(name == "games/lobby" && value.parse::<i64>().unwrap() > 1_700_000_000, "{patches:?}");
+}
+
+#[test]
 fn trust_in_cluster_names_jar_by_hash() {
     let sha256 = "ab".repeat(32);
     let unmanaged = format!("  unmanaged: [{{file: Shop.jar, sha256: {sha256}}}]\n");

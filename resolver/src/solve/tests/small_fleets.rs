@@ -99,6 +99,7 @@ fn request(plugins: Vec<PluginRequest>, paper: PaperRequest) -> Request {
         image_policy: ImagePolicy::Follow,
         unmanaged: Vec::new(),
         unmanaged_plugins: UnmanagedPlugins::Hold,
+        checked_at: None,
         hotfix_siblings: crate::model::request::HotfixSiblings::default(),
         unlisted: crate::model::request::Unlisted::default(),
         facts: crate::model::compatibility_facts::CompatibilityFacts::default(),

@@ -66,6 +66,10 @@ pub(super) struct Step {
 pub(super) enum ScriptAction {
     /// From now on upstreams list the releases of this day.
     Upstream(String),
+    /// Upstreams publish the releases of this day at this time. No operator has read them yet.
+    Publish(String),
+    /// Operators read what was published.
+    ReadUpstreams,
     Join(u32),
     Leave(Option<u32>),
     /// A user changes the spec.
@@ -306,6 +310,8 @@ impl ScriptAction {
         matches!(
             self,
             Self::Upstream(_)
+                | Self::Publish(_)
+                | Self::ReadUpstreams
                 | Self::Plugin(..)
                 | Self::DeletePlugin(_)
                 | Self::OperatorCrashes
@@ -321,6 +327,9 @@ impl ScriptAction {
         }
         if let Some(day) = text.strip_prefix("upstream lists ") {
             return Ok(Self::Upstream(day.to_owned()));
+        }
+        if let Some(day) = text.strip_prefix("upstream publishes ") {
+            return Ok(Self::Publish(day.to_owned()));
         }
         if let Some(rest) = text.strip_prefix("admin ") {
             return Self::parse_admin(rest);
@@ -369,6 +378,7 @@ impl ScriptAction {
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
             "a player runs /stop" => Self::StopInGame,
+            "operators read the upstreams" => Self::ReadUpstreams,
             "operator is killed" => Self::OperatorCrashes,
             "another operator takes the lead" => Self::AnotherOperator,
             "agent is killed" => Self::AgentCrashes,

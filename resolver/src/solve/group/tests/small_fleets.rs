@@ -216,6 +216,7 @@ pub(super) fn fleet(seed: u64) -> Small {
             image_policy: ImagePolicy::Follow,
             unmanaged: Vec::new(),
             unmanaged_plugins: UnmanagedPlugins::Hold,
+            checked_at: None,
             hotfix_siblings: crate::model::request::HotfixSiblings::default(),
             unlisted: crate::model::request::Unlisted::default(),
             facts: crate::model::compatibility_facts::CompatibilityFacts::default(),
