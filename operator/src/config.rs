@@ -55,6 +55,11 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_AGENT_IMAGE", default_value = "ghcr.io/nightshift-mc/nightshift:latest")]
     pub agent_image: String,
 
+    /// The digest of the agent in that image. The pod of a server keeps its image as long as its agent has this digest. Set
+    /// it only for an agent that is not of this build.
+    #[arg(long, env = "NIGHTSHIFT_AGENT_DIGEST", default_value = env!("AGENT_DIGEST"))]
+    pub agent_digest: String,
+
     /// The server image for servers that name none. `{java}` becomes the Java version that the chosen Paper needs.
     #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
     pub game_image: String,

@@ -22,6 +22,8 @@ use upstream::Fetcher;
 use crate::node_watch::watcher;
 
 mod agent_client;
+#[cfg(test)]
+mod agent_digest;
 mod caches;
 mod catalog;
 mod clock;
@@ -39,6 +41,7 @@ mod plugin;
 mod priority;
 mod random_secret;
 mod requeue;
+mod schema_version;
 mod server;
 #[cfg(test)]
 mod simulation;
@@ -67,7 +70,7 @@ use store::Store;
 use telemetry::health::{Readiness, ReadyGate};
 use update_slots::UpdateSlots;
 
-/// How often the operator checks for missing CRDs. It waits for them and does not exit.
+/// How often the operator checks for missing or outdated CRDs. It waits for them and does not exit.
 const CRD_PAUSE: Duration = Duration::from_secs(2);
 
 /// Runs until a signal or until the Lease is lost.
@@ -202,11 +205,15 @@ async fn wait_for_crds(client: &Client, config: &Config) {
         let one = ListParams::default().limit(1);
         let servers = scoped::<PaperMCServer>(client, config).list(&one).await;
         let plugins = scoped::<Plugin>(client, config).list(&one).await;
-        let problem = match (servers, plugins) {
-            (Ok(_), Ok(_)) => return,
-            (Err(problem), _) | (_, Err(problem)) => problem,
+        let outdated = match (servers, plugins) {
+            (Ok(_), Ok(_)) => schema_version::outdated_crds(client).await,
+            (Err(problem), _) | (_, Err(problem)) => Err(problem),
         };
-        warn!(error = %error_chain::ErrorChain(&problem), "{}", list_problem(&problem));
+        match outdated {
+            Ok(None) => return,
+            Ok(Some(outdated)) => warn!("{outdated}"),
+            Err(problem) => warn!(error = %error_chain::ErrorChain(&problem), "{}", list_problem(&problem)),
+        }
         tokio::time::sleep(CRD_PAUSE).await;
     }
 }

@@ -18,6 +18,7 @@ use crate::telemetry::metrics::PassLabels;
 use error::PassError;
 
 pub(crate) mod act;
+pub(crate) mod agent_image;
 pub(crate) mod apply;
 pub(crate) mod approval;
 pub(crate) mod backups;

@@ -9,6 +9,7 @@ use scheduler::observation::Revision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::k8s::labels;
 use validate::image_contract::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 /// The revision of a template as the API server stores it.
@@ -18,11 +19,14 @@ pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
     Revision(u64::from_be_bytes(digest(&value)[..8].try_into().expect("sha256 has 32 bytes")))
 }
 
-/// The revision of a template without the fields that change with a version of Nightshift: image and commands of the
-/// agent, hooks and probes. A version set that failed remains the same one with another agent. The backup settings of
+/// The revision of a template without the fields that change with a version of Nightshift: image, digest and commands of
+/// the agent, hooks and probes. A version set that failed remains the same one with another agent. The backup settings of
 /// the spec are included, so that an update whose backup failed is tried again after they change.
 pub(crate) fn revision_without_agent(template: &PodTemplateSpec) -> Revision {
     let mut template = template.clone();
+    if let Some(annotations) = template.metadata.as_mut().and_then(|metadata| metadata.annotations.as_mut()) {
+        annotations.remove(labels::AGENT_DIGEST);
+    }
     if let Some(spec) = &mut template.spec {
         let is_nightshift = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
         for container in spec.init_containers.iter_mut().flatten().filter(|container| is_nightshift(&container.name)) {
@@ -144,7 +148,9 @@ mod tests {
     fn newer_agent_image_keeps_lock_identity() {
         let with = |agent: &str, memory: &str, lock: &str| {
             let mut template = template(memory);
-            template["metadata"]["annotations"] = json!({"nightshift.dev/lock-digest": lock});
+            template["metadata"]["annotations"] = json!({
+                "nightshift.dev/lock-digest": lock, "nightshift.dev/agent-digest": agent,
+            });
             template["spec"]["initContainers"] =
                 json!([{"name": "prepare", "image": agent}, {"name": "agent", "image": agent}]);
             template["spec"]["containers"][0]["startupProbe"] = json!({"httpGet": {"path": agent, "port": 1}});

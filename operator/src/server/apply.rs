@@ -19,6 +19,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
+use super::agent_image::keep_agent_image;
 use super::drain::DisruptionBudget;
 use super::image_pull;
 use super::observe::Observed;
@@ -68,8 +69,18 @@ impl ApplyError {
 }
 
 /// Returns a template with the API server's defaults. It makes a dry run of a `StatefulSet` that does not exist, so that no field of
-/// another manager becomes part of the goal. The template of the stable revision needs none: its record has it with the defaults.
+/// another manager becomes part of the goal. The template of the stable revision needs none: its record has it with the defaults. The server keeps
+/// the image of its agent while the agent is the same.
 pub(crate) async fn render(
+    ctx: &Context,
+    server: &CheckedServer,
+    observed: &Observed,
+    bundle: &Bundle,
+) -> Result<Rendered, ApplyError> {
+    Ok(keep_agent_image(render_with_defaults(ctx, server, observed, bundle).await?, observed))
+}
+
+async fn render_with_defaults(
     ctx: &Context,
     server: &CheckedServer,
     observed: &Observed,

@@ -18,6 +18,28 @@ pub(crate) struct ServerChange {
     pub(crate) one_way: bool,
 }
 
+/// Why the pod template differs although the version set is the same.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum TemplateChange {
+    /// Settings in the spec or of the operator.
+    Settings,
+    /// Another agent, in this image.
+    Agent { image: String },
+    /// The same agent, in this image of another repository.
+    AgentImage { image: String },
+}
+
+impl TemplateChange {
+    /// The change as a line of a plan.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Settings => "settings of the pod".to_owned(),
+            Self::Agent { image } => format!("another version of the agent in the pod ({image})"),
+            Self::AgentImage { image } => format!("another image of the agent in the pod ({image})"),
+        }
+    }
+}
+
 /// All differences: Paper first, then plugins by name. Empty for equal sets. Without `from`, everything is new.
 pub(crate) fn diff_locks(from: Option<&Lock>, to: &Lock) -> Vec<ServerChange> {
     let build = |paper: &PaperName| format!("{}-{}", paper.minecraft, paper.build);
@@ -68,7 +90,7 @@ fn has_same_files(a: &LockedPlugin, b: &LockedPlugin) -> bool {
 /// because only the template differs then.
 pub(crate) fn format_changes(changes: &[ServerChange]) -> String {
     if changes.is_empty() {
-        return "settings of the pod".to_owned();
+        return TemplateChange::Settings.describe();
     }
     let parts = changes.iter().map(|change| {
         let one_way = if change.one_way { " (one-way)" } else { "" };

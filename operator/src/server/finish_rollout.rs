@@ -15,6 +15,7 @@ use scheduler::rollout::{Step, failure_needs_admin, next_step};
 use tracing::warn;
 
 use super::act::StepExecutor;
+use super::agent_image::template_change;
 use super::approval::ApprovalState;
 use super::backups::world_state;
 use super::changes::diff_locks;
@@ -154,7 +155,8 @@ fn build_plan(pass: &PassInput<'_>, start_timeout: StartTimeout) -> Option<Plan>
     let selection = Selection { explanation, solved: false, deciding, pinned_set, partial, partial_until: None };
     let stable = observed.stable_lock.as_ref().map(|stable| &stable.lock);
     let changes = diff_locks(stable, &record.lock);
-    let target = Target { record, rendered, changes, files_problem: None };
+    let template_change = template_change(observed.stable.as_ref().map(|stable| &stable.template), &rendered.template);
+    let target = Target { record, rendered, changes, template_change, files_problem: None };
     let approval = ApprovalState { needs_approval: false, apply_since: None, requests_other_set: None };
     // A commit that has not taken effect is reverted, because its reason is no longer valid.
     let shut = Gate::Shut { opens: None };

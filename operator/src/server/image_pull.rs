@@ -7,6 +7,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, DeleteParams, PostParams};
 use tracing::info;
 
+use super::agent_image::agent_image;
 use super::apply::{ApplyError, delete_exactly_with};
 use super::observe::Observed;
 use super::plan::Plan;
@@ -85,7 +86,9 @@ async fn reconcile_pull_pod(
             Ok(pull)
         }
         PullAction::Create => {
-            let pod = build_pull(server, &plan.target.rendered.template, &pull.request, &ctx.config.agent_image);
+            let template = &plan.target.rendered.template;
+            let agent = agent_image(template).unwrap_or(&ctx.config.agent_image);
+            let pod = build_pull(server, template, &pull.request, agent);
             ctx.metrics.api_writes.inc();
             match api.create(&PostParams::default(), &pod).await {
                 Ok(_) => Ok(pull),

@@ -13,6 +13,7 @@ use scheduler::rollout::{DECISION_VALID_FOR, Step, continue_countdown};
 
 use super::act::StepExecutor;
 use super::act::outcome::StepOutcome;
+use super::agent_image::template_change;
 use super::approval::ApprovalState;
 use super::changes::diff_locks;
 use super::crash_loop::stopped::{is_restart_requested, scaled_down_if_stopped};
@@ -291,7 +292,8 @@ async fn build_target(
         return Err(PassEnd::AGAIN);
     }
     let changes = diff_locks(observed.stable_lock.as_ref().map(|stable| &stable.lock), &record.lock);
-    Ok((Target { record, rendered, changes, files_problem }, bundle))
+    let template_change = template_change(observed.stable.as_ref().map(|stable| &stable.template), &rendered.template);
+    Ok((Target { record, rendered, changes, template_change, files_problem }, bundle))
 }
 
 /// Determines the gate, and evaluates everything that can delay the update or allow it outside of windows.

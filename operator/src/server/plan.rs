@@ -21,7 +21,7 @@ use scheduler::observation::{EvictionPolicy, Goal, ImagesOnNode, NodeState, Obse
 
 use super::approval::ApprovalState;
 use super::backups::{is_plugin_data_restore_requested, world_state};
-use super::changes::ServerChange;
+use super::changes::{ServerChange, TemplateChange, format_changes};
 use super::crash_loop::{ProcessState, process_state};
 use super::drain::Drain;
 use super::follows::FollowWait;
@@ -198,8 +198,17 @@ pub(crate) struct Target {
     pub(crate) rendered: Rendered,
     /// The changes from the stable set.
     pub(crate) changes: Vec<ServerChange>,
+    /// Why the pod template differs from the stable one, if there are no such changes.
+    pub(crate) template_change: TemplateChange,
     /// Why the files of a newer lock could not be fetched. The running lock stays the goal then.
     pub(crate) files_problem: Option<String>,
+}
+
+impl Target {
+    /// Why an update to this target is due.
+    pub(crate) fn describe_changes(&self) -> String {
+        if self.changes.is_empty() { self.template_change.describe() } else { format_changes(&self.changes) }
+    }
 }
 
 /// How the target was selected.

@@ -2,7 +2,6 @@
 
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
-use crate::server::changes::format_changes;
 use crate::server::plan::Plan;
 use crate::server::plan::constraint::{ConditionText, Constraint, ConstraintInput, Wait};
 use crate::server::report::context::PassReport;
@@ -42,7 +41,7 @@ fn command_message(report: &PassReport<'_>) -> Option<String> {
     plan.constraints.approval.needs_approval.then(|| {
         format!(
             "{}: approve it with `kubectl -n {namespace} annotate papermcserver {name} --overwrite {}={}`",
-            cut(&format_changes(&plan.target.changes), 640),
+            cut(&plan.target.describe_changes(), 640),
             crds::annotations::APPROVE,
             plan.target.record.files.lock
         )

@@ -70,6 +70,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
             labels: Some(labels::child(&server.name)),
             annotations: Some(BTreeMap::from([
                 (labels::LOCK_DIGEST.to_owned(), files.lock.clone()),
+                (labels::AGENT_DIGEST.to_owned(), config.agent_digest.clone()),
                 ("kubectl.kubernetes.io/default-container".to_owned(), SERVER_CONTAINER.to_owned()),
             ])),
             ..ObjectMeta::default()

@@ -20,7 +20,6 @@ use super::waiting::{players_message, scaled_to_zero_message};
 use super::{displaced_jars, drift, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
-use crate::server::changes;
 use crate::server::constraints::update_slot::UPDATE_SLOT;
 use crate::server::constraints::{self, image_pull, pinned_set};
 use crate::server::crash_loop::CRASH_LOOP;
@@ -96,7 +95,7 @@ fn selection_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     };
     let resolved = report.new_condition("Resolved", status, reason, message);
     let available = if plan.is_update() {
-        report.true_condition("UpdateAvailable", "UpdatePlanned", &changes::format_changes(&plan.target.changes))
+        report.true_condition("UpdateAvailable", "UpdatePlanned", &plan.target.describe_changes())
     } else {
         let message = "The server is up to date.".to_owned();
         report.new_condition("UpdateAvailable", Some(false), "UpToDate", message)

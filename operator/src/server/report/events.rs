@@ -19,7 +19,6 @@ use super::{
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
-use crate::server::changes;
 use crate::server::constraints;
 use crate::server::pinned_set::PinnedSet;
 use crate::server::requested_restore::PendingRestore;
@@ -133,7 +132,7 @@ fn cancelled(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<Ev
 
 fn planned_message(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
     let downtime = downtime_suffix(DowntimeEstimate::new(server, report, before).message().as_deref());
-    let changes = format!("{}{downtime}", changes::format_changes(&report.plan.target.changes));
+    let changes = format!("{}{downtime}", report.plan.target.describe_changes());
     if matches!(report.plan.selection.pinned_set, Some(PinnedSet::RollbackTo { .. }))
         && !report.plan.constraints.approval.needs_approval
     {
@@ -185,7 +184,7 @@ fn step_event(server: &CheckedServer, report: &PassReport<'_>, before: &PaperMCS
         StepOutcome::Committed { agent_unreachable } => {
             let agent_note = if *agent_unreachable { "The agent was unreachable. " } else { "" };
             let why_now = report.plan.opportunistic.changes_prefix();
-            normal("UpdateStarted", format!("{agent_note}{why_now}{}", changes::format_changes(&report.plan.target.changes)))
+            normal("UpdateStarted", format!("{agent_note}{why_now}{}", report.plan.target.describe_changes()))
         }
         StepOutcome::MarkedFailed => warning("UpdateFailed", failure_reason(report)),
         StepOutcome::RestoreScheduled => warning("RestoreScheduled", restore_requested_message(report)),

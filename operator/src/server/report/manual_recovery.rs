@@ -10,7 +10,6 @@ use super::waiting::waiting_for_window;
 use crate::error_chain::cut;
 use crate::k8s::labels::APPLY_NOW;
 use crate::server::backups::{InsufficientSpace, insufficient_space, offline_backup};
-use crate::server::changes;
 use crate::server::requested_restore::{self, replace_worlds_hint};
 use validate::CheckedServer;
 
@@ -89,7 +88,7 @@ fn roll_forward_hint(report: &PassReport<'_>, change: &str) -> String {
         return format!("To roll forward, {change}. The update is then applied in a window or with {APPLY_NOW}.");
     }
     let (_, when) = waiting_for_window(plan.gate.opens(), report);
-    format!("The planned update is applied instead: {}. {when}", changes::format_changes(&plan.target.changes))
+    format!("The planned update is applied instead: {}. {when}", plan.target.describe_changes())
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use crate::error_chain::cut;
 use crate::k8s::labels;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
 use crate::server::approval::recorded_request;
-use crate::server::changes::{ServerChange, format_changes};
+use crate::server::changes::ServerChange;
 use crate::server::constraints::image_pull;
 use crate::server::crash_loop::with_hang;
 use crate::server::partial::PartialSelection;
@@ -67,7 +67,7 @@ pub(super) fn build_status(
         desired_version: Some(lock.minecraft.to_string()),
         desired_build: Some(lock.build),
         lock: agent.and_then(|agent| agent.lock.clone()).or_else(|| before.lock.clone()),
-        update: update.then(|| cut(&format_changes(&plan.target.changes), 1_024)),
+        update: update.then(|| cut(&plan.target.describe_changes(), 1_024)),
         next_window: next_window_text(checked, report, wait_reason, opens),
         next_window_at: opens,
         next_restart: next_restart.map(|at| next_restart_text(at, checked, report)),
@@ -169,7 +169,7 @@ fn build_available_update(
         version: target.record.lock.minecraft.to_string(),
         build: target.record.lock.build,
         one_way: target.changes.iter().any(|change| change.one_way),
-        summary: cut(&format_changes(&target.changes), 1_024),
+        summary: cut(&target.describe_changes(), 1_024),
         found_at: previous.map_or(Some(report.pass.now), |previous| previous.found_at),
         plugins: planned_plugins(&target.changes),
         cost: DowntimeEstimate::new(checked, report, before).message().map(|downtime| cut(&downtime, 253)),

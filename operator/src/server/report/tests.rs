@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use super::*;
 use crate::caches::Rendered;
 use crate::server::approval::ApprovalState;
+use crate::server::changes::TemplateChange;
 use crate::server::constraints::crash_loop::CrashLoop;
 use crate::server::drain::Drain;
 use crate::server::model::image_pull::state::{Pull, PullError};
@@ -92,7 +93,9 @@ impl Pass {
         let shut = Gate::Shut { opens: None };
         let [settle, start, first_start] = [1, 10, 30].map(SignedDuration::from_mins);
         let start_timeout = plan::StartTimeout { settle, start, first_start };
-        let target = Target { record: record(130), rendered, changes: Vec::new(), files_problem: None };
+        let template_change = TemplateChange::Settings;
+        let target =
+            Target { record: record(130), rendered, changes: Vec::new(), template_change, files_problem: None };
         let states = ConstraintStates::new(approval, ApplyRequest::default(), Drain::unknown());
         let before = PaperMCServerStatus::default();
         let pass = PassInput { server: &server, checked: &checked, observed: &observed, before: &before, now: at(0) };

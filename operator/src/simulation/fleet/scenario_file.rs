@@ -230,6 +230,10 @@ impl<'s> Player<'s> {
             ScriptAction::DeletePlugin(project) => self.delete_plugin(project),
             ScriptAction::OperatorCrashes => self.fleet.inject(server, Fault::OperatorCrashes),
             ScriptAction::AnotherOperator => self.fleet.inject(server, Fault::SecondLeader),
+            ScriptAction::UpgradeOperator(flags) => {
+                self.fleet.flags.clone_from(flags);
+                self.fleet.inject(server, Fault::OperatorCrashes);
+            }
             ScriptAction::Drain => self.fleet.inject(server, injected(InjectedCrash::NodeDrained)),
             ScriptAction::Uncordon => self.fleet.inject(server, injected(InjectedCrash::NodeUncordoned)),
             ScriptAction::NodeLost => self.fleet.inject(server, injected(InjectedCrash::NodeLost)),
@@ -428,6 +432,7 @@ impl SimCluster {
             | ScriptAction::DeletePlugin(_)
             | ScriptAction::OperatorCrashes
             | ScriptAction::AnotherOperator
+            | ScriptAction::UpgradeOperator(_)
             | ScriptAction::Drain
             | ScriptAction::Uncordon
             | ScriptAction::NodeLost

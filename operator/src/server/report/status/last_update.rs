@@ -6,7 +6,6 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::error_chain::cut;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
-use crate::server::changes::format_changes;
 use crate::server::model::records::LockRecord;
 use crate::server::report::context::PassReport;
 use crate::server::report::failure::failure_reason;
@@ -113,7 +112,7 @@ pub(in super::super) fn was_stopped_again(last: &LastUpdate, agent: Option<&agen
 
 /// The changes of an update that was kept, after the reason why it is not verified.
 fn applied_message(report: &PassReport<'_>, before: &PaperMCServerStatus) -> String {
-    let changes = before.update.clone().unwrap_or_else(|| format_changes(&report.plan.target.changes));
+    let changes = before.update.clone().unwrap_or_else(|| report.plan.target.describe_changes());
     let prefix =
         report.plan.verification.unverified_reason().map(|problem| format!("not verified: {}. ", cut(problem, 512)));
     cut(&format!("{}{changes}", prefix.unwrap_or_default()), 1_024)

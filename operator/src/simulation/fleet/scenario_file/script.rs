@@ -102,6 +102,8 @@ pub(super) enum ScriptAction {
     Uncordon,
     OperatorCrashes,
     AnotherOperator,
+    /// A process with these flags replaces the running one.
+    UpgradeOperator(Vec<String>),
     AgentCrashes,
     AgentUnreachable(SignedDuration),
     AgentHangs(SignedDuration),
@@ -207,7 +209,7 @@ impl Script {
             Some(("update", part)) => {
                 self.behaviours.push((part.trim_start_matches("to ").to_owned(), parse_behaviour(&text()?)?));
             }
-            Some(("operator", "flags")) => self.flags = text()?.split_whitespace().map(str::to_owned).collect(),
+            Some(("operator", "flags")) => self.flags = parse_flags(&text()?),
             Some(("plugin", project)) => drop(self.plugins.insert(project.to_owned(), or_empty(value))),
             _ => match field {
                 "upstream" => self.upstream = text()?,
@@ -300,6 +302,10 @@ fn parse_duration(text: &str) -> Result<SignedDuration, String> {
     text.trim().parse().map_err(|_| format!("`{text}` is no length of time as 90s, 10m or 2h"))
 }
 
+fn parse_flags(text: &str) -> Vec<String> {
+    text.split_whitespace().map(str::to_owned).collect()
+}
+
 fn parse_yaml(text: &str) -> Result<Value, String> {
     serde_saphyr::from_str(text).map_err(|error| format!("`{text}` is no YAML: {error}"))
 }
@@ -316,6 +322,7 @@ impl ScriptAction {
                 | Self::DeletePlugin(_)
                 | Self::OperatorCrashes
                 | Self::AnotherOperator
+                | Self::UpgradeOperator(_)
                 | Self::NoImage(_)
                 | Self::End
         )
@@ -330,6 +337,9 @@ impl ScriptAction {
         }
         if let Some(day) = text.strip_prefix("upstream publishes ") {
             return Ok(Self::Publish(day.to_owned()));
+        }
+        if let Some(flags) = text.strip_prefix("operator is upgraded to ") {
+            return Ok(Self::UpgradeOperator(parse_flags(flags)));
         }
         if let Some(rest) = text.strip_prefix("admin ") {
             return Self::parse_admin(rest);
