@@ -9,6 +9,21 @@ use crate::{PaperMCServer, Plugin};
 /// definitions or reading their YAML takes longer than everything else in `resolver explain`.
 pub const SPEC_SCHEMAS: &str = include_str!("../schemas/specs.json");
 
+/// The version of both schemas. Increase it when the operator begins to rely on a change, once between two releases: `dev/release` refuses definitions
+/// that have changed since the last release and have its number. An operator does not lead with older definitions in the cluster.
+pub const SCHEMA_VERSION: u32 = 1;
+
+/// The text before the version, at the end of a schema's description. The API server publishes descriptions to every client, so an operator without
+/// rights on definitions can read it too. `kubectl explain` shows it.
+const VERSION_PREFIX: &str = " Schema version ";
+
+/// The version in the description of a published schema. 0 if it has none.
+pub fn schema_version(description: &str) -> u32 {
+    let version =
+        description.rsplit_once(VERSION_PREFIX).and_then(|(_, version)| version.trim_end_matches('.').parse().ok());
+    version.unwrap_or(0)
+}
+
 /// The definitions, by the name of the file they are committed as.
 ///
 /// # Panics
@@ -20,7 +35,8 @@ pub fn definitions() -> [(&'static str, Value); 2] {
         let schema = &mut definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
         drop_unused_keys(schema);
         // The generated sentence names a Rust type. Users need the description of the spec instead.
-        schema["description"] = schema["properties"]["spec"]["description"].clone();
+        let description = schema["properties"]["spec"]["description"].as_str().unwrap_or_default();
+        schema["description"] = Value::String(format!("{description}{VERSION_PREFIX}{SCHEMA_VERSION}."));
         (file, definition)
     })
 }

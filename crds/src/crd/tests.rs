@@ -136,3 +136,13 @@ fn status_size_stays_bounded() {
     let server = status(schema_of::<PaperMCServer>());
     assert!(server <= 576 * 1024, "status of a PaperMCServer: {server}");
 }
+
+#[test]
+fn definition_states_its_schema_version() {
+    for (file, definition) in definitions() {
+        let description = schema_in(&definition)["description"].as_str().unwrap();
+        assert_eq!(schema_version(description), SCHEMA_VERSION, "{file}: {description}");
+    }
+    assert_eq!(schema_version("One Paper server. Schema version 12."), 12);
+    assert_eq!(schema_version("One Paper server, of an operator without schema versions."), 0);
+}
