@@ -1,8 +1,10 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
 # Builds the container images: static programs in images from scratch. They are kept as archives below .dev/images.
 #
-# It uses buildah instead of tar, so that dev/images/*.Containerfile also work with other builders and registries. The storage of buildah is a
-# separate folder that is removed afterwards. The script changes no data of the user, and pulls no image.
+# It uses buildah instead of tar, so that dev/images/*.Containerfile also work with other builders and registries.
+
+# shellcheck source=../images/buildah.sh
+. "$here/images/buildah.sh"
 
 base_image=nightshift.dev/busybox:dev # the sandbox of every pod, and a shell for debugging
 project_images=(nightshift fake-paper replaying-upstream)
@@ -69,21 +71,6 @@ build_image() {
         say "Built nightshift.dev/$name:dev."
     fi
     rm -rf --one-file-system "$work"
-}
-
-# Uses neither overlay nor namespaces, so it works in a VM and in a container. An image from scratch needs neither.
-buildah_here() { # WORK ARGUMENT…
-    local work=$1 notes=/var/lib/containers had_notes='' result=0
-    shift
-    [ ! -e "$notes" ] || had_notes=yes
-    printf '[network]\nnetwork_config_dir = "%s"\n' "$work/networks" >"$work/containers.conf" # otherwise it leaves a lock in /etc/cni
-    CONTAINERS_CONF=$work/containers.conf BUILDAH_ISOLATION=chroot \
-        command buildah --root "$work/storage" --runroot "$work/storage-run" --storage-driver vfs "$@" || result=$?
-    if [ -z "$had_notes" ]; then # the path of its layer cache cannot be configured
-        rm -f "$notes/cache/blob-info-cache-v1.boltdb"
-        rmdir "$notes/cache" "$notes" 2>/dev/null || true
-    fi
-    return "$result"
 }
 
 install_shell() { # ROOT
