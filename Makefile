@@ -1,6 +1,6 @@
 # The commands of this project. Each is one or two lines; a sequence is a script below dev/.
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-down check test test-all soak bench lint generate cluster cluster-down image install
+.PHONY: help demo demo-down check test test-all soak bench lint generate cluster cluster-down image install release
 
 # Where `make install` puts commands: into `bin` there.
 PREFIX ?= $(HOME)/.local
@@ -49,6 +49,9 @@ install: ## Install `resolver`, also as `kubectl nightshift`, in PREFIX/bin (~/.
 	cargo install --quiet --locked --path resolver/cli --root $(PREFIX)
 	ln -sf resolver $(PREFIX)/bin/kubectl-nightshift
 	ln -sf resolver $(PREFIX)/bin/kubectl_complete-nightshift
+
+release: ## Build the files of a release from the last commit into target/dist
+	dev/release
 
 image: ## Build the container images, and load them into the cluster if it is up
 	dev/cluster images

@@ -14,9 +14,16 @@ use crate::server::plan::StartTimeout;
 use crate::store;
 use crate::update_slots::Limits;
 
+/// The version. A program with a test feature says so, and `dev/release` refuses it by these words.
+const VERSION: &str = if cfg!(feature = "wrong-clock") {
+    concat!(env!("CARGO_PKG_VERSION"), " with the test feature wrong-clock")
+} else {
+    env!("CARGO_PKG_VERSION")
+};
+
 /// Keeps `PaperMC` servers on the newest set of versions that works together.
 #[derive(Debug, Clone, Parser)]
-#[command(name = "operator", version, about)]
+#[command(name = "operator", version = VERSION, about)]
 pub struct Config {
     /// The namespace to watch. Empty means all namespaces.
     #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACE", default_value = "")]
