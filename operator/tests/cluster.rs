@@ -24,6 +24,7 @@ mod cluster {
     mod graceful_stop;
     mod hold;
     mod images;
+    mod install_guide;
     mod kubectl;
     mod manifests;
     mod node;
