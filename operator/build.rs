@@ -10,7 +10,6 @@ mod agent_sources;
 
 use agent_sources::{AGENT_CRATES, Digest, code_of, declared_dependencies, declared_lines, locked_packages};
 
-#[expect(clippy::print_stdout, reason = "cargo reads the output of a build script")]
 fn main() -> io::Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut read_paths = vec![root.join("Cargo.toml"), root.join("Cargo.lock"), root.join("rust-toolchain.toml")];
