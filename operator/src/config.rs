@@ -1,15 +1,19 @@
 //! Pure. Defines the flags and environment variables of the operator.
 
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
 use artifacts::download;
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, Command, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use jiff::SignedDuration;
 use reqwest::Url;
 use upstream::{Settings, Ttl, Upstreams};
+use validate::pod_security::PodTemplatePolicy;
 
+use crate::leader_election::LEASE;
 use crate::server::plan::StartTimeout;
 use crate::store;
 use crate::update_slots::Limits;
@@ -25,9 +29,9 @@ const VERSION: &str = if cfg!(feature = "wrong-clock") {
 #[derive(Debug, Clone, Parser)]
 #[command(name = "operator", version = VERSION, about)]
 pub struct Config {
-    /// The namespace to watch. Empty means all namespaces.
-    #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACE", default_value = "")]
-    pub watch_namespace: String,
+    /// The namespaces to watch, separated by commas. Without this flag the operator watches all namespaces.
+    #[arg(long, env = "NIGHTSHIFT_WATCH_NAMESPACES", value_name = "NAME", value_delimiter = ',')]
+    pub watch_namespaces: Vec<String>,
 
     /// Watch the cluster's nodes, which needs the permission to list and watch them. `spec.eviction: OnUpgrade` needs
     /// it.
@@ -42,9 +46,17 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_IDENTITY", default_value = "operator")]
     pub identity: String,
 
-    /// The address that serves `/livez`, `/readyz` and `/metrics`.
-    #[arg(long, env = "NIGHTSHIFT_HEALTH_ADDRESS", default_value = "0.0.0.0:8081")]
+    /// The name of the Lease. Two installations in one namespace need two names.
+    #[arg(long, env = "NIGHTSHIFT_LEASE", default_value = LEASE)]
+    pub lease: String,
+
+    /// The address that serves `/livez` and `/readyz`.
+    #[arg(long, env = "NIGHTSHIFT_HEALTH_ADDRESS", default_value = "0.0.0.0:8080")]
     pub health_address: SocketAddr,
+
+    /// The address that serves `/metrics`.
+    #[arg(long, env = "NIGHTSHIFT_METRICS_ADDRESS", default_value = "0.0.0.0:8081")]
+    pub metrics_address: SocketAddr,
 
     /// The address that serves the artifact store to the agents.
     #[arg(long, env = "NIGHTSHIFT_STORE_ADDRESS", default_value = "0.0.0.0:8471")]
@@ -66,6 +78,16 @@ pub struct Config {
     /// it only for an agent that is not of this build.
     #[arg(long, env = "NIGHTSHIFT_AGENT_DIGEST", default_value = env!("AGENT_DIGEST"))]
     pub agent_digest: String,
+
+    /// The Secrets with which server pods pull the agent's image, separated by commas. They are in the namespace of each
+    /// server.
+    #[arg(long, env = "NIGHTSHIFT_IMAGE_PULL_SECRETS", value_name = "NAME", value_delimiter = ',')]
+    pub image_pull_secrets: Vec<String>,
+
+    /// What `spec.podTemplate` of a server may say: Restricted, Baseline (as the Pod Security Standards name the
+    /// rules) or Any.
+    #[arg(long, env = "NIGHTSHIFT_POD_TEMPLATE_POLICY", default_value_t = PodTemplatePolicy::Baseline)]
+    pub pod_template_policy: PodTemplatePolicy,
 
     /// The server image for servers that name none. `{java}` becomes the Java version that the chosen Paper needs.
     #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
@@ -157,6 +179,23 @@ pub enum LogFormat {
 }
 
 impl Config {
+    /// Reads flags and environment variables. Ends the process if one is wrong.
+    pub fn from_flags_and_environment() -> Self {
+        let command = ignore_empty_variables(Self::command(), |name| std::env::var_os(name));
+        let read = Self::from_arg_matches(&command.get_matches());
+        read.unwrap_or_else(|error| error.exit())
+    }
+
+    /// The namespaces to watch, each once. Empty means all.
+    pub(crate) fn watched_namespaces(&self) -> BTreeSet<String> {
+        names(&self.watch_namespaces)
+    }
+
+    /// The Secrets with which server pods pull the agent's image, each once.
+    pub(crate) fn pull_secrets(&self) -> BTreeSet<String> {
+        names(&self.image_pull_secrets)
+    }
+
     /// The repository whose tags are read from Docker Hub: the game image without its tag. `None` if the image is not
     /// on Docker Hub or its tag has no `{java}`.
     pub(crate) fn image_repository(&self) -> Option<&str> {
@@ -232,9 +271,59 @@ impl Config {
     }
 }
 
+/// An empty environment variable counts as a missing one, because templates pass empty values. clap would parse it.
+fn ignore_empty_variables(command: Command, value: impl Fn(&OsStr) -> Option<OsString>) -> Command {
+    command.mut_args(|arg| {
+        let is_empty = arg.get_env().and_then(&value).is_some_and(|value| value.to_string_lossy().trim().is_empty());
+        if is_empty { arg.env(None::<&'static str>) } else { arg }
+    })
+}
+
+/// The names of a list, each once and without empty ones.
+fn names(list: &[String]) -> BTreeSet<String> {
+    list.iter().map(|name| name.trim()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn empty_variables_never_end_operator() {
+        let variables = |command: &Command| {
+            command.get_arguments().filter_map(|arg| arg.get_env().map(OsStr::to_owned)).collect::<Vec<_>>()
+        };
+        let all = variables(&Config::command());
+        assert!(all.len() > 25 && all.contains(&"NIGHTSHIFT_REFRESH_SECONDS".into()), "{all:?}");
+        for empty in ["", " "] {
+            let command = ignore_empty_variables(Config::command(), |_| Some(empty.into()));
+            assert_eq!(variables(&command), [""; 0], "each variable is ignored, so its default counts");
+        }
+        let only_notify = |name: &OsStr| Some(if name == "NIGHTSHIFT_NOTIFY" { "" } else { "30" }.into());
+        let rest = variables(&ignore_empty_variables(Config::command(), only_notify));
+        assert_eq!(rest.len(), all.len() - 1);
+        assert!(!rest.contains(&"NIGHTSHIFT_NOTIFY".into()));
+    }
+
+    #[test]
+    fn watched_namespaces_are_listed_once_and_empty_means_all() {
+        let watched = |flags: &[&str]| {
+            Config::parse_from([&["operator"][..], flags].concat()).watched_namespaces().into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(watched(&[]), [""; 0]);
+        assert_eq!(watched(&["--watch-namespaces="]), [""; 0]);
+        assert_eq!(watched(&["--watch-namespaces=games, lobby,games"]), ["games", "lobby"]);
+    }
+
+    #[test]
+    fn pod_template_policy_defaults_to_baseline() {
+        let policy = |flags: &[&str]| {
+            Config::try_parse_from([&["operator"][..], flags].concat()).map(|config| config.pod_template_policy)
+        };
+        assert_eq!(policy(&[]).unwrap(), PodTemplatePolicy::Baseline);
+        assert_eq!(policy(&["--pod-template-policy=Any"]).unwrap(), PodTemplatePolicy::Any);
+        assert!(policy(&["--pod-template-policy=any"]).is_err());
+    }
 
     #[test]
     fn notify_origins_accept_only_scheme_host_port() {

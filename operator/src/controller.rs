@@ -3,7 +3,6 @@
 //! The passes themselves are in `server` and `plugin`.
 
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -14,14 +13,14 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::runtime::controller::{Action, Controller, Error};
 use kube::runtime::reflector::{self, ObjectRef, reflector};
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
-use kube::{Api, Client, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::{Client, ResourceExt};
 use tokio::sync::{mpsc, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::Config;
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::k8s::merged_watch::{watch_merged, watch_touched, watch_touched_metadata};
 use crate::k8s::namespace_scope::scoped;
 use crate::plugin::matched_servers::MatchedServers;
 use crate::telemetry::health::{Readiness, ReadyGate};
@@ -39,8 +38,11 @@ pub(crate) struct Controllers {
 impl Controllers {
     /// Watches both kinds.
     pub(crate) fn new(client: &Client, config: &Config) -> Self {
-        let plugins = Controller::new(scoped(client, config), watcher::Config::default());
-        let (matched_servers, known_plugins) = (MatchedServers::default(), plugins.store());
+        let (known_plugins, plugin_writer) = reflector::store();
+        let plugin_events = watch_merged(scoped(client, config), known_plugins.clone());
+        let plugins =
+            Controller::for_stream(reflector(plugin_writer, plugin_events).applied_objects(), known_plugins.clone());
+        let matched_servers = MatchedServers::default();
         let (wake_plugin, woken_plugins) = mpsc::unbounded_channel();
         let (servers, writer) = reflector::store();
         let update = matched_servers.clone();
@@ -50,8 +52,8 @@ impl Controllers {
                 drop(wake_plugin.send(plugin));
             }
         };
-        let changes =
-            reflector(writer, watch_objects(scoped(client, config))).inspect_ok(wake_plugins).applied_objects();
+        let server_events = watch_merged(scoped(client, config), servers.clone());
+        let changes = reflector(writer, server_events).inspect_ok(wake_plugins).applied_objects();
         Self {
             servers: Controller::for_stream(
                 changes.predicate_filter(user_input_fingerprint, PredicateConfig::default()),
@@ -76,14 +78,13 @@ impl Controllers {
         let (stores_are_complete, complete) = watch::channel(false);
         let (for_servers, for_plugins) = (complete.clone(), complete);
         let managed = watcher::Config::default().labels(&format!("{}={}", labels::MANAGED_BY.0, labels::MANAGED_BY.1));
-        let plugin_changes = watch_objects(scoped::<Plugin>(&client, &config))
-            .touched_objects()
+        let plugin_changes = watch_touched(scoped::<Plugin>(&client, &config), &watcher::Config::default())
             .predicate_filter(user_input_fingerprint, PredicateConfig::default());
         let servers = self
             .servers
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
-            .owns(scoped::<StatefulSet>(&client, &config), managed.clone())
-            .watches(scoped::<Pod>(&client, &config), managed, |pod| server_of_pod(&pod))
+            .owns_stream(watch_touched_metadata(scoped::<StatefulSet>(&client, &config), &managed))
+            .watches_stream(watch_touched(scoped::<Pod>(&client, &config), &managed), |pod| server_of_pod(&pod))
             // A Plugin that is created, changed or deleted may affect any server of its namespace. The pass evaluates
             // the labels.
             .watches_stream(plugin_changes, move |plugin| {
@@ -159,24 +160,6 @@ async fn run_plugin_pass(
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "kube defines the signature")]
 fn error_policy<K>(_: Arc<K>, error: &Infallible, _: Arc<Context>) -> Action {
     match *error {}
-}
-
-/// Watches objects of a Nightshift kind. A deletion does not change the generation. The function removes it, so that
-/// the predicate filter lets the deletion pass.
-fn watch_objects<K>(api: Api<K>) -> impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send
-where
-    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    watcher(api, watcher::Config::default()).map_ok(|event| match event {
-        watcher::Event::Delete(mut deleted) => {
-            deleted.meta_mut().generation = None;
-            watcher::Event::Delete(deleted)
-        }
-        event @ (watcher::Event::Apply(_)
-        | watcher::Event::Init
-        | watcher::Event::InitApply(_)
-        | watcher::Event::InitDone) => event,
-    })
 }
 
 /// Hash of spec generation, labels and annotations. Without a generation the result is None, which always counts as a

@@ -3,5 +3,6 @@
 pub(crate) mod client;
 pub(crate) mod events;
 pub(crate) mod labels;
+pub(crate) mod merged_watch;
 pub(crate) mod namespace_scope;
 pub(crate) mod server_side_apply;

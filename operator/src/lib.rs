@@ -93,16 +93,20 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let metrics = telemetry::metrics::Metrics::default();
     let health = listen(config.health_address).await?;
-    tokio::spawn(serve(health, telemetry::health::router(readiness.clone(), metrics.renderer())));
+    tokio::spawn(serve(health, telemetry::health::router(readiness.clone())));
+    let metrics_listener = listen(config.metrics_address).await?;
+    tokio::spawn(serve(metrics_listener, telemetry::metrics::router(metrics.renderer())));
     let store = Arc::new(Store::new(&config.files_dir(), config.store_policy()?)?);
     let files = listen(config.store_address).await?;
     tokio::spawn(serve(files, store.clone().serve()));
 
     wait_for_crds(&client, &config).await;
     kubernetes_version::check(&client).await?;
+    leader_election::mark_pod(client.clone(), config.clone(), false).await;
     readiness.open(ReadyGate::Crds);
-    let lease = leader_election::lead(lease_client, &config.namespace, &config.identity).await?;
+    let lease = leader_election::lead(lease_client, &config).await?;
     readiness.open(ReadyGate::Leader);
+    tokio::spawn(leader_election::mark_pod(client.clone(), config.clone(), true));
     info!(fence = lease.fence, "leading");
 
     let fetcher = Fetcher::new(config.fetch_settings()?).context("could not open the metadata cache")?;
@@ -201,15 +205,21 @@ fn read(file: &Path, flag: &str) -> anyhow::Result<String> {
 }
 
 async fn wait_for_crds(client: &Client, config: &Config) {
+    let one = ListParams::default().limit(1);
+    for (servers, plugins) in scoped::<PaperMCServer>(client, config).into_iter().zip(scoped::<Plugin>(client, config))
+    {
+        let namespace = servers.namespace.as_deref().unwrap_or("(all)");
+        loop {
+            let problem = match (servers.api.list(&one).await, plugins.api.list(&one).await) {
+                (Ok(_), Ok(_)) => break,
+                (Err(problem), _) | (_, Err(problem)) => problem,
+            };
+            warn!(namespace, error = %error_chain::ErrorChain(&problem), "{}", list_problem(&problem));
+            tokio::time::sleep(CRD_PAUSE).await;
+        }
+    }
     loop {
-        let one = ListParams::default().limit(1);
-        let servers = scoped::<PaperMCServer>(client, config).list(&one).await;
-        let plugins = scoped::<Plugin>(client, config).list(&one).await;
-        let outdated = match (servers, plugins) {
-            (Ok(_), Ok(_)) => schema_version::outdated_crds(client).await,
-            (Err(problem), _) | (_, Err(problem)) => Err(problem),
-        };
-        match outdated {
+        match schema_version::outdated_crds(client).await {
             Ok(None) => return,
             Ok(Some(outdated)) => warn!("{outdated}"),
             Err(problem) => warn!(error = %error_chain::ErrorChain(&problem), "{}", list_problem(&problem)),

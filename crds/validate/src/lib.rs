@@ -25,11 +25,13 @@ pub mod admission;
 pub mod image_contract;
 pub mod lenient;
 pub mod memory_quantity;
+pub mod pod_security;
 mod pod_template;
 mod restore_from;
 mod texts;
 pub mod windows;
 
+use pod_security::{PodTemplatePolicy, check_pod_security};
 use pod_template::check_pod_template;
 use restore_from::check_restore_from;
 pub use restore_from::{CheckedRestoreFrom, is_backup_reference};
@@ -369,6 +371,11 @@ fn check_stop_timeout(text: &str, violations: &mut Violations) -> SignedDuration
 
 /// Checks a whole spec and returns all violations at once.
 pub fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Violation>> {
+    check_with(server, PodTemplatePolicy::Any)
+}
+
+/// The same, with the admin's rules for `spec.podTemplate`.
+pub fn check_with(server: &PaperMCServer, policy: PodTemplatePolicy) -> Result<CheckedServer, Vec<Violation>> {
     let spec = &server.spec;
     let mut violations = Violations::default();
     let zone = check_time_zone(&spec.time_zone, &mut violations);
@@ -384,6 +391,7 @@ pub fn check(server: &PaperMCServer) -> Result<CheckedServer, Vec<Violation>> {
     }
     let players = check_players(server, zone, &mut violations);
     let pod = check_pod(server, &mut violations);
+    check_pod_security(&pod.template, policy, &mut violations);
     let data = check_data(server, zone, &mut violations);
     let checked = CheckedServer {
         name: server.name_any(),

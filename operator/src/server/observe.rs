@@ -31,7 +31,7 @@ use crate::agent_client::{Agent, AgentError};
 use crate::caches::{KnownKey, LastAgentReport, TemplateHistoryEntry, is_fresh};
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::leader_election::{LEASE, LeaseHolder};
+use crate::leader_election::LeaseHolder;
 use crate::template_revision::{revision_of, template_of};
 use validate::CheckedServer;
 use validate::image_contract::{BACKUPS, ENABLE_RCON, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
@@ -545,7 +545,7 @@ async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) ->
 /// Whether this process is the leader according to the Lease.
 async fn is_leader(ctx: &Context, now: Timestamp) -> Result<bool, ObserveError> {
     let lease_holder = LeaseHolder::new(&ctx.config, ctx.fence);
-    lease_holder.is_held(&ctx.client, now).await.map_err(read_error("Lease", LEASE))
+    lease_holder.is_held(&ctx.client, now).await.map_err(read_error("Lease", &ctx.config.lease))
 }
 
 /// Requests the agent's report and remembers since when the agent has been unreachable. That is not an error: it is seen as

@@ -158,7 +158,8 @@ async fn check_spec_and_node(
     observed: &Observed,
 ) -> Result<(CheckedServer, Drain), PassEnd> {
     let rejected = |message| PassEnd::no_plan(PlanningError::Spec(message));
-    let checked = validate::check(server).map_err(|violations| rejected(join_messages(&violations)))?;
+    let checked = validate::check_with(server, ctx.config.pod_template_policy);
+    let checked = checked.map_err(|violations| rejected(join_messages(&violations)))?;
     let checked = if observed.facts.settled.is_some() { checked.after_first_start() } else { checked };
     let checked = scaled_down_if_stopped(observed.adapt_to_pod(checked), &status_before(ctx, server), observed);
     if !checked.eula {

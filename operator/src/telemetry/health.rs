@@ -1,8 +1,8 @@
-//! Edge (reads). Serves `/livez`, `/readyz` and `/metrics`.
+//! Edge (reads). Serves `/livez` and `/readyz`.
 //!
 //! They have no secrets and change nothing, so they need no authentication.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
@@ -10,65 +10,73 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::get;
 
-/// A condition for the operator to be ready.
+/// A stage of the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum ReadyGate {
     /// The objects of both CRDs can be listed.
     Crds,
-    /// This process holds the Lease. A standby is live, but not ready.
+    /// This process holds the Lease.
     Leader,
     /// The first lists of both kinds are complete.
     Stores,
 }
 
-impl ReadyGate {
-    fn message(self) -> &'static str {
+/// What the operator can do now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Health {
+    /// It cannot lead yet.
+    WaitsForCrds,
+    /// It leads as soon as the Lease is free. A standby is healthy.
+    StandsBy,
+    /// It leads, and reads the first lists.
+    ReadsLists,
+    /// It leads.
+    Leads,
+}
+
+impl Health {
+    fn response(self) -> (StatusCode, &'static str) {
         match self {
-            Self::Crds => "the CRDs cannot be listed yet: the log of the operator says why",
-            Self::Leader => "another replica leads",
-            Self::Stores => "the first lists have not been read yet",
+            Self::WaitsForCrds => {
+                (StatusCode::SERVICE_UNAVAILABLE, "the CRDs cannot be listed yet: the log of the operator says why\n")
+            }
+            Self::StandsBy => (StatusCode::OK, "ok: standby, another replica leads\n"),
+            Self::ReadsLists => (StatusCode::SERVICE_UNAVAILABLE, "the first lists have not been read yet\n"),
+            Self::Leads => (StatusCode::OK, "ok\n"),
         }
     }
 }
 
-/// Which gates are still closed.
-#[derive(Debug, Clone)]
-pub(crate) struct Readiness(Arc<Mutex<BTreeMap<ReadyGate, bool>>>);
-
-impl Default for Readiness {
-    fn default() -> Self {
-        let gates = [ReadyGate::Crds, ReadyGate::Leader, ReadyGate::Stores];
-        Self(Arc::new(Mutex::new(gates.into_iter().map(|gate| (gate, false)).collect())))
-    }
-}
+/// Which gates are open.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Readiness(Arc<Mutex<BTreeSet<ReadyGate>>>);
 
 impl Readiness {
     /// Opens one gate.
     pub(crate) fn open(&self, gate: ReadyGate) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate, true);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(gate);
     }
 
-    /// The texts of the gates that are still closed.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
+    /// What the operator can do now.
+    pub(crate) fn health(&self) -> Health {
         let gates = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        gates.iter().filter(|(_, open)| !**open).map(|(gate, _)| gate.message()).collect()
+        let is_open = |gate| gates.contains(&gate);
+        match (is_open(ReadyGate::Crds), is_open(ReadyGate::Leader), is_open(ReadyGate::Stores)) {
+            (false, _, _) => Health::WaitsForCrds,
+            (true, false, _) => Health::StandsBy,
+            (true, true, false) => Health::ReadsLists,
+            (true, true, true) => Health::Leads,
+        }
     }
 }
 
 /// The routes.
-pub(crate) fn router(readiness: Readiness, metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
-    Router::new()
-        .route("/livez", get(|| async { "ok\n" }))
-        .route("/readyz", get(ready))
-        .with_state(readiness)
-        .route("/metrics", get(move || async move { metrics() }))
+pub(crate) fn router(readiness: Readiness) -> Router {
+    Router::new().route("/livez", get(|| async { "ok\n" })).route("/readyz", get(ready)).with_state(readiness)
 }
 
-async fn ready(State(readiness): State<Readiness>) -> (StatusCode, String) {
-    match readiness.missing().as_slice() {
-        [] => (StatusCode::OK, "ok\n".to_owned()),
-        missing => (StatusCode::SERVICE_UNAVAILABLE, format!("{}\n", missing.join("\n"))),
-    }
+async fn ready(State(readiness): State<Readiness>) -> (StatusCode, &'static str) {
+    readiness.health().response()
 }
 
 #[cfg(test)]
@@ -76,12 +84,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readiness_lists_closed_gates() {
+    fn standby_is_ready_and_leader_without_lists_is_not() {
         let readiness = Readiness::default();
+        let answers = |health| (readiness.health() == health).then(|| readiness.health().response().0);
+        assert_eq!(answers(Health::WaitsForCrds), Some(StatusCode::SERVICE_UNAVAILABLE));
         readiness.open(ReadyGate::Crds);
-        readiness.open(ReadyGate::Stores);
-        assert_eq!(readiness.missing(), ["another replica leads"]);
+        assert_eq!(answers(Health::StandsBy), Some(StatusCode::OK));
         readiness.open(ReadyGate::Leader);
-        assert!(readiness.missing().is_empty());
+        assert_eq!(answers(Health::ReadsLists), Some(StatusCode::SERVICE_UNAVAILABLE));
+        readiness.open(ReadyGate::Stores);
+        assert_eq!(answers(Health::Leads), Some(StatusCode::OK));
     }
 }

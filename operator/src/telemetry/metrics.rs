@@ -4,6 +4,8 @@
 
 use std::sync::Arc;
 
+use axum::Router;
+use axum::routing::get;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
@@ -178,6 +180,11 @@ impl Metrics {
             text
         }
     }
+}
+
+/// The route of the metrics. They contain no secrets and no names of objects.
+pub(crate) fn router(metrics: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    Router::new().route("/metrics", get(move || async move { metrics() }))
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@ use agent_api::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 use k8s_openapi::DeepMerge as _;
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, ExecAction, HTTPGetAction,
-    Lifecycle, LifecycleHandler, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec, PodTemplateSpec,
-    Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    Lifecycle, LifecycleHandler, LocalObjectReference, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec,
+    PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -63,6 +63,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         automount_service_account_token: Some(false),
         enable_service_links: Some(false),
         termination_grace_period_seconds: Some(grace_period_seconds(server)),
+        image_pull_secrets: image_pull_secrets(config),
         ..PodSpec::default()
     };
     let mut template = PodTemplateSpec {
@@ -91,6 +92,12 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
         }
     }
     template
+}
+
+/// The Secrets for the agent's image. `podTemplate` adds those for other images: the merge compares names.
+fn image_pull_secrets(config: &Config) -> Option<Vec<LocalObjectReference>> {
+    let secrets: Vec<_> = config.pull_secrets().into_iter().map(|name| LocalObjectReference { name }).collect();
+    (!secrets.is_empty()).then_some(secrets)
 }
 
 /// Runs the container as the user of the merged server container. Files that the agent renames must belong to the server.

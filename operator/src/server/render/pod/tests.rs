@@ -93,6 +93,20 @@ fn pod_template_changes_only_for_settings_that_need_restart() {
 }
 
 #[test]
+fn pull_secrets_of_operator_and_pod_template_are_merged() {
+    let names = |flags: &[&str], spec: Value| {
+        let config = Config::parse_from([&["operator"][..], flags].concat());
+        let template = build_template(&check(&server(spec)).unwrap(), &lock(), &files(), &config);
+        let secrets = template.spec.unwrap().image_pull_secrets.unwrap_or_default();
+        secrets.into_iter().map(|secret| secret.name).collect::<Vec<_>>()
+    };
+    let own = json!({"podTemplate": {"spec": {"imagePullSecrets": [{"name": "mirror"}, {"name": "own"}]}}});
+    assert_eq!(names(&[], json!({})), [""; 0]);
+    assert_eq!(names(&["--image-pull-secrets=mirror"], json!({})), ["mirror"]);
+    assert_eq!(names(&["--image-pull-secrets=mirror"], own), ["mirror", "own"]);
+}
+
+#[test]
 fn pod_template_of_newer_operator_waits_for_window() {
     let checked = check(&server(json!({}))).unwrap();
     let by = |agent: &str| {
