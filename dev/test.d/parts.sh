@@ -82,6 +82,11 @@ check_dependencies() {
     dev/check-purity
 }
 
+check_chart() {
+    dev/cluster helm
+    dev/chart --check
+}
+
 # Lists the folders of all crates. An inner crate is after the outer one.
 members() { sed -n 's/^members = \[\(.*\)\]/\1/p' Cargo.toml | tr -d '",' | tr ' ' '\n'; }
 

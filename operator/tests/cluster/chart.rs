@@ -13,7 +13,10 @@ pub(super) async fn render(namespace: &str, values: &[&str]) -> String {
         "image.repository=nightshift.dev/nightshift".to_owned(),
         "image.tag=dev".to_owned(),
         "gameImage=nightshift.dev/fake-paper:dev".to_owned(),
-        format!("watchNamespace={namespace}"),
+        format!("watchNamespaces={{{namespace}}}"),
+        // The tests install the CRDs once, and cluster-wide roles would remain after a test.
+        "crds.install=false".to_owned(),
+        "rbac.aggregate=false".to_owned(),
         format!("upstreams.fill={base}/fill/v3"),
         format!("upstreams.hangar={base}/hangar/api/v1"),
         format!("upstreams.modrinth={base}/modrinth/v2"),
@@ -50,23 +53,23 @@ async fn chart_grants_only_secrets_of_cluster_channels() {
             .map(|value| format!("notify.channels[{at}].{value}"))
     };
     let values = [channel(0), channel(1)].concat();
-    let values: Vec<&str> = values.iter().map(String::as_str).chain(["watchNamespace=games"]).collect();
+    let values: Vec<&str> = values.iter().map(String::as_str).chain(["watchNamespaces={games}"]).collect();
     let objects = template("home", &values).await;
     let role =
         objects.split("\n---\n").find(|object| object.contains("kind: Role\n") && object.contains("nightshift-notify"));
     let role = role.expect("the chart has a Role for the Secrets");
     assert!(role.contains("namespace: home") && role.contains("verbs: [get]"), "{role}");
     assert_eq!(role.matches("- \"chat\"").count(), 1, "each Secret is listed once:\n{role}");
-    let none = template("home", &["watchNamespace=games"]).await;
+    let none = template("home", &["watchNamespaces={games}"]).await;
     assert!(!none.contains("nightshift-notify") && !none.contains("NIGHTSHIFT_NOTIFY"), "{none}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn chart_rejects_unknown_value_by_name() {
-    let output = try_run("helm", &["template", RELEASE, CHART, "--set", "watchNamespaces=games"], "").await;
+    let output = try_run("helm", &["template", RELEASE, CHART, "--set", "watchedNamespaces=games"], "").await;
     assert!(!output.status.success());
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("watchNamespaces"), "{stderr}");
+    assert!(stderr.contains("watchedNamespaces"), "{stderr}");
     let misspelt =
         try_run("helm", &["template", RELEASE, CHART, "--set", r"notify.channels[0].texts.done=\{sever\}"], "").await;
     let stderr = String::from_utf8_lossy(&misspelt.stderr);

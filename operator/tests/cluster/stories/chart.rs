@@ -11,13 +11,13 @@ use crate::cluster::test_env::{RELEASE, client};
 async fn api_server_accepts_the_chart_in_four_configurations() {
     client().await;
     for values in
-        [&[][..], &["watchNamespace=default"], &["watchNamespace=default", "watchNodes=true"], &["replicas=2"]]
+        [&[][..], &["watchNamespaces={default}"], &["watchNamespaces={default}", "watchNodes=true"], &["replicas=2"]]
     {
         let objects = template("default", values).await;
         let output = kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
         assert!(output.contains("deployment.apps/nightshift serverside-applied"), "{values:?}: {output}");
         let has_role = |name: &str| output.contains(&format!("clusterrole.rbac.authorization.k8s.io/{name} "));
-        let is_for_one = values.contains(&"watchNamespace=default");
+        let is_for_one = values.contains(&"watchNamespaces={default}");
         assert_eq!(has_role("default-nightshift"), !is_for_one, "{output}");
         let reads_nodes = !is_for_one || values.contains(&"watchNodes=true");
         assert_eq!(has_role("default-nightshift-nodes"), reads_nodes, "{output}");
@@ -86,4 +86,82 @@ async fn apply_warns_about_server_without_updates_or_rcon() {
     let problems =
         ["get", "validatingadmissionpolicy", &name, "-o", "jsonpath={.status.typeChecking.expressionWarnings}"];
     assert_eq!(run("kubectl", &problems, "").await, "", "the API server understands the expression");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn api_server_accepts_each_case_of_the_chart() {
+    client().await;
+    // These need the Prometheus operator, or namespaces of servers.
+    let skipped = ["service-monitor.yaml", "namespaces.yaml", "one-namespace-only.yaml"];
+    for file in std::fs::read_dir("charts/cases").unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if !name.ends_with(".yaml") || skipped.contains(&name.as_str()) {
+            continue;
+        }
+        let file = file.display().to_string();
+        let render = ["template", RELEASE, CHART, "--namespace", "default", "--set", "crds.install=false", "-f", &file];
+        let objects = run("helm", &render, "").await;
+        kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
+    }
+}
+
+/// The policy of the chart for pod templates. It applies to the whole cluster, so no server of another test breaks it.
+struct PodTemplatePolicy;
+
+impl PodTemplatePolicy {
+    const NAME: &str = "pods-nightshift-pod-template";
+
+    async fn install() -> Self {
+        let policy = Self;
+        let template = "templates/pod-template-policy.yaml";
+        let render = ["template", RELEASE, CHART, "--namespace", "pods", "--show-only", template];
+        let objects = run("helm", &render, "").await;
+        kubectl("default", &["apply", "--server-side", "-f", "-"], &objects).await;
+        policy
+    }
+}
+
+impl Drop for PodTemplatePolicy {
+    fn drop(&mut self) {
+        let kinds = "validatingadmissionpolicy,validatingadmissionpolicybinding";
+        drop(std::process::Command::new("kubectl").args(["delete", "--ignore-not-found", kinds, Self::NAME]).output());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn apply_refuses_pod_template_with_host_path() {
+    client().await;
+    let _policy = PodTemplatePolicy::install().await;
+    let apply = async |pod: serde_json::Value| {
+        let mut object = server("host", NEVER_OPEN);
+        object["spec"]["podTemplate"] = serde_json::json!({"spec": pod});
+        let arguments = ["--namespace", "default", "apply", "--dry-run=server", "-f", "-"];
+        let output = try_run("kubectl", &arguments, &object.to_string()).await;
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let host_path = serde_json::json!({"volumes": [{"name": "host", "hostPath": {"path": "/"}}]});
+    let stderr = wait_until("the policy is enforced", SHORT_LIMIT, async || {
+        let stderr = apply(host_path.clone()).await;
+        if stderr.contains("podTemplate") { Ok(stderr) } else { Err(stderr) }
+    })
+    .await;
+    assert!(stderr.contains("spec.podTemplate: hostPath volumes are not allowed: use a claim"), "{stderr}");
+    for (pod, words) in [
+        (serde_json::json!({"hostPID": true}), "host namespaces"),
+        (serde_json::json!({"serviceAccountName": "admin"}), "a service account other than default"),
+        (
+            serde_json::json!({"containers": [{"name": "a", "securityContext": {"privileged": true}}]}),
+            "privileged containers",
+        ),
+    ] {
+        let stderr = apply(pod).await;
+        assert!(stderr.contains(words), "{stderr}");
+    }
+    let usual = serde_json::json!({
+        "nodeSelector": {"disk": "ssd"},
+        "containers": [{"name": "papermc", "resources": {"limits": {"memory": "2Gi"}}}],
+    });
+    let stderr = apply(usual).await;
+    assert!(!stderr.contains("denied"), "{stderr}");
 }
