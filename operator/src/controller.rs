@@ -10,6 +10,7 @@ use crds::{PaperMCServer, Plugin};
 use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::core::v1::Pod;
+use kube::core::PartialObjectMeta;
 use kube::runtime::controller::{Action, Controller, Error};
 use kube::runtime::reflector::{self, ObjectRef, reflector};
 use kube::runtime::{PredicateConfig, WatchStreamExt as _, watcher};
@@ -20,7 +21,7 @@ use tokio_util::task::AbortOnDropHandle;
 use crate::Config;
 use crate::context::Context;
 use crate::k8s::labels;
-use crate::k8s::merged_watch::{watch_merged, watch_touched, watch_touched_metadata};
+use crate::k8s::merged_watch::{watch_merged, watch_touched};
 use crate::k8s::namespace_scope::scoped;
 use crate::plugin::matched_servers::MatchedServers;
 use crate::telemetry::health::{Readiness, ReadyGate};
@@ -83,7 +84,7 @@ impl Controllers {
         let servers = self
             .servers
             .with_config(kube::runtime::controller::Config::default().concurrency(config.concurrency))
-            .owns_stream(watch_touched_metadata(scoped::<StatefulSet>(&client, &config), &managed))
+            .owns_stream(watch_touched(scoped::<PartialObjectMeta<StatefulSet>>(&client, &config), &managed))
             .watches_stream(watch_touched(scoped::<Pod>(&client, &config), &managed), |pod| server_of_pod(&pod))
             // A Plugin that is created, changed or deleted may affect any server of its namespace. The pass evaluates
             // the labels.

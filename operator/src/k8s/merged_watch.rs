@@ -8,10 +8,9 @@ use std::sync::Arc;
 
 use futures::stream::{self, select_all};
 use futures::{Stream, StreamExt as _};
-use kube::core::PartialObjectMeta;
 use kube::runtime::reflector::Store;
 use kube::runtime::watcher::Event;
-use kube::runtime::{WatchStreamExt as _, metadata_watcher, watcher};
+use kube::runtime::{WatchStreamExt as _, watcher};
 use kube::{Resource, ResourceExt};
 use serde::de::DeserializeOwned;
 
@@ -40,28 +39,13 @@ where
 pub(crate) fn watch_touched<K>(
     scopes: Vec<Scoped<K>>,
     config: &watcher::Config,
-) -> impl Stream<Item = Result<K, watcher::Error>> + Send
+) -> impl Stream<Item = Result<K, watcher::Error>> + Send + use<K>
 where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
 {
     let watches = scopes.into_iter().map(|scope| {
         let objects = watcher(scope.api, config.clone()).default_backoff().map(|event| event.map(deleted_as_change));
         objects.touched_objects().filter(|object| std::future::ready(object.is_ok())).boxed()
-    });
-    select_all(watches)
-}
-
-/// The same, without the contents of the objects.
-pub(crate) fn watch_touched_metadata<K>(
-    scopes: Vec<Scoped<K>>,
-    config: &watcher::Config,
-) -> impl Stream<Item = Result<PartialObjectMeta<K>, watcher::Error>> + Send
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    let watches = scopes.into_iter().map(|scope| {
-        let objects = metadata_watcher(scope.api, config.clone()).default_backoff().touched_objects();
-        objects.filter(|object| std::future::ready(object.is_ok())).boxed()
     });
     select_all(watches)
 }
