@@ -1,7 +1,7 @@
 //! Edge (writes). Renders the chart with Helm, and runs the checks that need Helm.
 
-use super::kubectl::{run, try_run};
-use super::test_env::RELEASE;
+use super::kubectl::{kubectl, run, try_run};
+use super::test_env::{RELEASE, client};
 use super::upstream;
 
 pub(super) const CHART: &str = "charts/nightshift";
@@ -74,4 +74,22 @@ async fn chart_rejects_unknown_value_by_name() {
         try_run("helm", &["template", RELEASE, CHART, "--set", r"notify.channels[0].texts.done=\{sever\}"], "").await;
     let stderr = String::from_utf8_lossy(&misspelt.stderr);
     assert!(!misspelt.status.success() && stderr.contains("texts") && stderr.contains("sever"), "{stderr}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn api_server_accepts_each_case_of_the_chart() {
+    client().await;
+    // These need the Prometheus operator, or namespaces of servers.
+    let skipped = ["service-monitor.yaml", "namespaces.yaml", "one-namespace-only.yaml"];
+    for file in std::fs::read_dir("../charts/cases").unwrap() {
+        let file = file.unwrap().path();
+        let name = file.file_name().unwrap().to_string_lossy().into_owned();
+        if file.extension().is_none_or(|extension| extension != "yaml") || skipped.contains(&name.as_str()) {
+            continue;
+        }
+        let file = format!("charts/cases/{name}");
+        let render = ["template", RELEASE, CHART, "--namespace", "default", "--set", "crds.install=false", "-f", &file];
+        let objects = run("helm", &render, "").await;
+        kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
+    }
 }

@@ -88,24 +88,6 @@ async fn apply_warns_about_server_without_updates_or_rcon() {
     assert_eq!(run("kubectl", &problems, "").await, "", "the API server understands the expression");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn api_server_accepts_each_case_of_the_chart() {
-    client().await;
-    // These need the Prometheus operator, or namespaces of servers.
-    let skipped = ["service-monitor.yaml", "namespaces.yaml", "one-namespace-only.yaml"];
-    for file in std::fs::read_dir("charts/cases").unwrap() {
-        let file = file.unwrap().path();
-        let name = file.file_name().unwrap().to_string_lossy().into_owned();
-        if file.extension().is_none_or(|extension| extension != "yaml") || skipped.contains(&name.as_str()) {
-            continue;
-        }
-        let file = file.display().to_string();
-        let render = ["template", RELEASE, CHART, "--namespace", "default", "--set", "crds.install=false", "-f", &file];
-        let objects = run("helm", &render, "").await;
-        kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
-    }
-}
-
 /// The policy of the chart for pod templates. It applies to the whole cluster, so no server of another test breaks it.
 struct PodTemplatePolicy;
 
