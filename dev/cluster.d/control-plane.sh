@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2154  # sourced by dev/cluster; settings.sh sets the names
 # Runs etcd, API server, controller manager and scheduler, all on 127.0.0.1 of the host. `api_server_flags` and `controller_manager_flags` may hold
-# further flags, and `scheduler=no` leaves out the scheduler.
+# other flags than the default ones, and `scheduler=no` leaves out the scheduler.
 
 start_control_plane() {
     refuse_taken_ports etcd "$etcd_port" "$etcd_peer_port"
@@ -15,6 +15,8 @@ start_control_plane() {
         --initial-cluster "default=http://127.0.0.1:$etcd_peer_port" \
         --client-cert-auth --trusted-ca-file "$pki/etcd-ca.crt" --cert-file "$pki/etcd.crt" --key-file "$pki/etcd.key"
 
+    rm -f "$logs/audit.log"
+    [ -n "${api_server_flags+set}" ] || api_server_flags=(--audit-policy-file="$here/cluster.d/audit-policy.yaml" --audit-log-path="$logs/audit.log")
     start kube-apiserver kube-apiserver --bind-address=127.0.0.1 --secure-port="$api_port" --advertise-address="$host_ip" \
         --service-cluster-ip-range="$service_cidr" --allow-privileged=true --authorization-mode=Node,RBAC --enable-admission-plugins=NodeRestriction \
         --etcd-servers="https://127.0.0.1:$etcd_port" \
@@ -27,7 +29,7 @@ start_control_plane() {
         --requestheader-client-ca-file="$pki/front-ca.crt" --requestheader-allowed-names=front-proxy-client \
         --requestheader-username-headers=X-Remote-User --requestheader-group-headers=X-Remote-Group \
         --requestheader-extra-headers-prefix=X-Remote-Extra- \
-        --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key" ${api_server_flags[@]+"${api_server_flags[@]}"}
+        --proxy-client-cert-file="$pki/front-proxy.crt" --proxy-client-key-file="$pki/front-proxy.key" "${api_server_flags[@]}"
     until_true 180 api_settled || true
     api_answers || die "the API server does not become ready: $(tail -n 1 "$logs/kube-apiserver.log")" \
         "Look into $logs/kube-apiserver.log and etcd.log, then: dev/cluster down"
