@@ -33,8 +33,9 @@ bench: ## Measure on frozen inputs, and how long players wait on a real node
 lint: ## Formatting, clippy, licences, no crate in two versions without a reason, and plain English
 	dev/test lint
 
-generate: ## Write the CRD manifests, the JSON Schemas, the page of reasons and the picture
+generate: ## Write the CRD manifests, the renders of the chart, the JSON Schemas, the page of reasons and the picture
 	cargo run -p crds --bin crdgen
+	dev/cluster helm && dev/chart
 	mkdir -p target; for of in lock explanation difference plan outdated ready verify; do cargo run -q -p cli -- schema $$of > target/$$of.schema.json && mv target/$$of.schema.json docs/reference/schemas/ || exit 1; done
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p resolver --test scenarios -- page_of_reasons
 	NIGHTSHIFT_GENERATE=1 cargo test -q -p cli --test cli -- documented_diagram_matches_command_output

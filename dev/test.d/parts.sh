@@ -170,11 +170,12 @@ tests_in_a_cluster() { # FILTER…
     measured "tests in a cluster" run_binary operator/cluster "$@" --test-threads=7
 }
 
-# Builds and runs all tests except those in a cluster, at the same time as these. Tests in a cluster mostly wait and leave half of the CPU time. The
-# tests of the agent also wait for real time, so they keep their priority.
+build_other_tests() { measured "build of the other tests" with_low_priority list_tests_of build --tests; }
+
+# Runs all tests except those in a cluster, at the same time as these. Tests in a cluster mostly wait and leave half of the CPU time. The tests of the
+# agent also wait for real time, so they keep their priority.
 other_tests() {
     local agent
-    measured "build of the other tests" with_low_priority list_tests_of build --tests
     measured "tests of the agent" run_binary agent/agent --test-threads=8 &
     agent=$!
     measured "other tests" with_low_priority run_binaries 2 "$(by_length)"
