@@ -1,42 +1,53 @@
 //! Edge (reads). Gives the operator the digest of the agent's sources. With it, a new operator recognises an agent that has not changed, and restarts no
 //! server for it.
 
+use std::collections::BTreeSet;
+use std::error::Error;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use sha2::{Digest, Sha256};
+use toml::Table;
+
 #[path = "build/agent_sources.rs"]
 mod agent_sources;
 
-use agent_sources::{AGENT_CRATES, Digest, code_of, declared_dependencies, declared_lines, locked_packages};
+use agent_sources::{AGENT_CRATES, code_of, declared_dependencies, declared_lines, locked_packages};
 
-fn main() -> io::Result<()> {
+/// Length of the digest in hex digits. It must only tell releases apart.
+const DIGEST_LENGTH: usize = 16;
+
+fn main() -> Result<(), Box<dyn Error>> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
-    let mut read_paths = vec![root.join("Cargo.toml"), root.join("Cargo.lock"), root.join("rust-toolchain.toml")];
-    let [workspace, lock, toolchain] = [&read_paths[0], &read_paths[1], &read_paths[2]].map(fs::read_to_string);
-    let (workspace, mut dependencies, mut digest) = (workspace?, Vec::new(), Digest::default());
-    digest.add(&toolchain?);
+    let mut read_paths: Vec<PathBuf> =
+        ["Cargo.toml", "Cargo.lock", "rust-toolchain.toml"].iter().map(|name| root.join(name)).collect();
+    let (workspace, lock) = (read_table(&read_paths[0])?, read_table(&read_paths[1])?);
+    let mut parts = vec![fs::read_to_string(&read_paths[2])?];
+    let mut dependencies = BTreeSet::new();
     for name in AGENT_CRATES {
         let folder = root.join(name);
-        let manifest = fs::read_to_string(folder.join("Cargo.toml"))?;
-        dependencies.extend(declared_dependencies(&manifest));
-        digest.add(name);
+        dependencies.extend(declared_dependencies(&read_table(&folder.join("Cargo.toml"))?));
         for file in source_files(&folder.join("src"))? {
-            digest.add(&file.strip_prefix(&root).unwrap_or(&file).to_string_lossy());
-            digest.add(&code_of(&fs::read_to_string(&file)?));
+            parts.push(file.strip_prefix(&root).unwrap_or(&file).to_string_lossy().into_owned());
+            parts.push(code_of(&fs::read_to_string(&file)?));
         }
         read_paths.extend([folder.join("src"), folder.join("Cargo.toml")]);
     }
-    dependencies.sort();
-    dependencies.dedup();
-    digest.add(&declared_lines(&workspace, &dependencies));
-    digest.add(&locked_packages(&lock?, &dependencies).join("\n"));
+    parts.push(declared_lines(&workspace, &dependencies));
+    parts.extend(locked_packages(&lock, &dependencies));
     for path in read_paths {
         println!("cargo::rerun-if-changed={}", path.display());
     }
     println!("cargo::rerun-if-changed=build");
-    println!("cargo::rustc-env=AGENT_DIGEST={}", digest.to_hex());
+    // No part contains a NUL, so it marks the end of each.
+    let digest = format!("{:x}", Sha256::digest(parts.join("\0")));
+    println!("cargo::rustc-env=AGENT_DIGEST={}", &digest[..DIGEST_LENGTH]);
     Ok(())
+}
+
+fn read_table(path: &Path) -> Result<Table, Box<dyn Error>> {
+    Ok(fs::read_to_string(path)?.parse()?)
 }
 
 /// All files of a folder except tests, sorted.

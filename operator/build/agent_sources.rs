@@ -1,32 +1,13 @@
 //! Pure. Selects what an agent is made of: the code of its crates, and the packages that they depend on. Comments and tests do not count, and neither does
 //! the version of the workspace. The build script of the operator uses this file, and the tests of the operator too.
 
+use std::collections::BTreeSet;
+
+use toml::{Table, Value};
+
 /// The crates that are compiled into the agent, as folders of the workspace.
 pub(crate) const AGENT_CRATES: [&str; 4] =
     ["scheduler/agent", "scheduler/agent-api", "scheduler", "resolver/artifacts"];
-
-/// FNV-1a with 64 bits. It only has to tell releases apart, and is the same with every version of Rust.
-pub(crate) struct Digest(u64);
-
-impl Default for Digest {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Digest {
-    /// Adds a text, and marks its end.
-    pub(crate) fn add(&mut self, text: &str) {
-        for byte in text.bytes().chain([0]) {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    /// 16 hex digits.
-    pub(crate) fn to_hex(&self) -> String {
-        format!("{:016x}", self.0)
-    }
-}
 
 /// The code of a file, without its comment lines and the tests at its end.
 pub(crate) fn code_of(text: &str) -> String {
@@ -35,39 +16,33 @@ pub(crate) fn code_of(text: &str) -> String {
     code.lines().map(str::trim).filter(is_code).collect::<Vec<_>>().join("\n")
 }
 
-/// The names below `[dependencies]` of a manifest.
-pub(crate) fn declared_dependencies(manifest: &str) -> Vec<String> {
-    let section = manifest.lines().skip_while(|line| *line != "[dependencies]").skip(1);
-    section.take_while(|line| !line.starts_with('[')).filter_map(declared_name).map(str::to_owned).collect()
+/// The names in `[dependencies]` of a manifest.
+pub(crate) fn declared_dependencies(manifest: &Table) -> Vec<String> {
+    let dependencies = manifest.get("dependencies").and_then(Value::as_table);
+    dependencies.into_iter().flat_map(Table::keys).cloned().collect()
 }
 
-/// The lines of the workspace's manifest that declare these dependencies, with versions and features.
-pub(crate) fn declared_lines(workspace: &str, names: &[String]) -> String {
-    let section = workspace.lines().skip_while(|line| *line != "[workspace.dependencies]").skip(1);
-    let is_declared = |line: &&str| declared_name(line).is_some_and(|name| names.iter().any(|wanted| wanted == name));
-    let lines = section.take_while(|line| !line.starts_with('[')).filter(is_declared);
-    lines.map(|line| line.split(" #").next().unwrap_or(line).trim_end()).collect::<Vec<_>>().join("\n")
-}
-
-fn declared_name(line: &str) -> Option<&str> {
-    let name = line.split(['.', ' ', '=']).next()?;
-    (!name.is_empty() && !name.starts_with('#')).then_some(name)
+/// How the workspace's manifest declares these dependencies: versions and features, a line each.
+pub(crate) fn declared_lines(workspace: &Table, names: &BTreeSet<String>) -> String {
+    let declared = workspace.get("workspace").and_then(|workspace| workspace.get("dependencies")?.as_table());
+    let is_wanted = |(name, _): &(&String, &Value)| names.contains(*name);
+    let lines = declared.into_iter().flatten().filter(is_wanted).map(|(name, value)| format!("{name} = {value}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 /// Name, version and checksum of these packages and of all that they depend on, sorted. Crates of the workspace are left out: their code is read.
-pub(crate) fn locked_packages(lock: &str, names: &[String]) -> Vec<String> {
-    let packages: Vec<Package<'_>> = lock.split("[[package]]").filter_map(Package::parse).collect();
-    let mut open: Vec<String> = names.to_vec();
-    let mut found: Vec<String> = Vec::new();
+pub(crate) fn locked_packages(lock: &Table, names: &BTreeSet<String>) -> BTreeSet<String> {
+    let listed = lock.get("package").and_then(Value::as_array);
+    let packages: Vec<Package<'_>> = listed.into_iter().flatten().filter_map(Package::of_registry).collect();
+    let mut open: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut found = BTreeSet::new();
     while let Some(wanted) = open.pop() {
-        for package in packages.iter().filter(|package| package.is(&wanted)) {
-            if !found.contains(&package.identity) {
-                found.push(package.identity.clone());
-                open.extend(package.dependencies.iter().map(|name| (*name).to_owned()));
+        for package in packages.iter().filter(|package| package.is(wanted)) {
+            if found.insert(package.identity()) {
+                open.extend(&package.dependencies);
             }
         }
     }
-    found.sort();
     found
 }
 
@@ -75,19 +50,24 @@ pub(crate) fn locked_packages(lock: &str, names: &[String]) -> Vec<String> {
 struct Package<'l> {
     name: &'l str,
     version: &'l str,
-    identity: String,
+    checksum: &'l str,
     dependencies: Vec<&'l str>,
 }
 
 impl<'l> Package<'l> {
-    fn parse(entry: &'l str) -> Option<Self> {
-        let field = |name: &str| {
-            let value = entry.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = \""))?;
-            value.strip_suffix('"')
-        };
-        let (name, version, checksum) = (field("name")?, field("version")?, field("checksum")?);
-        let listed = entry.lines().filter_map(|line| line.strip_prefix(" \"")?.strip_suffix("\","));
-        Some(Self { name, version, identity: format!("{name} {version} {checksum}"), dependencies: listed.collect() })
+    fn of_registry(entry: &'l Value) -> Option<Self> {
+        let field = |name: &str| entry.get(name).and_then(Value::as_str);
+        let dependencies = entry.get("dependencies").and_then(Value::as_array);
+        Some(Self {
+            name: field("name")?,
+            version: field("version")?,
+            checksum: field("checksum")?,
+            dependencies: dependencies.into_iter().flatten().filter_map(Value::as_str).collect(),
+        })
+    }
+
+    fn identity(&self) -> String {
+        format!("{} {} {}", self.name, self.version, self.checksum)
     }
 
     /// A dependency is written as `name`, or as `name version` if there are several.
