@@ -60,10 +60,18 @@ pub(crate) enum RefreshCause {
     Scheduled,
 }
 
+/// Identifies a requested reading. A new request replaces the one before with the same key.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct RefreshKey {
+    /// The server whose pages are read.
+    pub(crate) server: Key,
+    pub(crate) cause: RefreshCause,
+}
+
 /// A requested reading of the pages that one server uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refresh {
-    /// Identifies the request among those with the same cause.
+    /// Identifies the request among those with the same key.
     id: String,
     /// `None` until the pages have been read.
     result: Option<RefreshResult>,
@@ -83,7 +91,7 @@ pub(crate) struct CatalogKeeper {
     /// The requests of all servers.
     pub(crate) requests: Requests,
     refresh_now: Arc<Notify>,
-    refreshes: Arc<SharedMap<(Key, RefreshCause), Refresh>>,
+    refreshes: Arc<SharedMap<RefreshKey, Refresh>>,
 }
 
 impl Default for CatalogKeeper {
@@ -125,34 +133,34 @@ impl CatalogKeeper {
         self.refresh_now.notify_one();
     }
 
-    /// Has the pages read anew that this server uses, once for each `id`. Returns the result as soon as it is known. The server is woken then.
-    pub(crate) fn refresh(&self, server: &Key, cause: RefreshCause, id: &str) -> Option<RefreshResult> {
-        let key = (server.clone(), cause);
-        if let Some(known) = self.refreshes.get(&key).filter(|known| known.id == id) {
+    /// Requests that the pages of a server are read anew, once for each `id`. Returns the result of this request once it is known, and wakes the
+    /// server then.
+    pub(crate) fn request_refresh(&self, key: &RefreshKey, id: &str) -> Option<RefreshResult> {
+        if let Some(known) = self.refreshes.get(key).filter(|known| known.id == id) {
             return known.result;
         }
-        self.refreshes.put(key, Refresh { id: id.to_owned(), result: None });
+        self.refreshes.put(key.clone(), Refresh { id: id.to_owned(), result: None });
         self.refresh_now.notify_one();
         None
     }
 
     /// Forgets the requests of a deleted server.
     pub(crate) fn evict_refreshes(&self, server: &Key) {
-        self.refreshes.retain(|(of, _)| of != server);
+        self.refreshes.retain(|key| key.server != *server);
     }
 
     /// The requests that are not served yet.
-    fn open_refreshes(&self) -> Vec<((Key, RefreshCause), String)> {
+    fn open_refreshes(&self) -> Vec<(RefreshKey, String)> {
         let open = self.refreshes.keys_where(|refresh| refresh.result.is_none());
         open.into_iter().filter_map(|key| self.refreshes.get(&key).map(|refresh| (key, refresh.id))).collect()
     }
 
     /// Records the result for these requests. Returns their servers.
-    fn finish_refreshes(&self, open: Vec<((Key, RefreshCause), String)>, problems: &[ReadError]) -> Vec<Key> {
-        let finish = |((server, cause), id): ((Key, RefreshCause), String)| {
-            let unread = problems.iter().filter(|problem| self.is_used_by(&server, &problem.subject));
+    fn finish_refreshes(&self, open: Vec<(RefreshKey, String)>, problems: &[ReadError]) -> Vec<Key> {
+        let finish = |(key, id): (RefreshKey, String)| {
+            let unread = problems.iter().filter(|problem| self.is_used_by(&key.server, &problem.subject));
             let result = RefreshResult { unread: unread.map(ToString::to_string).collect() };
-            let key = (server.clone(), cause);
+            let server = key.server.clone();
             // A request that was made meanwhile is served by the next reading.
             if self.refreshes.get(&key).is_some_and(|refresh| refresh.id == id) {
                 self.refreshes.put(key, Refresh { id, result: Some(result) });
@@ -205,8 +213,8 @@ impl CatalogKeeper {
         loop {
             let images = image_repository.as_deref();
             let refreshes = self.open_refreshes();
-            let servers = refreshes.iter().filter_map(|(((namespace, name), _), _)| self.requests.of(namespace, name));
-            let requesting: Vec<Request> = servers.collect();
+            let request_of = |(key, _): &(RefreshKey, String)| self.requests.of(&key.server.0, &key.server.1);
+            let requesting: Vec<Request> = refreshes.iter().filter_map(request_of).collect();
             let problems = if requesting.is_empty() {
                 Vec::new()
             } else {

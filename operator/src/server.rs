@@ -51,6 +51,7 @@ mod records;
 mod release_check;
 pub(crate) mod render;
 pub(crate) mod report;
+mod request_time;
 mod requested_restart;
 pub(crate) mod requested_restore;
 mod requeue;

@@ -15,6 +15,7 @@ use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
 use super::backups::current_backups;
 use super::observe::{Observed, has_variable};
+use super::request_time::{MAX_VALUE_LENGTH, not_a_time, parse_time};
 use crate::error_chain::cut;
 use crate::k8s::labels::BACKUP_NOW;
 use crate::requeue::Outcome;
@@ -95,7 +96,7 @@ impl OnlineBackups {
         let is_from_before = is_too_old || observed.runs_without_rcon() || cannot_write;
         let needs_restart = is_from_before && (counts || schedule.is_some());
         let refused = match &written {
-            Some((value, None)) => Some(not_a_time(value)),
+            Some((value, None)) => Some(not_a_time(BACKUP_NOW, value)),
             Some(_) if counts && needs_restart => Some(format!("`{BACKUP_NOW}`: {AFTER_NEXT_RESTART}")),
             Some(_) | None => None,
         };
@@ -131,13 +132,6 @@ impl OnlineBackups {
     }
 }
 
-fn not_a_time(value: &str) -> String {
-    format!(
-        "`{BACKUP_NOW}` is `{value}`, which is not a time: write the current time in unix seconds, as `date +%s` \
-        prints it"
-    )
-}
-
 /// Whether a backup may be requested in this pass. The server must be up, and no update, restart, rollout or countdown may be in progress
 /// or begin now. `spec.suspend` and blackouts do not matter, because a backup stops no server. A failed revision may wait for a user's
 /// decision for days, and the progress on it is stored nowhere else, so backups continue.
@@ -170,14 +164,14 @@ pub(crate) fn may_be_taken(
 
 /// The request in the annotation, as written and as parsed. `None` if it was handled.
 fn written_request(server: &PaperMCServer, before: &PaperMCServerStatus) -> Option<(String, Option<BackupRequest>)> {
-    let value = cut(server.annotations().get(BACKUP_NOW)?.trim(), 253);
+    let value = cut(server.annotations().get(BACKUP_NOW)?.trim(), MAX_VALUE_LENGTH);
     let handled = before.last_handled.as_ref();
     if value.is_empty() || handled.and_then(|handled| handled.backup_now.as_ref()) == Some(&value) {
         return None;
     }
     let accepted = handled.and_then(|handled| handled.backup_now_accepted.as_ref()) == Some(&value);
-    let at = value.parse().ok().and_then(|second| Timestamp::from_second(second).ok());
-    Some((value, at.map(|at| BackupRequest { at, accepted })))
+    let request = parse_time(&value).map(|at| BackupRequest { at, accepted });
+    Some((value, request))
 }
 
 /// When the newest good backup with these contents was started.

@@ -9,14 +9,13 @@ use kube::ResourceExt;
 use super::error::PassError;
 use super::plan::PassInput;
 use super::report;
-use crate::catalog::{RefreshCause, RefreshResult};
+use super::request_time::{MAX_VALUE_LENGTH, not_a_time, parse_time};
+use crate::catalog::{RefreshCause, RefreshKey, RefreshResult};
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
 use validate::CheckedServer;
 
-/// Maximum length of a value in the status, and in a message.
-const MAX_VALUE_LENGTH: usize = 64;
 /// How long after an instant of the schedule the pages are read for it. Later they have been read anyway, as often as their age demands.
 const READ_WITHIN: SignedDuration = SignedDuration::from_mins(10);
 
@@ -36,15 +35,16 @@ pub(super) fn next_check(checked: &CheckedServer, now: Timestamp) -> Option<Time
 pub(super) async fn request_reading(ctx: &Context, pass: &PassInput<'_>) -> Result<bool, PassError> {
     let PassInput { server, checked, before, now, .. } = *pass;
     let key = (checked.namespace.clone(), checked.name.clone());
+    let refresh = |cause| RefreshKey { server: key.clone(), cause };
     let scheduled = checked.updates.checks.as_ref().and_then(|checks| checks.last(now));
     if let Some(due) = scheduled.filter(|due| now.duration_since(*due) < READ_WITHIN) {
         // A changed catalog wakes the server. A page that could not be read is in a condition.
-        let _ = ctx.catalog.refresh(&key, RefreshCause::Scheduled, &due.to_string());
+        ctx.catalog.request_refresh(&refresh(RefreshCause::Scheduled), &due.to_string());
     }
     let handled = before.last_handled.clone().unwrap_or_default();
     let Some(request) = new_request(server, &handled) else { return Ok(false) };
     let (event, reconciled_at) = match check_value(&request) {
-        Ok(()) => match ctx.catalog.refresh(&key, RefreshCause::Requested, &request) {
+        Ok(()) => match ctx.catalog.request_refresh(&refresh(RefreshCause::Requested), &request) {
             Some(result) => (result_event(&result), Some(now)),
             // The server is woken when the pages have been read.
             None => return Ok(false),
@@ -65,13 +65,7 @@ fn new_request(server: &PaperMCServer, handled: &HandledRequests) -> Option<Stri
 
 /// Any time counts, because a request that is served late does no harm.
 fn check_value(value: &str) -> Result<(), String> {
-    let is_time = value.parse().is_ok_and(|second| Timestamp::from_second(second).is_ok());
-    if is_time {
-        return Ok(());
-    }
-    Err(format!(
-        "`{RECONCILE}` is `{value}`, which is not a time: write the current time in unix seconds, as `date +%s` prints it."
-    ))
+    parse_time(value).map(|_| ()).ok_or_else(|| not_a_time(RECONCILE, value))
 }
 
 fn result_event(result: &RefreshResult) -> EventText {

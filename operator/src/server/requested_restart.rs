@@ -10,12 +10,9 @@ use kube::ResourceExt;
 use scheduler::maintenance::Gate;
 use scheduler::observation::RestartDue;
 
+use super::request_time::{not_a_time, parse_time};
 use super::scheduled_restart::process_started_at;
-use crate::error_chain::cut;
 use validate::CheckedServer;
-
-/// Maximum length of a value in a message.
-const MAX_VALUE_LENGTH: usize = 64;
 
 /// The request of one server at one instant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -33,8 +30,8 @@ impl RestartRequest {
         if value.is_empty() {
             return Self::default();
         }
-        let Some(requested_at) = value.parse().ok().and_then(|second| Timestamp::from_second(second).ok()) else {
-            return Self::refused(not_a_time(value));
+        let Some(requested_at) = parse_time(value) else {
+            return Self::refused(not_a_time(RESTART_NOW, value));
         };
         // A server that does not run starts anyway.
         let is_served = pod.and_then(process_started_at).is_none_or(|started_at| requested_at <= started_at);
@@ -57,13 +54,6 @@ impl RestartRequest {
     fn refused(why: String) -> Self {
         Self { due: None, refused: Some(why) }
     }
-}
-
-fn not_a_time(value: &str) -> String {
-    format!(
-        "`{RESTART_NOW}` is `{}`, which is not a time: write the current time in unix seconds, as `date +%s` prints it.",
-        cut(value, MAX_VALUE_LENGTH)
-    )
 }
 
 fn not_valid(requested_at: Timestamp, checked: &CheckedServer, now: Timestamp) -> String {

@@ -11,6 +11,7 @@ use crate::clock::truncate_to_second;
 use crate::k8s::labels;
 use crate::server::observe::Observed;
 use crate::server::partial::PartialSelection;
+use crate::server::request_time::parse_time;
 use validate::CheckedServer;
 
 /// The gate that an apply-now request opens, if the server has one that is valid. Blackouts override it.
@@ -75,7 +76,7 @@ pub(crate) fn is_announced_in_window(observed: &Observed, windows: &Windows, now
 /// The instant of a request: unix seconds, followed by an optional scope.
 pub(crate) fn requested_at(request: &str) -> Option<Timestamp> {
     let instant = request.split_once(';').map_or(request, |(instant, _)| instant);
-    Timestamp::from_second(instant.trim().parse().ok()?).ok()
+    parse_time(instant)
 }
 
 /// The gate of this pass. `overriding_gate` is that of a user's request or of an urgent update. A request also overrides `spec.suspend`, which stops
