@@ -232,7 +232,9 @@ async fn wait_for_crds(client: &Client, config: &Config) {
 fn list_problem(problem: &kube::Error) -> &'static str {
     let kube::Error::Api(answer) = problem else { return "the API server does not answer" };
     match answer.code {
-        404 => "the CRDs are not served yet; install crds/manifests",
+        404 => {
+            "the CRDs are not served yet; let the chart install them (`crds.install: true`), or apply `nightshift-VERSION-crds.yaml` of the release"
+        }
         401 | 403 => "the operator may not list PaperMCServers and Plugins; install the roles of the chart (rbac)",
         _ => "the API server cannot list PaperMCServers and Plugins",
     }
@@ -267,7 +269,7 @@ mod tests {
             let status = Status { status: Some(StatusSummary::Failure), code, ..Status::default() };
             list_problem(&kube::Error::Api(Box::new(status)))
         };
-        assert!(problem(404).contains("install crds/manifests"));
+        assert!(problem(404).contains("apply `nightshift-VERSION-crds.yaml`"));
         assert!(problem(403).contains("may not list"));
         assert!(!problem(500).contains("install"));
     }

@@ -44,8 +44,8 @@ fn describe_outdated(published: &Value) -> Option<String> {
         .collect();
     (!outdated.is_empty()).then(|| {
         format!(
-            "{}, and this operator needs {SCHEMA_VERSION}: apply the CRDs of its release (crds/manifests). It leads as soon as they \
-            are served",
+            "{}, and this operator needs {SCHEMA_VERSION}: let the chart install them (`crds.install: true`), or apply \
+            `nightshift-VERSION-crds.yaml` of its release. It leads as soon as they are served",
             outdated.join(", ")
         )
     })
@@ -91,7 +91,7 @@ mod tests {
         let expected = format!(
             "CRD `papermcservers.nightshift.dev` has schema version 0, and this operator needs {SCHEMA_VERSION}"
         );
-        assert!(outdated.starts_with(&expected) && outdated.contains("crds/manifests"), "{outdated}");
+        assert!(outdated.starts_with(&expected) && outdated.contains("nightshift-VERSION-crds.yaml"), "{outdated}");
         assert!(!outdated.contains("plugins.nightshift.dev"), "{outdated}");
         assert_eq!(describe_outdated(&json!({})), None, "an API server that has not published them yet");
     }

@@ -1,7 +1,9 @@
-//! Edge (reads). Tests that `dev/release` refuses an operator with a test feature.
+//! Edge (reads). Tests what a release is made of, and what its guide says.
 
 use std::path::Path;
 use std::process::Command;
+
+use fixtures::document::console_blocks;
 
 #[test]
 fn release_refuses_program_with_test_feature() {
@@ -15,4 +17,15 @@ fn release_refuses_program_with_test_feature() {
     let answer = check(operator);
     assert_eq!(answer.status.success(), !has_feature, "{}", String::from_utf8_lossy(&answer.stderr));
     assert!(check(&release.with_file_name("README.md")).status.success(), "a file without the words");
+}
+
+/// The cluster test `install_guide_works_word_for_word` runs these commands.
+#[test]
+fn install_guide_has_commands_for_each_step() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/guides/install.md");
+    let page = std::fs::read_to_string(path).unwrap();
+    let blocks: Vec<&str> = console_blocks(&page).collect();
+    for step in ["kubectl create namespace", "helm install", "rollout status", "helm uninstall"] {
+        assert!(blocks.iter().any(|block| block.contains(step)), "no block has `{step}`");
+    }
 }

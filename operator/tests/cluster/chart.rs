@@ -93,3 +93,17 @@ async fn api_server_accepts_each_case_of_the_chart() {
         kubectl("default", &["apply", "--server-side", "--dry-run=server", "-f", "-"], &objects).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn plain_manifests_apply_without_helm() {
+    client().await;
+    // A dry run creates no namespace, and the other objects are in it.
+    let namespace = "nightshift-system";
+    kubectl("default", &["create", "namespace", namespace], "").await;
+    let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-k", "deploy"];
+    let output = try_run("kubectl", &apply, "").await;
+    kubectl("default", &["delete", "namespace", namespace], "").await;
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{stderr}");
+    assert!(stdout.contains("deployment.apps/nightshift serverside-applied"), "{stdout}");
+}

@@ -1,5 +1,7 @@
 //! Edge (writes). Runs the commands of `docs/guides/install.md` on the files of a release, as a new user does.
 
+use fixtures::document::console_blocks;
+
 use super::kubectl::{repository, run, try_run};
 use super::test_env::client;
 
@@ -8,11 +10,6 @@ const FILES: &str = "target/dist";
 /// The namespaces of the page.
 const NAMESPACES: [&str; 2] = ["nightshift-system", "games"];
 
-/// The blocks of commands of a page, in its order. Blocks of another language are examples.
-fn commands(page: &str) -> Vec<&str> {
-    page.split("```console\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
-}
-
 /// Removes what the page creates when the test ends, in any way.
 struct Installation;
 
@@ -20,15 +17,6 @@ impl Drop for Installation {
     fn drop(&mut self) {
         let arguments = [&["delete", "namespace", "--ignore-not-found", "--wait=false"][..], &NAMESPACES].concat();
         drop(std::process::Command::new("kubectl").args(arguments).output());
-    }
-}
-
-#[test]
-fn install_guide_has_commands_for_each_step() {
-    let page = std::fs::read_to_string(repository().join("docs/guides/install.md")).unwrap();
-    let blocks = commands(&page).join("");
-    for step in ["kubectl apply --server-side", "helm install", "rollout status", "helm uninstall"] {
-        assert!(blocks.contains(step), "no block has `{step}`");
     }
 }
 
@@ -41,7 +29,7 @@ async fn install_guide_works_word_for_word() {
     let load = format!("dev/cluster load {FILES}/nightshift-*-image.tar");
     run("bash", &["-ec", &load], "").await;
     let page = std::fs::read_to_string(repository().join("docs/guides/install.md")).unwrap();
-    for block in commands(&page) {
+    for block in console_blocks(&page) {
         let script = format!("cd {FILES}\n{block}");
         let output = try_run("timeout", &["300", "bash", "-ec", &script], "").await;
         let stderr = String::from_utf8_lossy(&output.stderr);

@@ -69,7 +69,7 @@ pub(crate) enum ClusterError {
     )]
     Forbidden { resource: String, scope: String, message: String },
     #[error(
-        "the API server at {url} has no {resource}: Nightshift's definitions are not installed there (`kubectl apply --server-side -f crds/manifests`), or it is another cluster (`--context`)"
+        "the API server at {url} has no {resource}: Nightshift is not installed there (`helm install`, see docs/guides/install.md), or it is another cluster (`--context`)"
     )]
     NotInstalled { url: String, resource: String },
     #[error("the API server at {url} did not list {resource}: {message}")]

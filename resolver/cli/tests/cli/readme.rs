@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use fixtures::document::console_blocks;
+
 use super::{Workspace, lobby};
 
 #[test]
@@ -11,8 +13,7 @@ fn readme_answers_match_this_build() {
     let readme = fs::read_to_string(path).unwrap();
     let workspace = Workspace::new(&[("lobby.yaml", &lobby())]);
     let mut block_count = 0;
-    for block in readme.split("```console\n").skip(1) {
-        let (block, _) = block.split_once("\n```").expect("a code block has an end");
+    for block in console_blocks(&readme) {
         let Some((command, expected)) = block.strip_prefix("$ resolver ").and_then(|rest| rest.split_once('\n')) else {
             continue;
         };
