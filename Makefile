@@ -21,10 +21,10 @@ check: ## Between two edits: formatting, clippy, unit tests and scenarios of wha
 test: ## Everything that CI checks, the core of the tests in a cluster too (25 minutes on two cores)
 	dev/test
 
-test-all: ## Before a release: all tests in a cluster, the whole model, long histories, deliberate breakages (90 minutes)
+test-all: ## Before a release: all tests in a cluster, the whole model, long histories, fuzz targets, deliberate breakages (110 minutes)
 	dev/test-all
 
-soak: ## What takes hours: every three faults, a million histories, thousands of walks, a thousand updates in storms
+soak: ## What takes a day: fuzz targets, every three faults, a million histories, thousands of walks, a thousand updates in storms
 	dev/soak
 
 bench: ## Measure on frozen inputs, and how long players wait on a real node

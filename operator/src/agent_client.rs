@@ -36,6 +36,10 @@ pub(crate) enum AgentError {
     #[error("the agent of pod `{pod}` obeys a newer leader of the operator (fence {fence})")]
     Deposed { pod: String, fence: u64 },
     #[error(
+        "the agent of pod `{pod}` refuses the fence {fence} of this leader: the leaders before it explain at most {limit}"
+    )]
+    FenceTooHigh { pod: String, fence: u64, limit: u64 },
+    #[error(
         "the agent of pod `{pod}` does not support {operation}: the next restart of the server starts a newer agent"
     )]
     TooOld { pod: String, operation: &'static str },
@@ -52,10 +56,18 @@ impl AgentError {
             Self::Refused { .. } => Some(("Refused", self.to_string())),
             // The fence of the current leader can be too low: its Lease was recreated and counts from zero.
             Self::Deposed { .. } => Some((
-                "Refused",
+                "FencesDiffer",
                 format!(
                     "{self}. If there is none, the Lease of the operator was recreated: delete the pod when no \
                     players are online"
+                ),
+            )),
+            // Somebody wrote the Lease, or the agent was unreachable while the Lease changed its holder very often.
+            Self::FenceTooHigh { limit, .. } => Some((
+                "FencesDiffer",
+                format!(
+                    "{self}. If somebody has changed the Lease of the operator, set its `leaseTransitions` to {limit} and \
+                    restart the operator. Otherwise delete the pod when no players are online"
                 ),
             )),
             Self::Unreachable { .. } | Self::NotReady { .. } | Self::TooOld { .. } => None,
@@ -204,13 +216,14 @@ impl Agent<'_> {
             return Err(AgentError::TooOld { pod: self.pod.to_owned(), operation });
         }
         let refusal = answer.json().await.unwrap_or_else(|_| RequestRefusal::new(format!("HTTP {status}")));
-        Err(error_from_refusal(self.pod.to_owned(), operation, refusal))
+        Err(error_from_refusal(self.pod.to_owned(), self.fence, operation, refusal))
     }
 }
 
-/// Maps a reply that is not 2xx to an error.
-fn error_from_refusal(pod: String, operation: &'static str, refusal: RequestRefusal) -> AgentError {
+/// Maps a reply that is not 2xx to an error of the leader with the fence `own`.
+fn error_from_refusal(pod: String, own: u64, operation: &'static str, refusal: RequestRefusal) -> AgentError {
     match refusal {
+        RequestRefusal { fence: Some(limit), .. } if limit < own => AgentError::FenceTooHigh { pod, fence: own, limit },
         RequestRefusal { fence: Some(fence), .. } => AgentError::Deposed { pod, fence },
         RequestRefusal { clock_ahead: Some(ahead), .. } => AgentError::ClocksDiffer { pod, ahead },
         RequestRefusal { error: reason, not_now: true, .. } => AgentError::NotReady { pod, operation, reason },
@@ -232,7 +245,7 @@ mod tests {
     #[test]
     fn agent_refusal_not_now_is_retryable() {
         let error_for = |json: &str| {
-            error_from_refusal("lobby-0".to_owned(), "the announcement", serde_json::from_str(json).unwrap())
+            error_from_refusal("lobby-0".to_owned(), 7, "the announcement", serde_json::from_str(json).unwrap())
         };
         assert!(matches!(error_for(r#"{"error": "a flush", "not_now": true}"#), AgentError::NotReady { .. }));
         assert!(
@@ -240,5 +253,19 @@ mod tests {
             "older agents send no `not_now`"
         );
         assert!(matches!(error_for(r#"{"error": "another", "fence": 8}"#), AgentError::Deposed { fence: 8, .. }));
+    }
+
+    #[test]
+    fn fence_refusal_names_way_out_for_both_directions() {
+        let refusal_of_fence = |own, fence| {
+            let refusal = RequestRefusal { fence: Some(fence), ..RequestRefusal::new("fence") };
+            error_from_refusal("lobby-0".to_owned(), own, "a report", refusal).refusal().unwrap()
+        };
+        let (reason, message) = refusal_of_fence(3, 8);
+        assert_eq!(reason, "FencesDiffer");
+        assert!(message.contains("newer leader") && message.contains("delete the pod when no"), "{message}");
+        let (reason, message) = refusal_of_fence(2_000_000, 1_012);
+        assert_eq!(reason, "FencesDiffer");
+        assert!(message.contains("set its `leaseTransitions` to 1012 and restart the operator"), "{message}");
     }
 }

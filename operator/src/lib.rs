@@ -9,6 +9,7 @@ use std::time::Duration;
 use crate::timer::Timer;
 use anyhow::Context as _;
 use artifacts::http_client::ClientError;
+use artifacts::http_server;
 use crds::{PaperMCServer, Plugin};
 use kube::Client;
 use kube::api::ListParams;
@@ -16,7 +17,7 @@ use kube::runtime::reflector::ObjectRef;
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
-use tracing::{error, info, warn};
+use tracing::{info, warn};
 use upstream::Fetcher;
 
 use crate::node_watch::watcher;
@@ -93,12 +94,13 @@ pub async fn run(config: Config) -> anyhow::Result<()> {
     let readiness = Readiness::default();
     let metrics = telemetry::metrics::Metrics::default();
     let health = listen(config.health_address).await?;
-    tokio::spawn(serve(health, telemetry::health::router(readiness.clone())));
+    tokio::spawn(http_server::serve(health, telemetry::health::router(readiness.clone()), telemetry::LIMITS));
     let metrics_listener = listen(config.metrics_address).await?;
-    tokio::spawn(serve(metrics_listener, telemetry::metrics::router(metrics.renderer())));
+    let metrics_router = telemetry::metrics::router(metrics.renderer());
+    tokio::spawn(http_server::serve(metrics_listener, metrics_router, telemetry::LIMITS));
     let store = Arc::new(Store::new(&config.files_dir(), config.store_policy()?)?);
     let files = listen(config.store_address).await?;
-    tokio::spawn(serve(files, store.clone().serve()));
+    tokio::spawn(http_server::serve(files, store.clone().serve(), store::LIMITS));
 
     wait_for_crds(&client, &config).await;
     kubernetes_version::check(&client).await?;
@@ -249,12 +251,6 @@ fn agent_http() -> Result<reqwest::Client, ClientError> {
 
 async fn listen(address: std::net::SocketAddr) -> anyhow::Result<TcpListener> {
     TcpListener::bind(address).await.with_context(|| format!("could not listen on {address}"))
-}
-
-async fn serve(listener: TcpListener, router: axum::Router) {
-    if let Err(problem) = axum::serve(listener, router).await {
-        error!(error = %error_chain::ErrorChain(&problem), "a port is no longer served");
-    }
 }
 
 #[cfg(test)]

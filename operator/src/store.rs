@@ -27,6 +27,7 @@ pub(crate) mod paper_descriptor;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use artifact_server::LIMITS;
 pub(crate) use error::{FetchError, OpenError};
 
 /// The download rules of the store, and its size limit.

@@ -207,9 +207,11 @@ async fn serve_request(
         let mut cluster = handle.cluster();
         cluster.check_signature(parts.method.as_str(), parts.uri.path(), &body, &headers).map(|checked| match checked {
             Ok(()) => cluster.handle_request(parts.uri.path(), &body),
-            Err(refused @ (SignatureError::Fenced { .. } | SignatureError::Replayed)) => {
-                json(StatusCode::CONFLICT, &refused.to_refusal())
-            }
+            Err(
+                refused @ (SignatureError::Fenced { .. }
+                | SignatureError::FenceTooHigh { .. }
+                | SignatureError::Replayed),
+            ) => json(StatusCode::CONFLICT, &refused.to_refusal()),
             Err(refused) => json(StatusCode::UNAUTHORIZED, &refused.to_refusal()),
         })
     };
@@ -264,10 +266,11 @@ impl SimCluster {
             }
             return Err(ConnectionClosed);
         }
-        let received = Received { method, path, body, headers };
+        let received = Received { method, path, headers };
         let agent = &mut pod.agent;
         let clock = agent.clock();
-        Ok(verify(&agent.key, &received, &pod.uid, clock, &mut agent.guard))
+        let verified = verify(&agent.key, &received, &pod.uid, clock, &mut agent.guard);
+        Ok(verified.and_then(|()| headers.check_body(body)))
     }
 
     fn handle_request(&mut self, path: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {

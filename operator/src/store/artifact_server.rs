@@ -4,9 +4,11 @@
 //! proxy. It serves files in the store and files that a current lock names, and 404 for all others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agent_api::RequestRefusal;
 use artifacts::Hash;
+use artifacts::http_server::Limits;
 use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
@@ -21,6 +23,11 @@ use crate::error_chain::ErrorChain;
 
 /// Bytes per read from the disk. A Paper JAR has 50 MB, which takes about eight hundred reads.
 const CHUNK: usize = 64 << 10;
+
+/// The bounds of the port. Each agent of a fleet downloads one file at a time. A response may begin with a download from the
+/// upstream, which has 17 minutes.
+pub(crate) const LIMITS: Limits =
+    Limits { connections: 512, header_time: Duration::from_secs(10), total_time: Duration::from_mins(40) };
 
 impl Store {
     /// The routes of the store.

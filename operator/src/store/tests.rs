@@ -289,8 +289,7 @@ async fn store_stays_within_size_limit() {
 async fn serve_http(store: &Arc<Store>) -> String {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}/files", listener.local_addr().unwrap());
-    let router = store.serve();
-    tokio::spawn(async move { axum::serve(listener, router).await });
+    tokio::spawn(artifacts::http_server::serve(listener, store.serve(), LIMITS));
     base
 }
 

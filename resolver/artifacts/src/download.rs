@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use md5::{Digest, Md5};
+use reqwest::dns::Resolve;
 use reqwest::header::LOCATION;
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
@@ -71,13 +72,22 @@ impl fmt::Debug for Downloads {
 impl Downloads {
     /// Downloads to `store`.
     pub fn new(store: ContentStore, policy: DownloadPolicy) -> Result<Self, ClientError> {
+        Self::with_resolver(store, policy, &PublicOnly)
+    }
+
+    /// Public addresses are those that `resolver` returns.
+    fn with_resolver(
+        store: ContentStore,
+        policy: DownloadPolicy,
+        resolver: &(impl Resolve + Clone + 'static),
+    ) -> Result<Self, ClientError> {
         let client = |public: bool| {
             client(policy.contact.as_deref(), |builder| {
                 // Redirects are followed manually, so that each URL is checked.
                 let builder =
                     builder.redirect(redirect::Policy::none()).read_timeout(IDLE_TIMEOUT).timeout(TOTAL_TIMEOUT);
                 // A proxy would resolve names itself, and the resulting addresses would not be checked.
-                if public { builder.dns_resolver(PublicOnly).https_only(true).no_proxy() } else { builder }
+                if public { builder.dns_resolver(resolver.clone()).https_only(true).no_proxy() } else { builder }
             })
         };
         let (public, trusted) = (client(true)?, client(false)?);
@@ -253,3 +263,6 @@ fn connection_error(url: &str, error: reqwest::Error) -> DownloadError {
     }
     DownloadError::Unreachable { url: url.to_owned(), source: Arc::new(error.without_url()) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,6 +8,7 @@ pub mod download;
 mod error;
 mod hash;
 pub mod http_client;
+pub mod http_server;
 pub mod java_properties;
 pub mod plugin_descriptor;
 mod update_folder;

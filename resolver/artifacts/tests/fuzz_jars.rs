@@ -1,4 +1,4 @@
-//! Edge (writes). Fuzz tests for JARs and the descriptors in them.
+//! Edge (writes). Fuzz tests for JARs and the descriptors in them, and for files of a server.
 
 #![expect(clippy::unwrap_used, reason = "a failed setup must fail the test")]
 
@@ -6,8 +6,9 @@ use std::cell::Cell;
 use std::error::Error;
 use std::path::Path;
 
-use artifacts::Jar;
+use artifacts::java_properties;
 use artifacts::plugin_descriptor::{PluginFacts, facts};
+use artifacts::{Jar, update_folder_name};
 use fixtures::fuzz::mutate;
 use fixtures::jar::{Entry, PluginYml, archive, plugin_with};
 use proptest::prelude::*;
@@ -15,7 +16,21 @@ use proptest::prelude::*;
 #[path = "../../tests/support/mutate.rs"]
 mod mutate;
 
-use mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, text, within_time_limit};
+use mutate::{MAX_ERROR_LENGTH, bytes, edits, for_all, fuzz_targets, text, within_time_limit};
+
+// One line for each parser. `dev/fuzz` runs each for a minute and more. JARs have tests of their own below.
+fuzz_targets! {
+    fuzz_java_properties([b"#c\nlevel-name = my\\u0020world\\\n  more\r\nmotd:a\n".to_vec()], level_name_is_read);
+    fuzz_bukkit_yml([b"settings:\n  update-folder: waiting\n  a: [b, {c: d}]\n".to_vec()], update_folder_is_read);
+}
+
+fn level_name_is_read(bytes: &[u8]) -> bool {
+    java_properties::value(bytes, "level-name").is_some()
+}
+
+fn update_folder_is_read(bytes: &[u8]) -> bool {
+    update_folder_name(&String::from_utf8_lossy(bytes)) != "update"
+}
 
 const BUKKIT: &str = "name: ViaBackwards\nversion: 5.7.1\nmain: a.b.Main\napi-version: '1.20'\ndepend: [ViaVersion]\nsoftdepend:\n- Geyser\nloadbefore: [ProtocolLib]\nprovides: [Old]\nlibraries: ['org.x:y:1']\nfolia-supported: true\ncommands:\n  via: {aliases: [v], description: \"it: does\"}\n";
 const PAPER: &str = "name: New\nversion: '2'\nmain: a.B\napi-version: '1.21'\ndependencies:\n  bootstrap:\n    Boot: {}\n  server:\n    Hard: {load: BEFORE, required: true}\n    Soft:\n      required: false\n      load: AFTER\n    Bare:\n";

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use fixtures::fuzz::{self, Edit};
+use fixtures::fuzz::{self, Edit, mutate};
 use proptest::prelude::*;
 use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 
@@ -11,10 +11,41 @@ use proptest::test_runner::{RngSeed, TestCaseError, TestRunner};
 pub(crate) const TIME_LIMIT: Duration = Duration::from_mins(1);
 
 /// The maximum length of an error text, which is shown in a status, an Event or a terminal.
+#[allow(dead_code, reason = "not every crate that includes this file tests errors")]
 pub(crate) const MAX_ERROR_LENGTH: usize = 2_000;
 
+/// Declares a fuzz test for each parser of foreign bytes: its name, inputs that it accepts, and the parser ([`fuzz`]).
+#[allow(unused_macros, reason = "not every crate that includes this file has such a table")]
+macro_rules! fuzz_targets {
+    ($($name:ident($seeds:expr, $parse:expr);)*) => {
+        $(
+            #[test]
+            fn $name() {
+                mutate::fuzz(&$seeds, $parse);
+            }
+        )*
+    };
+}
+#[allow(unused_imports, reason = "as above")]
+pub(crate) use fuzz_targets;
+
+/// Tests that a parser survives mutations of inputs that it accepts, and noise. `parse` returns whether it has accepted
+/// the input.
+#[allow(dead_code, reason = "as above")]
+pub(crate) fn fuzz(seeds: &[Vec<u8>], parse: impl Fn(&[u8]) -> bool) {
+    for seed in seeds {
+        assert!(parse(seed), "a seed is refused: {}", String::from_utf8_lossy(seed));
+    }
+    let pick = |number: usize| &seeds[number % seeds.len()];
+    for_all(300, &(edits(), any::<(usize, usize)>(), bytes()), |(edits, (one, other), noise)| {
+        within_time_limit("a mutated input", || parse(&mutate(pick(one), pick(other), &edits)));
+        within_time_limit("noise", || parse(&noise));
+        Ok(())
+    });
+}
+
 /// Tests `property` on values of `strategy`. The values are the same in each run, unless the environment sets another
-/// number of cases.
+/// number of cases, or a time.
 pub(crate) fn for_all<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S::Value) -> Result<(), TestCaseError>) {
     let rng_seed = fuzz::seed().map_or(RngSeed::Random, RngSeed::Fixed);
     let config = ProptestConfig {
@@ -24,8 +55,14 @@ pub(crate) fn for_all<S: Strategy>(usual: u32, strategy: &S, property: impl Fn(S
         failure_persistence: None,
         ..ProptestConfig::default()
     };
-    let result = TestRunner::new(config).run(strategy, property);
-    assert!(result.is_ok(), "{}", result.map_or_else(|error| error.to_string(), |()| String::new()));
+    let started = Instant::now();
+    loop {
+        let result = TestRunner::new(config.clone()).run(strategy, &property);
+        assert!(result.is_ok(), "{}", result.map_or_else(|error| error.to_string(), |()| String::new()));
+        if fuzz::time_budget().is_none_or(|budget| started.elapsed() >= budget) {
+            return;
+        }
+    }
 }
 
 /// A few changes of a text.

@@ -424,7 +424,7 @@ pub struct RequestRefusal {
     /// If the clocks differ by more than is accepted: how many seconds the agent's clock is ahead of the operator's. Below 0 it is behind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock_ahead: Option<i64>,
-    /// The fence of another operator that has taken over from the sender.
+    /// The fence with which the sender's was compared: the highest one received if the sender's is lower, else the highest one that is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fence: Option<u64>,
     /// No error: the same request succeeds when it is repeated shortly after.

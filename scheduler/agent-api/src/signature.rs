@@ -3,6 +3,9 @@
 //! The signature is HMAC-SHA256 over `method \n path \n sha256hex(body) \n pod UID \n unix seconds \n nonce \n fence`. No secret is sent. A
 //! recorded request cannot be replayed: not later (skew and nonce), not to the next pod (UID), and not by an operator that has lost its lease
 //! (fence).
+//!
+//! The digest of the body is a header. So the agent verifies the signature before it reads a body, and a sender without the key cannot fill its
+//! memory.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -19,11 +22,21 @@ pub const TIME_HEADER: &str = "x-nightshift-time";
 pub const NONCE_HEADER: &str = "x-nightshift-nonce";
 /// The header with the fence: the number of the lease under which the operator acts.
 pub const FENCE_HEADER: &str = "x-nightshift-fence";
+/// The header with the SHA-256 of the body: 64 hex digits.
+pub const BODY_HEADER: &str = "x-nightshift-body";
 /// The header with the signature: 64 hex digits.
 pub const SIGNATURE_HEADER: &str = "x-nightshift-signature";
 
 /// How far the clocks of operator and node may differ, in seconds. Nodes run NTP, so this is generous. It also limits the memory for nonces.
 pub const SKEW_SECONDS: i64 = 30;
+
+/// The highest fence that an agent accepts from the first operator that it hears. A Lease changes its holder every 15 seconds at most, so this takes
+/// half a year of takeovers.
+pub const MAX_FIRST_FENCE: u64 = 1_000_000;
+
+/// By how much a fence may exceed the highest one that the agent has accepted. The operator asks every few minutes, so a leader that follows is at most
+/// tens ahead.
+pub const MAX_FENCE_STEP: u64 = 1_000;
 
 /// The smallest delay of this many last requests is taken as the clock difference: transit only adds to it.
 const SKEW_SAMPLES: usize = 8;
@@ -86,15 +99,23 @@ pub struct Headers {
     pub nonce: String,
     /// The value of [`FENCE_HEADER`].
     pub fence: String,
+    /// The value of [`BODY_HEADER`].
+    pub body: String,
     /// The value of [`SIGNATURE_HEADER`].
     pub signature: String,
 }
 
 impl Headers {
     /// The name and value of each header, ready to be set on a request.
-    pub fn pairs(&self) -> [(&'static str, &str); 4] {
-        let Self { time, nonce, fence, signature } = self;
-        [(TIME_HEADER, time), (NONCE_HEADER, nonce), (FENCE_HEADER, fence), (SIGNATURE_HEADER, signature)]
+    pub fn pairs(&self) -> [(&'static str, &str); 5] {
+        let Self { time, nonce, fence, body, signature } = self;
+        [
+            (TIME_HEADER, time),
+            (NONCE_HEADER, nonce),
+            (FENCE_HEADER, fence),
+            (BODY_HEADER, body),
+            (SIGNATURE_HEADER, signature),
+        ]
     }
 
     /// Collects the headers by calling `get` for each name. `None` if one is missing.
@@ -103,33 +124,45 @@ impl Headers {
             time: get(TIME_HEADER)?.to_owned(),
             nonce: get(NONCE_HEADER)?.to_owned(),
             fence: get(FENCE_HEADER)?.to_owned(),
+            body: get(BODY_HEADER)?.to_owned(),
             signature: get(SIGNATURE_HEADER)?.to_owned(),
         })
+    }
+
+    /// Checks the body of a request whose headers were accepted by [`verify`].
+    pub fn check_body(&self, body: &[u8]) -> Result<(), SignatureError> {
+        if self.body == digest(body) { Ok(()) } else { Err(SignatureError::Body) }
+    }
+
+    /// The text that the signature covers.
+    fn signed_text(&self, method: &str, path: &str, pod_uid: &str) -> String {
+        let Self { time, nonce, fence, body, signature: _ } = self;
+        format!("{method}\n{path}\n{body}\n{pod_uid}\n{time}\n{nonce}\n{fence}")
     }
 }
 
 /// Signs a request.
 pub fn sign(key: &Key, parts: &Parts<'_>) -> Headers {
-    let time = parts.at.as_second();
-    let code = mac(key, &signed_text(parts, time, parts.fence)).finalize().into_bytes();
-    Headers {
-        time: time.to_string(),
-        nonce: parts.nonce.to_owned(),
-        fence: parts.fence.to_string(),
-        signature: hex::encode(code),
-    }
+    let Parts { method, path, body, pod_uid, at, nonce, fence } = *parts;
+    let mut headers = Headers {
+        time: at.as_second().to_string(),
+        nonce: nonce.to_owned(),
+        fence: fence.to_string(),
+        body: digest(body),
+        signature: String::new(),
+    };
+    headers.signature = hex::encode(mac(key, &headers.signed_text(method, path, pod_uid)).finalize().into_bytes());
+    headers
 }
 
-/// A request that an agent received.
+/// A request whose headers an agent has received.
 #[derive(Debug, Clone, Copy)]
 pub struct Received<'a> {
     /// `GET` or `POST`.
     pub method: &'a str,
     /// The path of the request line.
     pub path: &'a str,
-    /// The body's bytes.
-    pub body: &'a [u8],
-    /// The four headers.
+    /// The headers of the signature.
     pub headers: &'a Headers,
 }
 
@@ -137,7 +170,8 @@ pub struct Received<'a> {
 #[derive(Debug)]
 pub struct Guard {
     started: i64,
-    fence: u64,
+    /// The highest fence of an accepted request.
+    fence: Option<u64>,
     nonces: BTreeMap<String, i64>,
     /// The delay between signing and arrival of each recent request, in seconds by the agent's clock.
     delays: VecDeque<i64>,
@@ -147,7 +181,17 @@ impl Guard {
     /// A guard that starts at `now`. Requests signed before that are refused, because their nonces may have been used with the agent's previous
     /// process.
     pub fn new(now: Timestamp) -> Self {
-        Self { started: now.as_second(), fence: 0, nonces: BTreeMap::new(), delays: VecDeque::new() }
+        Self { started: now.as_second(), fence: None, nonces: BTreeMap::new(), delays: VecDeque::new() }
+    }
+
+    /// Refuses the fence of an operator that lost its lease, and a fence that no number of takeovers explains.
+    fn check_fence(&self, got: u64) -> Result<(), SignatureError> {
+        let limit = self.fence.map_or(MAX_FIRST_FENCE, |highest| highest.saturating_add(MAX_FENCE_STEP));
+        match self.fence {
+            Some(highest) if got < highest => Err(SignatureError::Fenced { got, highest }),
+            _ if got > limit => Err(SignatureError::FenceTooHigh { got, limit }),
+            _ => Ok(()),
+        }
     }
 
     /// How far the agent's clock is ahead of the clock of the last requests' signer. Below 0 it is behind. It is accurate to about a second, and
@@ -165,6 +209,9 @@ pub enum SignatureError {
     /// A header is malformed.
     #[error("could not read the header `{0}`")]
     Malformed(&'static str),
+    /// The body is not the one that was signed.
+    #[error("the body differs from the signed one")]
+    Body,
     /// Wrong key, wrong pod, or changed in transit.
     #[error("the signature does not fit: the key, the pod UID or the content differs")]
     Signature,
@@ -190,18 +237,36 @@ pub enum SignatureError {
         /// The highest fence received.
         highest: u64,
     },
+    /// The fence is too far above those of earlier requests, so it is no count of takeovers.
+    #[error("fence {got} is too high: at most {limit} is accepted")]
+    FenceTooHigh {
+        /// The fence in the request.
+        got: u64,
+        /// The highest fence that is accepted.
+        limit: u64,
+    },
 }
 
 impl SignatureError {
     /// The body of the response.
     pub fn to_refusal(&self) -> RequestRefusal {
         let clock_ahead = if let Self::Skew { difference } = self { Some(*difference) } else { None };
-        let fence = if let Self::Fenced { got: _, highest } = self { Some(*highest) } else { None };
+        let fence = match self {
+            Self::Fenced { got: _, highest } => Some(*highest),
+            Self::FenceTooHigh { got: _, limit } => Some(*limit),
+            Self::Malformed(_)
+            | Self::Body
+            | Self::Signature
+            | Self::Skew { .. }
+            | Self::BeforeStart
+            | Self::Replayed => None,
+        };
         RequestRefusal { error: self.to_string(), clock_ahead, fence, not_now: false }
     }
 }
 
-/// Accepts a request for the pod `pod_uid`, or returns why not. Only an accepted request changes `guard`.
+/// Accepts the headers of a request for the pod `pod_uid`, or returns why not. Only an accepted request changes `guard`. The caller then reads the
+/// body and checks it by [`Headers::check_body`].
 pub fn verify(
     key: &Key,
     received: &Received<'_>,
@@ -209,17 +274,21 @@ pub fn verify(
     now: Timestamp,
     guard: &mut Guard,
 ) -> Result<(), SignatureError> {
-    let Headers { time, nonce, fence, signature } = received.headers;
+    let Received { method, path, headers } = *received;
+    let Headers { time, nonce, fence, body, signature } = headers;
     let time: i64 = time.parse().map_err(|_| SignatureError::Malformed(TIME_HEADER))?;
     let fence: u64 = fence.parse().map_err(|_| SignatureError::Malformed(FENCE_HEADER))?;
     if !(16..=64).contains(&nonce.len()) || !nonce.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
         return Err(SignatureError::Malformed(NONCE_HEADER));
     }
+    if body.len() != 64 || !body.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(SignatureError::Malformed(BODY_HEADER));
+    }
     let signature = hex::decode(signature).map_err(|_| SignatureError::Malformed(SIGNATURE_HEADER))?;
-    let parts =
-        Parts { method: received.method, path: received.path, body: received.body, pod_uid, at: now, nonce, fence };
     // Compared in constant time. A sender without the key gets no response from the checks below.
-    mac(key, &signed_text(&parts, time, fence)).verify_slice(&signature).map_err(|_| SignatureError::Signature)?;
+    mac(key, &headers.signed_text(method, path, pod_uid))
+        .verify_slice(&signature)
+        .map_err(|_| SignatureError::Signature)?;
 
     let difference = now.as_second().saturating_sub(time);
     if difference.saturating_abs() > SKEW_SECONDS {
@@ -228,20 +297,18 @@ pub fn verify(
     if time < guard.started {
         return Err(SignatureError::BeforeStart);
     }
-    if fence < guard.fence {
-        return Err(SignatureError::Fenced { got: fence, highest: guard.fence });
-    }
+    guard.check_fence(fence)?;
     // A request stays within the skew of the agent's clock for at most twice the skew.
     guard.nonces.retain(|_, signed| now.as_second() - *signed <= 2 * SKEW_SECONDS);
     if guard.nonces.contains_key(nonce) {
         return Err(SignatureError::Replayed);
     }
     guard.nonces.insert(nonce.clone(), time);
-    if fence > guard.fence {
+    if guard.fence.is_some_and(|highest| fence > highest) {
         // Another operator, whose clock may differ.
         guard.delays.clear();
     }
-    guard.fence = fence;
+    guard.fence = Some(fence);
     guard.delays.push_back(difference);
     if guard.delays.len() > SKEW_SAMPLES {
         guard.delays.pop_front();
@@ -249,10 +316,8 @@ pub fn verify(
     Ok(())
 }
 
-fn signed_text(parts: &Parts<'_>, time: i64, fence: u64) -> String {
-    let Parts { method, path, body, pod_uid, at: _, nonce, fence: _ } = parts;
-    let body = hex::encode(Sha256::digest(body));
-    format!("{method}\n{path}\n{body}\n{pod_uid}\n{time}\n{nonce}\n{fence}")
+fn digest(body: &[u8]) -> String {
+    hex::encode(Sha256::digest(body))
 }
 
 fn mac(key: &Key, text: &str) -> Hmac<Sha256> {

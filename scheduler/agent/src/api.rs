@@ -3,14 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use artifacts::http_server::{Connection, Limits};
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::State;
-use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{any, get};
 use serde::de::DeserializeOwned;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use super::state::SidecarState;
 use super::volume_report::VolumeReport;
@@ -29,6 +31,19 @@ const MAX_SAVE_SECONDS: u32 = 30 * 60;
 /// The longest text for players, in bytes. One RCON command has 1446 bytes.
 const MAX_TEXT_BYTES: usize = 1000;
 const TEXT_TOO_LONG: &str = "the text is longer than 1000 bytes";
+
+/// The bounds of the port. A request without a valid signature is answered as soon as its headers are complete. A signed one may save for half an
+/// hour ([`MAX_SAVE_SECONDS`]) after it has waited for the console.
+pub(super) const LIMITS: Limits =
+    Limits { connections: 128, header_time: Duration::from_secs(10), total_time: Duration::from_hours(1) };
+/// How long the body of a signed request may take.
+const BODY_TIME: Duration = Duration::from_secs(10);
+
+/// The maximum size of the body of a signed request, in bytes.
+fn max_body(path: &str) -> usize {
+    // The files of a lock are in a ConfigMap too, which has 1 MiB at most.
+    if path == "/v1/stage" { 1 << 20 } else { 16 << 10 }
+}
 
 /// All routes.
 pub(super) fn routes(shared: Arc<SidecarState>) -> Router {
@@ -60,84 +75,115 @@ async fn ready(State(shared): State<Arc<SidecarState>>) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, why).into_response()
 }
 
-async fn handle_signed(
-    State(shared): State<Arc<SidecarState>>,
-    method: Method,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    if let Err(refusal) = verify_signature(&shared, &method, &uri, &headers, &body) {
-        return *refusal;
+/// Answers a request of the operator. Without a valid signature the body is not read.
+async fn handle_signed(State(shared): State<Arc<SidecarState>>, request: Request) -> Response {
+    let (parts, body) = request.into_parts();
+    let signed = match verify_headers(&shared, &parts) {
+        Ok(headers) => read_body(&parts, &headers, body).await,
+        Err(refusal) => Err(refusal),
+    };
+    match signed {
+        Ok(body) => answer(&shared, parts.method.as_str(), parts.uri.path(), &body).await,
+        Err(refusal) => *refusal,
     }
-    match (method.as_str(), uri.path()) {
-        ("GET", "/v1/report") => report(&shared).await,
-        ("POST", "/v1/stage") => with_body(&body, |set: FileSet| {
-            stage::begin(&shared, set);
+}
+
+async fn answer(shared: &Arc<SidecarState>, method: &str, path: &str, body: &[u8]) -> Response {
+    match (method, path) {
+        ("GET", "/v1/report") => report(shared).await,
+        ("POST", "/v1/stage") => with_body(body, |set: FileSet| {
+            stage::begin(shared, set);
             Ok(StatusCode::ACCEPTED.into_response())
         }),
-        ("POST", "/v1/announce") => with_body(&body, |announce: Announce| {
+        ("POST", "/v1/announce") => with_body(body, |announce: Announce| {
             if announce.text.len().max(announce.short.as_ref().map_or(0, String::len)) > MAX_TEXT_BYTES {
                 return Err(TEXT_TOO_LONG.to_owned());
             }
-            Ok(match announce::begin(&shared, announce) {
+            Ok(match announce::begin(shared, announce) {
                 Ok(()) => StatusCode::ACCEPTED.into_response(),
                 Err(why) => (StatusCode::CONFLICT, Json(RequestRefusal { not_now: true, ..RequestRefusal::new(why) }))
                     .into_response(),
             })
         }),
-        ("POST", "/v1/cancel-announcement") => match serde_json::from_slice::<CancelAnnouncement>(&body) {
+        ("POST", "/v1/cancel-announcement") => match serde_json::from_slice::<CancelAnnouncement>(body) {
             Ok(cancellation) if cancellation.text.len() <= MAX_TEXT_BYTES => {
-                announce::end(&shared, &cancellation).await;
+                announce::end(shared, &cancellation).await;
                 StatusCode::NO_CONTENT.into_response()
             }
             Ok(_) => refuse(StatusCode::BAD_REQUEST, TEXT_TOO_LONG),
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         },
-        ("POST", "/v1/save") => match serde_json::from_slice(&body) {
-            Ok(Save { timeout_seconds }) => Json(save(&shared, timeout_seconds).await).into_response(),
+        ("POST", "/v1/save") => match serde_json::from_slice(body) {
+            Ok(Save { timeout_seconds }) => Json(save(shared, timeout_seconds).await).into_response(),
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         },
-        ("POST", "/v1/backup") => match serde_json::from_slice(&body) {
-            Ok(request) => backup(&shared, request).await,
+        ("POST", "/v1/backup") => match serde_json::from_slice(body) {
+            Ok(request) => backup(shared, request).await,
             Err(error) => refuse(StatusCode::BAD_REQUEST, error.to_string()),
         },
-        ("POST", "/v1/protect-backup") => with_body(&body, |retained_backup: ProtectBackup| {
+        ("POST", "/v1/protect-backup") => with_body(body, |retained_backup: ProtectBackup| {
             shared.state().retained_backup = Some(retained_backup);
             Ok(StatusCode::NO_CONTENT.into_response())
         }),
-        ("POST", "/v1/players") => players(&shared).await,
+        ("POST", "/v1/players") => players(shared).await,
         (method, path) => refuse(StatusCode::NOT_FOUND, format!("there is no {method} {path}")),
     }
 }
 
-fn verify_signature(
-    shared: &SidecarState,
-    method: &Method,
-    uri: &Uri,
-    headers: &HeaderMap,
-    body: &[u8],
-) -> Result<(), Box<Response>> {
-    let headers = Headers::collect(|name| headers.get(name)?.to_str().ok());
+/// Verifies the signature, which covers the headers and the digest of the body.
+fn verify_headers(shared: &SidecarState, parts: &Parts) -> Result<Headers, Box<Response>> {
+    let headers = Headers::collect(|name| parts.headers.get(name)?.to_str().ok());
     let Some(headers) = headers else {
         return Err(Box::new(refuse(StatusCode::UNAUTHORIZED, "a header of the signature is missing")));
     };
     // Includes the query, if a client adds one: unsigned parts must not have an effect.
-    let path = uri.path_and_query().map_or("/", |path| path.as_str());
-    let received = Received { method: method.as_str(), path, body, headers: &headers };
+    let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+    let received = Received { method: parts.method.as_str(), path, headers: &headers };
     let settings = &shared.settings;
     let verified = verify(&settings.agent_key, &received, &settings.pod_uid, clock::now(), &mut shared.state().guard);
-    verified.map_err(|refused| {
-        warn!("refused {method} {path}: {refused}");
-        let status = match refused {
-            SignatureError::Fenced { .. } | SignatureError::Replayed => StatusCode::CONFLICT,
-            SignatureError::Malformed(_) => StatusCode::BAD_REQUEST,
-            SignatureError::Signature | SignatureError::Skew { .. } | SignatureError::BeforeStart => {
-                StatusCode::UNAUTHORIZED
-            }
-        };
-        Box::new((status, Json(refused.to_refusal())).into_response())
-    })
+    verified.map_err(|refused| Box::new(refuse_signature(parts, &refused)))?;
+    if let Some(connection) = parts.extensions.get::<Connection>() {
+        connection.trust();
+    }
+    Ok(headers)
+}
+
+/// Reads the body of a request whose headers are signed.
+async fn read_body(parts: &Parts, headers: &Headers, body: Body) -> Result<Bytes, Box<Response>> {
+    let limit = max_body(parts.uri.path());
+    let body = match tokio::time::timeout(BODY_TIME, to_bytes(body, limit)).await {
+        Ok(Ok(body)) => body,
+        Ok(Err(_)) => {
+            let why = format!("the body is larger than {limit} bytes, or the connection broke");
+            return Err(Box::new(refuse(StatusCode::PAYLOAD_TOO_LARGE, why)));
+        }
+        Err(_) => {
+            let why = format!("the body did not arrive within {} s", BODY_TIME.as_secs());
+            return Err(Box::new(refuse(StatusCode::REQUEST_TIMEOUT, why)));
+        }
+    };
+    headers.check_body(&body).map_err(|refused| Box::new(refuse_signature(parts, &refused)))?;
+    Ok(body)
+}
+
+fn refuse_signature(parts: &Parts, refused: &SignatureError) -> Response {
+    // A sender without the key must not fill the log.
+    if matches!(refused, SignatureError::Signature | SignatureError::Malformed(_)) {
+        debug!("refused {} {}: {refused}", parts.method, parts.uri.path());
+    } else {
+        warn!("refused {} {}: {refused}", parts.method, parts.uri.path());
+    }
+    let status = match refused {
+        SignatureError::Fenced { .. } | SignatureError::FenceTooHigh { .. } | SignatureError::Replayed => {
+            StatusCode::CONFLICT
+        }
+        SignatureError::Malformed(_) => StatusCode::BAD_REQUEST,
+        SignatureError::Body
+        | SignatureError::Signature
+        | SignatureError::Skew { .. }
+        | SignatureError::BeforeStart => StatusCode::UNAUTHORIZED,
+    };
+    (status, Json(refused.to_refusal())).into_response()
 }
 
 async fn report(shared: &Arc<SidecarState>) -> Response {

@@ -45,3 +45,6 @@ pub mod volume_report;
 pub mod world;
 
 pub use error_chain::ErrorChain;
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,7 @@
 //! or refuse a second packet that arrives together with the first, even 100 ms later (`rcon-facts.md`, 2.3). Commands always include their
 //! namespace, because plugins replace the bare names. An unanswered command may have run.
 
-mod frame_validator;
+pub(crate) mod frame_validator;
 pub mod responses;
 
 use std::collections::BTreeMap;

@@ -83,9 +83,13 @@ async fn exchange(address: SocketAddr) -> Result<StatusResponse, Error> {
     bytes.extend_from_slice(&handshake);
     bytes.extend_from_slice(&[1, 0x00]);
     stream.write_all(&bytes).await.map_err(Error::Cut)?;
+    read_answer(&mut stream).await
+}
 
+/// Reads the packet with the answer.
+pub(crate) async fn read_answer(stream: &mut (impl AsyncReadExt + Unpin)) -> Result<StatusResponse, Error> {
     let garbled = |problem| Error::Garbled { problem };
-    let length = read_length(&mut stream).await?;
+    let length = read_length(stream).await?;
     let mut packet = vec![0; length];
     stream.read_exact(&mut packet).await.map_err(Error::Cut)?;
     let body = packet.strip_prefix(&[0x00]).ok_or(garbled("it is not a status packet"))?;

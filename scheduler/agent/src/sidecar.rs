@@ -11,6 +11,7 @@ use super::process_record::{self, ProcessRecord};
 use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, api, clock, config, graceful_stop, monitor, online_backup, stage};
 use artifacts::http_client::ClientError;
+use artifacts::http_server;
 
 /// The sidecar cannot start. Later failures are only logged.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +64,7 @@ impl Sidecar {
         drop(sample_lock);
         // When a server is already running, a request before the first sample would be answered as if no server ran and no player were online.
         monitor::sample_once(&shared).await;
-        let serving = tokio::spawn(axum::serve(http, api::routes(Arc::clone(&shared))).into_future());
+        let serving = tokio::spawn(http_server::serve(http, api::routes(Arc::clone(&shared)), api::LIMITS));
         let watching = tokio::spawn(monitor::watch(Arc::clone(&shared)));
         let reading = tokio::spawn(Arc::clone(&shared.damage).scan_periodically());
         terminated.await;

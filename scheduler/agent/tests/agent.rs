@@ -16,6 +16,8 @@ mod fake_paper;
 mod fake_server;
 #[path = "agent/harness.rs"]
 mod harness;
+#[path = "agent/hostile_network.rs"]
+mod hostile_network;
 #[path = "agent/init.rs"]
 mod init;
 #[path = "agent/loaded_content.rs"]

@@ -230,6 +230,10 @@ impl<'s> Player<'s> {
             ScriptAction::DeletePlugin(project) => self.delete_plugin(project),
             ScriptAction::OperatorCrashes => self.fleet.inject(server, Fault::OperatorCrashes),
             ScriptAction::AnotherOperator => self.fleet.inject(server, Fault::SecondLeader),
+            ScriptAction::RestartWithFence(fence) => {
+                self.fleet.fence = fence.saturating_sub(1);
+                self.fleet.inject(server, Fault::OperatorCrashes);
+            }
             ScriptAction::UpgradeOperator(flags) => {
                 self.fleet.flags.clone_from(flags);
                 self.fleet.inject(server, Fault::OperatorCrashes);
@@ -432,6 +436,7 @@ impl SimCluster {
             | ScriptAction::DeletePlugin(_)
             | ScriptAction::OperatorCrashes
             | ScriptAction::AnotherOperator
+            | ScriptAction::RestartWithFence(_)
             | ScriptAction::UpgradeOperator(_)
             | ScriptAction::Drain
             | ScriptAction::Uncordon

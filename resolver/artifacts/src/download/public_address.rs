@@ -30,14 +30,15 @@ impl Resolve for PublicOnly {
         let host = name.as_str().to_owned();
         Box::pin(async move {
             let found = tokio::net::lookup_host((host.as_str(), 0)).await?;
-            let public: Vec<SocketAddr> = found.filter(|address| is_public(address.ip())).collect();
-            if public.is_empty() {
-                return Err(NotPublic(host).into());
-            }
-            let addresses: Addrs = Box::new(public.into_iter());
-            Ok(addresses)
+            Ok(keep_public(&host, found)?)
         })
     }
+}
+
+/// The public ones of the addresses of a name.
+pub(super) fn keep_public(host: &str, found: impl Iterator<Item = SocketAddr>) -> Result<Addrs, NotPublic> {
+    let public: Vec<SocketAddr> = found.filter(|address| is_public(address.ip())).collect();
+    if public.is_empty() { Err(NotPublic(host.to_owned())) } else { Ok(Box::new(public.into_iter())) }
 }
 
 /// Whether the host of a URL is a private IP address. Names are checked when they are resolved.

@@ -18,8 +18,9 @@ fn parts(fence: u64) -> Parts<'static> {
 }
 
 fn accept(headers: &Headers, body: &[u8], pod: &str, now: i64, guard: &mut Guard) -> Result<(), SignatureError> {
-    let received = Received { method: "POST", path: "/v1/save", body, headers };
-    verify(&key(), &received, pod, at(now), guard)
+    let received = Received { method: "POST", path: "/v1/save", headers };
+    verify(&key(), &received, pod, at(now), guard)?;
+    headers.check_body(body)
 }
 
 #[test]
@@ -28,6 +29,7 @@ fn signature_is_hmac_over_the_seven_lines() {
     let headers = sign(&key(), &parts(7));
     assert_eq!(headers.signature, "5f24717aebf12d7a6f620ead2f6cfca1b097ed8ecc1921e2239def9dd83c0d17");
     assert_eq!((headers.time.as_str(), headers.nonce.as_str(), headers.fence.as_str()), ("1000", NONCE, "7"));
+    assert_eq!(headers.body, "44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a", "sha256sum of {{}}");
 }
 
 #[test]
@@ -71,12 +73,12 @@ fn clock_difference_is_derived_from_fastest_requests() {
 fn request_with_other_body_pod_path_or_key_fails() {
     let headers = sign(&key(), &parts(7));
     let mut guard = Guard::new(at(900));
-    assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut guard), Err(SignatureError::Signature));
+    assert_eq!(accept(&headers, b"{ }", "uid-1", 1000, &mut Guard::new(at(900))), Err(SignatureError::Body));
     assert_eq!(accept(&headers, b"{}", "uid-2", 1000, &mut guard), Err(SignatureError::Signature));
-    let elsewhere = Received { method: "POST", path: "/v1/stage", body: b"{}", headers: &headers };
+    let elsewhere = Received { method: "POST", path: "/v1/stage", headers: &headers };
     assert_eq!(verify(&key(), &elsewhere, "uid-1", at(1000), &mut guard), Err(SignatureError::Signature));
     let other = Key::from_hex(&KEY.replace("00", "ff")).unwrap();
-    let received = Received { method: "POST", path: "/v1/save", body: b"{}", headers: &headers };
+    let received = Received { method: "POST", path: "/v1/save", headers: &headers };
     assert_eq!(verify(&other, &received, "uid-1", at(1000), &mut guard), Err(SignatureError::Signature));
     assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Ok(()), "a refusal changes no state");
 }
@@ -89,11 +91,16 @@ fn changed_header_is_refused() {
         Headers { time: "1001".into(), ..signed.clone() },
         Headers { nonce: "ffffffffffffffff".into(), ..signed.clone() },
         Headers { fence: "8".into(), ..signed.clone() },
+        Headers { body: digest(b"other"), ..signed.clone() },
     ] {
         assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Signature));
     }
     let headers = Headers { nonce: "a\nb".into(), ..signed.clone() };
     assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Malformed(NONCE_HEADER)));
+    for body in ["", "44136fa3", &"g".repeat(64)] {
+        let headers = Headers { body: body.into(), ..signed.clone() };
+        assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Malformed(BODY_HEADER)));
+    }
     let headers = Headers { signature: "zz".into(), ..signed };
     assert_eq!(accept(&headers, b"{}", "uid-1", 1000, &mut guard), Err(SignatureError::Malformed(SIGNATURE_HEADER)));
 }
@@ -121,6 +128,26 @@ fn operator_without_lease_is_refused_after_its_successor_connected() {
         accept(&sign(&key(), &parts(7)), b"{}", "uid-1", 1000, &mut guard),
         Err(SignatureError::Fenced { got: 7, highest: 8 })
     );
+}
+
+#[test]
+fn fence_that_no_takeovers_explain_is_refused() {
+    let mut guard = Guard::new(at(900));
+    let mut nonce = 0;
+    let mut accepts = |fence: u64, guard: &mut Guard| {
+        nonce += 1;
+        let nonce = format!("a1b2c3d4e5f6{nonce:04}");
+        accept(&sign(&key(), &Parts { nonce: &nonce, ..parts(fence) }), b"{}", "uid-1", 1000, guard)
+    };
+    let too_high = |got: u64, limit: u64| Err(SignatureError::FenceTooHigh { got, limit });
+    assert_eq!(accepts(u64::MAX, &mut guard), too_high(u64::MAX, 1_000_000));
+    assert_eq!(accepts(2_147_483_647, &mut guard), too_high(2_147_483_647, 1_000_000), "the highest of a Lease");
+    assert_eq!(accepts(12, &mut guard), Ok(()), "the refused ones changed no state");
+    assert_eq!(accepts(1_013, &mut guard), too_high(1_013, 1_012));
+    assert_eq!(accepts(1_012, &mut guard), Ok(()));
+    let refusal = SignatureError::FenceTooHigh { got: 1_013, limit: 1_012 }.to_refusal();
+    assert_eq!(refusal.fence, Some(1_012), "the operator compares it with its own");
+    assert_eq!(accepts(1_000_000, &mut Guard::new(at(900))), Ok(()));
 }
 
 #[test]

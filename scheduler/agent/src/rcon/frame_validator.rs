@@ -16,7 +16,7 @@ const MAX_LENGTH: usize = 4 + 4 + 3 * 4096 + 2;
 
 /// A stream whose incoming packets are validated and whose outgoing data is unchanged.
 #[derive(Debug)]
-pub(super) struct PacketGuard<S> {
+pub(crate) struct PacketGuard<S> {
     inner: S,
     /// The bytes of an incomplete packet.
     raw: Vec<u8>,
@@ -26,7 +26,7 @@ pub(super) struct PacketGuard<S> {
 }
 
 impl<S> PacketGuard<S> {
-    pub(super) fn new(inner: S) -> Self {
+    pub(crate) fn new(inner: S) -> Self {
         Self { inner, raw: Vec::new(), ready: Vec::new(), returned: 0 }
     }
 

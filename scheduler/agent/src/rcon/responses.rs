@@ -21,7 +21,7 @@ pub enum Online {
 pub fn online(text: &str) -> Online {
     let read = || {
         let (before, after) = text.split_once(" of a max of ")?;
-        let before = &before[before.rfind(|c: char| !c.is_ascii_digit()).map_or(0, |at| at + 1)..];
+        let before = before.rsplit(|c: char| !c.is_ascii_digit()).next()?;
         let after = &after[..after.find(|c: char| !c.is_ascii_digit()).unwrap_or(after.len())];
         Some(Online::Known { count: before.parse().ok()?, max: after.parse().ok()? })
     };
@@ -172,6 +172,8 @@ mod tests {
         let cut = "There are 20 of a max of 60 players online: Player01, Player02, ";
         assert_eq!(online(cut), Online::Known { count: 20, max: 60 });
         assert_eq!(online("There are 0 of a max of 20 players online: "), Online::Known { count: 0, max: 20 });
+        // A plugin that translates the answer.
+        assert_eq!(online("Jugadores\u{ff1a}2 of a max of 20\u{ff0c}"), Online::Known { count: 2, max: 20 });
     }
 
     #[test]

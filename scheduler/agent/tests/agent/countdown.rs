@@ -12,7 +12,7 @@ use crate::harness::{Pod, restart_in, until};
 const LAST_ANNOUNCED: &str = "last-said.json";
 
 /// The remaining times that players read, in seconds.
-fn shown(paper: &Paper) -> Vec<u64> {
+pub(crate) fn shown(paper: &Paper) -> Vec<u64> {
     let number = |line: &String| line.split("Restart in ").nth(1)?.split(' ').next()?.parse().ok();
     paper.commands().iter().filter_map(number).collect()
 }

@@ -102,6 +102,8 @@ pub(super) enum ScriptAction {
     Uncordon,
     OperatorCrashes,
     AnotherOperator,
+    /// The same, and the Lease then has this number of takeovers.
+    RestartWithFence(u64),
     /// A process with these flags replaces the running one.
     UpgradeOperator(Vec<String>),
     AgentCrashes,
@@ -322,6 +324,7 @@ impl ScriptAction {
                 | Self::DeletePlugin(_)
                 | Self::OperatorCrashes
                 | Self::AnotherOperator
+                | Self::RestartWithFence(_)
                 | Self::UpgradeOperator(_)
                 | Self::NoImage(_)
                 | Self::End
@@ -337,6 +340,10 @@ impl ScriptAction {
         }
         if let Some(day) = text.strip_prefix("upstream publishes ") {
             return Ok(Self::Publish(day.to_owned()));
+        }
+        if let Some(fence) = text.strip_prefix("operator restarts with fence ") {
+            let fence = fence.parse().map_err(|_| format!("`{fence}` is no fence: write a number"))?;
+            return Ok(Self::RestartWithFence(fence));
         }
         if let Some(flags) = text.strip_prefix("operator is upgraded to ") {
             return Ok(Self::UpgradeOperator(parse_flags(flags)));
