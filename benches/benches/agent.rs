@@ -78,6 +78,7 @@ fn measure_both() -> ExitCode {
         .expect("a writable directory");
     fs::create_dir_all(data.path().join("cache")).expect("a writable directory");
     fs::write(data.path().join("cache/mojang_1.21.10.jar"), jar::mojang(&MINECRAFT)).expect("a writable directory");
+    fs::write(shared.path().join("agent-key"), "ab".repeat(32)).expect("a writable directory");
     let (game, rcon, listen) = (free_address(), free_address(), free_address());
     let start = |part: &str| {
         let program = env::current_exe().expect("this program has a path");
@@ -85,7 +86,7 @@ fn measure_both() -> ExitCode {
         command.current_dir(data.path()).env(PART, part).env(DATA, data.path()).env("NIGHTSHIFT_SHARED", shared.path());
         command.env(SERVER_PORT, game.port().to_string()).env(RCON_PORT, rcon.port().to_string());
         command.env("NIGHTSHIFT_GAME_PORT", game.port().to_string()).env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD);
-        command.env("NIGHTSHIFT_AGENT_KEY", "ab".repeat(32)).env("NIGHTSHIFT_POD_UID", "bench");
+        command.env("NIGHTSHIFT_AGENT_KEY_FILE", shared.path().join("agent-key")).env("NIGHTSHIFT_POD_UID", "bench");
         Part(command.env(LISTEN, listen.to_string()).spawn().expect("this program starts"))
     };
     let (server, agent) = (start("server"), start("agent"));

@@ -8,15 +8,16 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use agent_api::{AgentReport, signature};
+use agent_api::AgentReport;
 use crds::PaperMCServerStatus;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::PodTemplateSpec;
 use scheduler::observation::Revision;
 
 use crate::server::model::image_pull::state::Pull;
+use crate::server::model::keys::ServerKeys;
 use crate::server::model::pinned_catalog::PinnedCatalog;
-use crate::server::model::records::{LockRecord, StableRecord};
+use crate::server::model::records::{LockRecord, MountedLock, StableRecord};
 
 /// How long a cached object that others hardly ever change is used without a read. When the windows of hundreds of
 /// servers open at the same moment, each skipped read makes the warnings to players earlier.
@@ -98,8 +99,8 @@ pub(crate) struct Rendered {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TemplateHistoryEntry {
     pub(crate) revision: Revision,
-    /// The lock `ConfigMap` its template mounts.
-    pub(crate) lock_map: Option<String>,
+    /// The lock that its template mounts.
+    pub(crate) lock: Option<MountedLock>,
 }
 
 /// The last report of a pod's agent.
@@ -130,8 +131,8 @@ pub(crate) struct Caches {
     pub(crate) agent_reports: SharedMap<String, LastAgentReport>,
     /// The children as they were applied or found, by `Kind/name`. An apply that would change nothing is not sent.
     pub(crate) applied: SharedMap<Key, AppliedObject>,
-    /// The keys of the agents, by the names of their Secrets.
-    pub(crate) keys: SharedMap<Key, KnownKey>,
+    /// The keys of the servers, by the names of their Secrets.
+    pub(crate) keys: SharedMap<Key, KnownKeys>,
     /// The status that was written last, with the UID of its server.
     pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
     /// Servers with a new stable revision, whose unused `ConfigMap`s are not deleted yet.
@@ -166,11 +167,11 @@ pub(crate) struct AppliedObject {
     pub(crate) verified_at: Timestamp,
 }
 
-/// The key that a server's agent and the operator share.
+/// The keys of a server.
 #[derive(Clone)]
-pub(crate) struct KnownKey {
-    pub(crate) key: signature::Key,
-    /// When it was read.
+pub(crate) struct KnownKeys {
+    pub(crate) keys: ServerKeys,
+    /// When they were read.
     pub(crate) read_at: Timestamp,
 }
 

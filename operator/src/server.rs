@@ -59,6 +59,8 @@ mod resolve;
 pub(crate) mod scale_down;
 pub(crate) mod scheduled_restart;
 mod seed_claim;
+pub(crate) mod server_keys;
+pub(crate) mod template_variable;
 #[cfg(test)]
 pub(crate) mod test_server;
 mod unmanaged_jars;

@@ -4,13 +4,13 @@
 //! that the API server returns, with defaults filled in, so that template, `ControllerRevision` and pod are comparable.
 
 use k8s_openapi::api::apps::v1::ControllerRevision;
-use k8s_openapi::api::core::v1::PodTemplateSpec;
+use k8s_openapi::api::core::v1::{Container, PodTemplateSpec};
 use scheduler::observation::Revision;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use crate::k8s::labels;
-use validate::image_contract::{AGENT_CONTAINER, KEEP_PLUGIN_DATA, PREPARE_CONTAINER, SERVER_CONTAINER};
+use validate::image_contract::{AGENT_CONTAINERS, KEEP_PLUGIN_DATA, SERVER_CONTAINER};
 
 /// The revision of a template as the API server stores it.
 pub(crate) fn revision_of(template: &PodTemplateSpec) -> Revision {
@@ -28,8 +28,8 @@ pub(crate) fn revision_without_agent(template: &PodTemplateSpec) -> Revision {
         annotations.remove(labels::AGENT_DIGEST);
     }
     if let Some(spec) = &mut template.spec {
-        let is_nightshift = |name: &str| [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&name);
-        for container in spec.init_containers.iter_mut().flatten().filter(|container| is_nightshift(&container.name)) {
+        let is_nightshift = |container: &&mut Container| AGENT_CONTAINERS.contains(&container.name.as_str());
+        for container in spec.init_containers.iter_mut().flatten().filter(is_nightshift) {
             (container.image, container.command, container.args, container.startup_probe, container.volume_mounts) =
                 (None, None, None, None, None);
             container.env.iter_mut().for_each(|variables| variables.retain(|variable| is_from_spec(&variable.name)));

@@ -9,9 +9,18 @@ pub const PREPARE_CONTAINER: &str = "prepare";
 /// The native sidecar. A user's `podTemplate` may not use its name.
 pub const AGENT_CONTAINER: &str = "agent";
 
+/// The init container that makes the server's directory on the backup volume. A user's `podTemplate` may not use its name.
+pub const BACKUP_DIRECTORY_CONTAINER: &str = "backup-directory";
+
+/// The containers with the agent's image.
+pub const AGENT_CONTAINERS: [&str; 3] = [BACKUP_DIRECTORY_CONTAINER, PREPARE_CONTAINER, AGENT_CONTAINER];
+
 /// Nightshift's volumes. A user's `podTemplate` may not use their names.
-pub const MANAGED_VOLUMES: [&str; 6] =
-    ["data", "nightshift", "lock", BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
+pub const MANAGED_VOLUMES: [&str; 7] =
+    ["data", "nightshift", "lock", KEY_VOLUME, BACKUP_VOLUME, RESTORE_VOLUME, INIT_REQUESTS_VOLUME];
+
+/// The volume with the agent's key. Only the sidecar mounts it.
+pub const KEY_VOLUME: &str = "nightshift-key";
 
 /// The backup volume in the pod of a server with `spec.backup`.
 pub const BACKUP_VOLUME: &str = "nightshift-backup";
@@ -27,6 +36,12 @@ pub const ENABLE_RCON: &str = "ENABLE_RCON";
 
 /// The variable of both agent containers with the directory of the backups. A template without it can take and restore none.
 pub const BACKUPS: &str = "NIGHTSHIFT_BACKUPS";
+
+/// The variable of the init container with the digest of the lock's files. Other files do not count.
+pub const FILES_DIGEST: &str = "NIGHTSHIFT_FILES_DIGEST";
+
+/// The variable of the init container with the public key that verifies requests.
+pub const SIGNED_BY: &str = "NIGHTSHIFT_SIGNED_BY";
 
 /// The variable of the init container that names the updates before which it takes a backup.
 pub const BACKUP_BEFORE: &str = "NIGHTSHIFT_BACKUP_BEFORE";

@@ -5,9 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use k8s_openapi::api::core::v1::{PodSpec, PodTemplateSpec, Volume, VolumeMount};
 
 use super::Violations;
-use crate::image_contract::{
-    AGENT_CONTAINER, MANAGED_VOLUMES, PREPARE_CONTAINER, RESERVED_VARIABLES, SERVER_CONTAINER,
-};
+use crate::image_contract::{AGENT_CONTAINERS, MANAGED_VOLUMES, RESERVED_VARIABLES, SERVER_CONTAINER};
 
 /// Mount path of the server's directory.
 const DATA: &str = "/data";
@@ -47,7 +45,7 @@ pub(super) fn check_pod_template(template: &PodTemplateSpec, violations: &mut Vi
         }
     }
     for container in spec.init_containers.iter().flatten() {
-        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
+        if AGENT_CONTAINERS.contains(&container.name.as_str()) {
             violations.add(
                 &format!("{SPEC}.initContainers[{}]", container.name),
                 "Nightshift has a container of this name: choose another name",
@@ -67,6 +65,12 @@ pub(super) fn check_pod_template(template: &PodTemplateSpec, violations: &mut Vi
     }
     if spec.host_network == Some(true) {
         violations.add(&format!("{SPEC}.hostNetwork"), "RCON would listen on the node's loopback: remove the field");
+    }
+    if spec.share_process_namespace == Some(true) {
+        violations.add(
+            &format!("{SPEC}.shareProcessNamespace"),
+            "the server's processes could read the agent's key: remove the field",
+        );
     }
     if spec.restart_policy.as_deref().is_some_and(|policy| policy != "Always") {
         violations.add(&format!("{SPEC}.restartPolicy"), "must be `Always`: remove the field");

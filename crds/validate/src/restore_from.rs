@@ -25,6 +25,12 @@ impl CheckedServer {
         self
     }
 
+    /// The request, as long as no server has run, if it is not for the server's own repository.
+    pub fn foreign_restore(&self) -> Option<&SeedRequest> {
+        let restore_from = self.data.restore_from.as_ref().filter(|restore_from| restore_from.first_start)?;
+        Some(&restore_from.request).filter(|request| request.apart || request.server != self.name)
+    }
+
     /// The claim that is mounted only for the backup, beside the claim of the server's own backups.
     pub fn extra_restore_claim(&self) -> Option<&str> {
         let restore_from = self.data.restore_from.as_ref()?;

@@ -10,6 +10,8 @@ pub(crate) const NAME: &str = "app.kubernetes.io/name";
 pub(crate) const SERVER: &str = "nightshift.dev/server";
 /// The whole digest of a lock. Names and label values contain only 16 digits of it.
 pub(crate) const LOCK_DIGEST: &str = "nightshift.dev/lock-digest";
+/// The operator's signature of a `ConfigMap`'s content: 128 hex digits.
+pub(crate) const SIGNATURE: &str = "nightshift.dev/signature";
 /// The digest of the agent in the pod: 16 hex digits. Two images with the same one have the same agent.
 pub(crate) const AGENT_DIGEST: &str = "nightshift.dev/agent-digest";
 /// Digest of a child as the operator applied it last: 16 hex digits. With it, the next process can tell that it has

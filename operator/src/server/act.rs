@@ -190,7 +190,7 @@ impl StepExecutor<'_> {
     /// Opens the partition, so that the StatefulSet controller replaces the pod.
     async fn commit(&self, not_after: Timestamp) -> Result<(), ActError> {
         self.ensure_fresh("commit", not_after)?;
-        protect_backup(self.ctx, self.server, self.plan.tasks.restores.protected.as_ref()).await?;
+        protect_backup(self.ctx, self.server, self.observed, self.plan.tasks.restores.protected.as_ref()).await?;
         self.ensure_fresh("commit", not_after)?;
         let changes = vec![replace_partition(Partition::Open)];
         self.write("set partition 0 on", &self.facts_with_backup_estimate(), changes).await
@@ -224,7 +224,7 @@ impl StepExecutor<'_> {
         self.ensure_fresh("restart", not_after)?;
         if let Some(restore) = self.restore_due_at(due) {
             let requests = InitRequests { rollback: None, on_request: Some(restore.request.clone()) };
-            write_init_requests(self.ctx, self.server, &requests).await?;
+            write_init_requests(self.ctx, self.server, self.observed, &requests).await?;
         }
         // The record is written before the pod is deleted. This write is rejected if the StatefulSet differs from the observation, in which
         // case the pod would be recreated with another template.
@@ -294,7 +294,13 @@ impl StepExecutor<'_> {
     async fn request_restore(&self, request: Option<RestoreRequest>, to: Revision) -> Result<(), ActError> {
         let request = request.ok_or(ActError::RestoreNotSupported { revision: to })?;
         self.ensure_fresh("write", self.default_deadline())?;
-        write_init_requests(self.ctx, self.server, &InitRequests { rollback: Some(request), on_request: None }).await
+        write_init_requests(
+            self.ctx,
+            self.server,
+            self.observed,
+            &InitRequests { rollback: Some(request), on_request: None },
+        )
+        .await
     }
 
     /// Writes a user's restore request beside the existing one. If the backup is damaged, the earlier request still applies. Returns the
@@ -304,8 +310,13 @@ impl StepExecutor<'_> {
         // A restore of everything in the backup also restores the plugin data of that day.
         let rollback = self.observed.init_requests.rollback.clone().filter(|_| !request.everything);
         self.ensure_fresh("write", self.default_deadline())?;
-        write_init_requests(self.ctx, self.server, &InitRequests { rollback, on_request: Some(request.clone()) })
-            .await?;
+        write_init_requests(
+            self.ctx,
+            self.server,
+            self.observed,
+            &InitRequests { rollback, on_request: Some(request.clone()) },
+        )
+        .await?;
         Ok(self.observed.pod_uid().map(|pod| RestartStarted { due: restart.due, pod }))
     }
 
@@ -334,7 +345,8 @@ impl StepExecutor<'_> {
             },
             ..ConfigMap::default()
         };
-        records::write_stable(self.ctx, map, record).await?;
+        let signer = self.observed.signer().ok_or(ActError::NoKey)?;
+        records::write_stable(self.ctx, map, record, signer).await?;
         let world = self.observed.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
         let marked = match self.observed.facts.settled {
             None => MarkedStable::First,

@@ -8,7 +8,7 @@ use super::observe::Observed;
 use crate::caches::Rendered;
 use crate::k8s::labels;
 use crate::template_revision::{revision_of, revision_without_agent};
-use validate::image_contract::{AGENT_CONTAINER, PREPARE_CONTAINER};
+use validate::image_contract::AGENT_CONTAINERS;
 
 /// The image of the agent in a template.
 pub(crate) fn agent_image(template: &PodTemplateSpec) -> Option<&str> {
@@ -22,7 +22,7 @@ fn agent_digest(template: &PodTemplateSpec) -> Option<&str> {
 }
 
 fn is_agent(container: &Container) -> bool {
-    [PREPARE_CONTAINER, AGENT_CONTAINER].contains(&container.name.as_str())
+    AGENT_CONTAINERS.contains(&container.name.as_str())
 }
 
 /// The existing template of the server if this one differs from it only in the image of the same agent. A rollout in progress is considered first.

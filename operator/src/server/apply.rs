@@ -4,12 +4,11 @@
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use agent_api::signature;
 use crds::paper_mc_server::HistoryEntry;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, PodTemplateSpec, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Secret, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
 use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
 use kube::{Resource, ResourceExt};
@@ -22,6 +21,7 @@ use serde_json::{Value, json};
 use super::agent_image::keep_agent_image;
 use super::drain::DisruptionBudget;
 use super::image_pull;
+use super::model::keys::ServerKeys;
 use super::observe::Observed;
 use super::records::{lock_map_of, stable_map_name};
 use super::render::Bundle;
@@ -31,7 +31,8 @@ use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
 use super::render::stateful_set::build_stateful_set;
 use super::render::template_defaults::{own_texts, with_placeholders, without_placeholders};
-use crate::caches::{AppliedObject, Key, KnownKey, Rendered, is_fresh};
+use super::server_keys::parse_keys;
+use crate::caches::{AppliedObject, Key, KnownKeys, Rendered, is_fresh};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
@@ -138,28 +139,29 @@ fn stable_rendering(observed: &Observed, hash: [u8; 32]) -> Option<Rendered> {
     is_current.then(|| Rendered { revision, template: stable.template.clone().into(), source: Some(hash) })
 }
 
-/// Creates the Secret if it does not exist. It is never changed afterwards.
+/// Creates the Secret if it does not exist, and returns its keys. It is never changed afterwards. `None`: another operator has just created it.
 pub(crate) async fn ensure_secret(
     ctx: &Context,
     server: &CheckedServer,
     observed: &Observed,
-) -> Result<(), ApplyError> {
-    if observed.reply.key.is_some() {
-        return Ok(());
+) -> Result<Option<ServerKeys>, ApplyError> {
+    if let Some(keys) = &observed.reply.keys {
+        return Ok(Some(keys.clone()));
     }
-    let agent_key = GeneratedPassword(random_hex::<32>());
-    let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &agent_key);
+    let [agent_key, signing_key] = [(), ()].map(|()| GeneratedPassword(random_hex::<32>()));
+    let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &agent_key, &signing_key);
     let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &server.namespace);
     ctx.metrics.api_writes.inc();
     match api.create(&PostParams::default(), &secret).await {
         Ok(_) => {
-            if let Ok(key) = signature::Key::from_hex(&agent_key.0) {
+            let keys = parse_keys(&server.namespace, &server.name, &agent_key.0, &signing_key.0).ok();
+            if let Some(keys) = keys.clone() {
                 let cache_key = (server.namespace.clone(), secret.name_any());
-                ctx.caches.keys.put(cache_key, KnownKey { key, read_at: now() });
+                ctx.caches.keys.put(cache_key, KnownKeys { keys, read_at: now() });
             }
-            Ok(())
+            Ok(keys)
         }
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
+        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
         Err(source) => Err(failed("create", &secret, source)),
     }
 }
@@ -249,7 +251,29 @@ async fn apply_each(
     apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, age).await?;
     apply_new_volume_request(ctx, server, new_volume, age).await?;
     // The lock is last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
-    apply::<ConfigMap>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, lock, age).await
+    apply_lock(ctx, server, lock, age).await
+}
+
+/// Applies the lock. It is immutable, so one with other content was written by somebody else: it is replaced.
+async fn apply_lock(
+    ctx: &Context,
+    server: &CheckedServer,
+    lock: &ConfigMap,
+    age: ObservedAge,
+) -> Result<(), ApplyError> {
+    let writer = FieldManager::SERVER_CHILDREN;
+    match apply::<ConfigMap>(ctx, writer, &server.namespace, lock, age).await {
+        Err(ApplyError::Write { source: kube::Error::Api(status), .. }) if status.code == 422 => {}
+        applied => return applied,
+    }
+    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
+    let live = api.get_metadata_opt(&lock.name_any()).await.map_err(|source| failed("read", lock, source))?;
+    if let Some(live) = live {
+        let deleted = delete_exactly(ctx, &api, &lock.name_any(), live.uid()).await;
+        deleted.map_err(|source| failed("delete", lock, source))?;
+    }
+    ctx.caches.applied.remove(&key_of(&server.namespace, lock));
+    apply(ctx, writer, &server.namespace, lock, ObservedAge::New).await
 }
 
 /// Applies the restore request for a new volume before any pod that would otherwise create a new world. Removes it when the spec no longer
@@ -430,8 +454,9 @@ pub(crate) async fn clean_up(
         observed.stateful_set.as_ref().and_then(|stateful_set| stateful_set.spec.as_ref()).map(|spec| &spec.template),
         observed.stable.as_ref().map(|record| &record.template),
     ];
-    named.extend(templates.into_iter().flatten().filter_map(lock_map_of).map(str::to_owned));
-    named.extend(observed.pod.as_ref().and_then(mounted_lock));
+    let pods = templates.into_iter().flatten().map(|template| template.spec.as_ref());
+    let pods = pods.chain([observed.pod.as_ref().and_then(|pod| pod.spec.as_ref())]).flatten();
+    named.extend(pods.filter_map(lock_map_of).map(str::to_owned));
     named.extend(server.data.restore_from.is_some().then(|| init_requests_map_name(&server.name)));
     named.extend(observed.facts.settled.map(|stable| stable_map_name(&server.name, stable.revision)));
     let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
@@ -487,12 +512,6 @@ where
         Err(kube::Error::Api(status)) if status.is_not_found() || status.is_conflict() => Ok(()),
         Err(source) => Err(source),
     }
-}
-
-fn mounted_lock(pod: &Pod) -> Option<String> {
-    let volumes = pod.spec.as_ref()?.volumes.as_ref()?;
-    let lock = volumes.iter().find(|volume| volume.name == "lock")?;
-    lock.config_map.as_ref().map(|map| map.name.clone())
 }
 
 fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K, source: kube::Error) -> ApplyError {

@@ -10,8 +10,7 @@ use tracing::warn;
 
 use super::model::records::LockRecord;
 use super::plan::RunningState;
-use super::records::{self, RecordError};
-use super::render::lock_config_map::lock_map_name;
+use super::records::{self, RecordError, unless_rejected};
 use super::unmanaged_jars::name_conflict;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
@@ -217,8 +216,8 @@ pub(crate) async fn stored_record(
     server: &str,
     digest: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
-    let name = lock_map_name(server, digest);
-    let stored = records::read_lock(&ctx.client, &ctx.caches, namespace, &name).await?;
+    // A lock that the operator did not write is made again, and replaces the other one.
+    let stored = unless_rejected(records::read_signed_lock(ctx, namespace, server, digest).await, &mut Vec::new())?;
     if let Some(stored) = &stored {
         register_files(ctx, stored);
     }

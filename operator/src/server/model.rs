@@ -2,5 +2,6 @@
 
 pub(crate) mod baseline;
 pub(crate) mod image_pull;
+pub(crate) mod keys;
 pub(crate) mod pinned_catalog;
 pub(crate) mod records;

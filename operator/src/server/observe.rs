@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use agent_api::signature::Key;
-use agent_api::termination_message::WorldRefused;
+use agent_api::signed::{Signer, Verifier};
+use agent_api::termination_message::{LockRejected, WorldRefused};
 use agent_api::{AgentReport, Server};
 use crds::PaperMCServer;
 use crds::annotations::RESTORE_FROM;
@@ -14,7 +15,7 @@ use crds::paper_mc_server::RolloutFacts;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::apps::v1::{ControllerRevision, StatefulSet};
 use k8s_openapi::api::core::v1::{
-    ConfigMap, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodSpec, PodTemplateSpec, Secret,
+    ConfigMap, ContainerStateTerminated, ContainerStatus, Pod, PodCondition, PodSpec, PodTemplateSpec,
 };
 use kube::api::Api;
 use kube::{Client, ResourceExt};
@@ -22,13 +23,16 @@ use scheduler::observation::{
     self, AgentMemory, DataVersion, Partition, Players, PodPhase, PodUid, RecordedFacts, Revision, StableSet,
 };
 
+use super::model::keys::ServerKeys;
 use super::model::records::{LockRecord, StableRecord};
-use super::records::{self, RecordError};
+use super::records::{self, RecordError, unless_rejected};
 use super::render::init_requests::{InitRequests, init_requests_map_name, parse_init_requests};
-use super::render::secret::{AGENT_KEY, secret_name};
+use super::render::secret::secret_name;
 use super::render::stateful_set::partition_from_number;
+use super::server_keys::{KeysError, read_keys};
+use super::template_variable::has_variable;
 use crate::agent_client::{Agent, AgentError};
-use crate::caches::{KnownKey, LastAgentReport, TemplateHistoryEntry, is_fresh};
+use crate::caches::{LastAgentReport, TemplateHistoryEntry};
 use crate::context::Context;
 use crate::k8s::labels;
 use crate::leader_election::LeaseHolder;
@@ -68,8 +72,8 @@ pub(crate) enum ObserveError {
         #[source]
         source: serde_json::Error,
     },
-    #[error("Secret `{name}` has no usable `{AGENT_KEY}`: delete the Secret, and the operator creates a new one")]
-    Key { name: String },
+    #[error(transparent)]
+    Keys(#[from] KeysError),
     /// Another operator has taken over. To treat such an agent as unreachable would mean to act without its report.
     #[error("skipped a server whose agent obeys another operator")]
     Deposed(#[source] AgentError),
@@ -94,12 +98,14 @@ pub(crate) struct Observed {
     /// The current restore requests. They are read only while the pod runs another lock than the stable one, or after a user requested a
     /// restore and no agent answers.
     pub(crate) init_requests: InitRequests,
+    /// The `ConfigMap`s that this pass has ignored, because the operator did not write them.
+    pub(crate) rejected_maps: Vec<String>,
 }
 
 /// The result of a request to the server's agent.
 pub(crate) struct AgentReply {
-    /// The agent's key. `None` until the Secret exists.
-    pub(crate) key: Option<Key>,
+    /// The keys of the server. `None` until the Secret exists.
+    pub(crate) keys: Option<ServerKeys>,
     /// The agent's report of this pass. `None` if the agent did not answer: it has then been unreachable since `silent_since`.
     pub(crate) report: Option<Arc<AgentReport>>,
     /// The last report of the agent that this process received, and when.
@@ -114,7 +120,7 @@ pub(crate) struct AgentReply {
 impl AgentReply {
     /// No reply since this instant.
     pub(crate) fn unreachable(silent_since: Timestamp) -> Self {
-        Self { key: None, report: None, cached_report: None, replied_at: silent_since, silent_since, refusal: None }
+        Self { keys: None, report: None, cached_report: None, replied_at: silent_since, silent_since, refusal: None }
     }
 }
 
@@ -133,14 +139,17 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         Some(stateful_set) => Some(read_stateful_set_view(ctx, &namespace, stateful_set).await?),
         None => None,
     };
+    let mut rejected_maps = Vec::new();
     let (pod_revision, pod_lock) = match &pod {
-        Some(pod) => read_pod_revision(ctx, &namespace, pod).await?,
+        Some(pod) => read_pod_revision(ctx, &namespace, pod, &mut rejected_maps).await?,
         None => (None, None),
     };
-    let (stable, stable_lock) = read_stable_set(ctx, &namespace, &name, &facts).await?;
-    let key = read_key(ctx, &namespace, &secret_name(&name), now).await?;
-    let reply = match (&pod, &key) {
-        (Some(pod), Some(key)) => request_report(ctx, pod, key, now).await?,
+    let keys = read_keys(ctx, &namespace, &name, now).await?;
+    let verifier = keys.as_ref().map(|keys| keys.signer.verifier());
+    let (stable, stable_lock) =
+        read_stable_set(ctx, &namespace, &name, &facts, verifier.as_ref(), &mut rejected_maps).await?;
+    let reply = match (&pod, &keys) {
+        (Some(pod), Some(keys)) => request_report(ctx, pod, &keys.agent, now).await?,
         _ => AgentReply::unreachable(now),
     };
     let report = reply.report.as_deref();
@@ -154,7 +163,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
     // The requests matter only for a roll-back to a set that supports them. A server without a rollout in progress needs no read here.
     let init_requests = match &stable {
         Some(stable) if supports_requests(stable) && (has_other_files || is_restore_requested) => {
-            read_init_requests(&ctx.client, &namespace, &name).await?
+            read_init_requests(&ctx.client, &namespace, &name, verifier.as_ref()).await?
         }
         Some(_) | None => InitRequests::default(),
     };
@@ -173,7 +182,8 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         stable,
         stable_lock,
         init_requests,
-        reply: AgentReply { key, ..reply },
+        rejected_maps,
+        reply: AgentReply { keys, ..reply },
     })
 }
 
@@ -183,11 +193,16 @@ async fn read_stable_set(
     namespace: &str,
     name: &str,
     facts: &RecordedFacts,
+    verifier: Option<&Verifier>,
+    rejected: &mut Vec<String>,
 ) -> Result<(Option<Arc<StableRecord>>, Option<Arc<LockRecord>>), ObserveError> {
     let Some(settled) = facts.settled else { return Ok((None, None)) };
-    let stable = records::read_stable(&ctx.client, &ctx.caches, namespace, name, settled.revision).await?;
-    let lock = match stable.as_ref().and_then(|record| records::lock_map_of(&record.template)) {
-        Some(map) => records::read_lock(&ctx.client, &ctx.caches, namespace, map).await?,
+    let stable = records::read_stable(&ctx.client, &ctx.caches, namespace, name, settled.revision, verifier).await;
+    let stable = unless_rejected(stable, rejected)?;
+    let lock = match stable.as_ref().and_then(|record| records::mounted_lock_of(&record.template)) {
+        Some(lock) => {
+            unless_rejected(records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, &lock).await, rejected)?
+        }
         None => None,
     };
     Ok((stable, lock))
@@ -274,7 +289,26 @@ impl Observed {
 
     /// The termination message that the init container wrote when it refused the start.
     pub(crate) fn termination_message(&self) -> Option<&str> {
-        self.pod.as_ref().and_then(init_status).and_then(last_termination)?.message.as_deref()
+        self.init_termination().filter(|ended| ended.exit_code != 0)?.message.as_deref()
+    }
+
+    /// The files that the init container ignored, because the operator did not write them.
+    pub(crate) fn lock_rejected(&self) -> Option<LockRejected> {
+        LockRejected::parse(self.init_termination()?.message.as_deref()?)
+    }
+
+    /// Whether the init container refused the start because the operator did not write the files of its lock.
+    pub(crate) fn is_start_rejected(&self) -> bool {
+        self.termination_message().is_some_and(|message| LockRejected::parse(message).is_some())
+    }
+
+    fn init_termination(&self) -> Option<&ContainerStateTerminated> {
+        self.pod.as_ref().and_then(init_status).and_then(last_termination)
+    }
+
+    /// The key that signs documents for later starts. `None` until the Secret exists.
+    pub(crate) fn signer(&self) -> Option<&Signer> {
+        Some(&self.reply.keys.as_ref()?.signer)
     }
 
     /// Why the stable revision refuses to open the worlds. Such a pod has no agent that answers.
@@ -308,7 +342,7 @@ impl Observed {
             pod: pod.metadata.name.as_deref()?,
             address: pod.status.as_ref()?.pod_ip.as_deref()?,
             pod_uid: pod.metadata.uid.as_deref()?,
-            key: self.reply.key.as_ref()?,
+            key: &self.reply.keys.as_ref()?.agent,
             fence: ctx.fence,
         })
     }
@@ -386,18 +420,6 @@ pub(crate) fn was_started(pod: &Pod) -> bool {
 /// Whether pods of this template save plugin data and restore it.
 pub(crate) fn saves_plugin_data(template: &PodTemplateSpec) -> bool {
     template.spec.as_ref().is_some_and(|spec| has_variable(spec, PREPARE_CONTAINER, KEEP_PLUGIN_DATA))
-}
-
-/// Whether this init container or native sidecar has this variable.
-pub(crate) fn has_variable(spec: &PodSpec, container: &str, variable: &str) -> bool {
-    variable_of(spec, container, variable).is_some()
-}
-
-/// The value of the variable of this init container or native sidecar.
-pub(crate) fn variable_of<'a>(spec: &'a PodSpec, container: &str, variable: &str) -> Option<&'a str> {
-    let containers = spec.init_containers.iter().flatten().filter(|of| of.name == container);
-    let mut variables = containers.flat_map(|of| of.env.iter().flatten()).filter(|of| of.name == variable);
-    variables.next()?.value.as_deref()
 }
 
 fn mounts_volume(spec: &PodSpec, name: &str) -> bool {
@@ -479,11 +501,14 @@ async fn read_pod_revision(
     ctx: &Context,
     namespace: &str,
     pod: &Pod,
+    rejected: &mut Vec<String>,
 ) -> Result<(Option<Revision>, Option<Arc<LockRecord>>), ObserveError> {
     let Some(entry_name) = pod.labels().get("controller-revision-hash") else { return Ok((None, None)) };
     let Some(entry) = read_history(ctx, namespace, entry_name).await? else { return Ok((None, None)) };
-    let lock = match &entry.lock_map {
-        Some(map) => records::read_lock(&ctx.client, &ctx.caches, namespace, map).await?,
+    let lock = match &entry.lock {
+        Some(lock) => {
+            unless_rejected(records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, lock).await, rejected)?
+        }
         None => None,
     };
     Ok((Some(entry.revision), lock))
@@ -514,32 +539,21 @@ fn remember_history(
     revision: Revision,
     template: &PodTemplateSpec,
 ) -> TemplateHistoryEntry {
-    let entry = TemplateHistoryEntry { revision, lock_map: records::lock_map_of(template).map(str::to_owned) };
+    let entry = TemplateHistoryEntry { revision, lock: records::mounted_lock_of(template) };
     ctx.caches.history.put((namespace.to_owned(), name.to_owned()), entry.clone());
     entry
 }
 
-async fn read_init_requests(client: &Client, namespace: &str, server: &str) -> Result<InitRequests, ObserveError> {
+async fn read_init_requests(
+    client: &Client,
+    namespace: &str,
+    server: &str,
+    verifier: Option<&Verifier>,
+) -> Result<InitRequests, ObserveError> {
     let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
     let name = init_requests_map_name(server);
     let map = maps.get_opt(&name).await.map_err(read_error("ConfigMap", &name))?;
-    Ok(map.as_ref().map(parse_init_requests).unwrap_or_default())
-}
-
-/// The agent's key from the cache if it is recent, otherwise from the Secret.
-async fn read_key(ctx: &Context, namespace: &str, name: &str, now: Timestamp) -> Result<Option<Key>, ObserveError> {
-    let cache_key = (namespace.to_owned(), name.to_owned());
-    if let Some(cached) = ctx.caches.keys.get(&cache_key).filter(|cached| is_fresh(cached.read_at, now)) {
-        return Ok(Some(cached.key));
-    }
-    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
-    let Some(secret) = secrets.get_opt(name).await.map_err(read_error("Secret", name))? else { return Ok(None) };
-    let text =
-        secret.data.as_ref().and_then(|data| data.get(AGENT_KEY)).and_then(|bytes| std::str::from_utf8(&bytes.0).ok());
-    let key = text.and_then(|text| Key::from_hex(text).ok());
-    let key = key.ok_or_else(|| ObserveError::Key { name: name.to_owned() })?;
-    ctx.caches.keys.put(cache_key, KnownKey { key: key.clone(), read_at: now });
-    Ok(Some(key))
+    Ok(map.as_ref().map(|map| parse_init_requests(map, verifier)).unwrap_or_default())
 }
 
 /// Whether this process is the leader according to the Lease.

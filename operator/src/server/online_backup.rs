@@ -14,8 +14,9 @@ use scheduler::observation::{Goal, Observation, PodPhase};
 use scheduler::rollout::{Step, WaitingOn, is_in_progress};
 
 use super::backups::current_backups;
-use super::observe::{Observed, has_variable};
+use super::observe::Observed;
 use super::request_time::{MAX_VALUE_LENGTH, not_a_time, parse_time};
+use super::template_variable::has_variable;
 use crate::error_chain::cut;
 use crate::k8s::labels::BACKUP_NOW;
 use crate::requeue::Outcome;

@@ -284,8 +284,8 @@ async fn build_target(
         // Another pass has found out meanwhile.
         return Err(PassEnd::Done(Outcome::Waiting { until: None }));
     }
-    apply::ensure_secret(ctx, checked, observed).await?;
-    let bundle = render::build(checked, &record.lock, &record.files, &ctx.config);
+    let Some(keys) = apply::ensure_secret(ctx, checked, observed).await? else { return Err(PassEnd::AGAIN) };
+    let bundle = render::build(checked, &record.lock, &record.files, &keys.signer, &ctx.config);
     apply::apply_children(ctx, checked, observed, &bundle).await?;
     ctx.caches.locks.put((checked.namespace.clone(), bundle.lock.name_any()), Arc::clone(&record));
     let rendered = apply::render(ctx, checked, observed, &bundle).await?;

@@ -1,6 +1,7 @@
 //! Pure. Renders a checked server, its lock and its files into the objects that should exist. It cannot fail and needs no client.
 
 use agent_api::FileSet;
+use agent_api::signed::Signer;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use resolver::model::lock::Lock;
@@ -32,14 +33,14 @@ pub(crate) struct Bundle {
 }
 
 /// All objects of one server for one lock.
-pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> Bundle {
+pub(crate) fn build(server: &CheckedServer, lock: &Lock, files: &FileSet, signer: &Signer, config: &Config) -> Bundle {
     Bundle {
         claim: volume_claim::build_claim(server),
         backup_claim: volume_claim::build_backup_claim(server),
         service: service::build_service(server),
-        lock: lock_config_map::build_lock_map(server, lock, files),
-        new_volume: init_requests::build_new_volume_map(server),
-        template: pod::build_template(server, lock, files, config),
+        lock: lock_config_map::build_lock_map(server, lock, files, signer),
+        new_volume: init_requests::build_new_volume_map(server, signer),
+        template: pod::build_template(server, lock, files, &signer.verifier(), config),
     }
 }
 

@@ -37,6 +37,7 @@ mod events;
 mod failure;
 pub(crate) mod format;
 mod last_stop;
+mod lock_rejection;
 mod manual_recovery;
 pub(crate) mod notifications;
 pub(crate) mod pending;

@@ -1,6 +1,7 @@
 //! Edge (reads the network). Reads the upstream releases of a day from the replay, once for all runs of this process.
 
 use std::collections::BTreeMap;
+use std::future::IntoFuture as _;
 use std::sync::mpsc::Sender;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -9,6 +10,7 @@ use fixtures::upstream::State;
 use jiff::Timestamp;
 use resolver::model::catalog::{ProjectKey, Source};
 use tempfile::TempDir;
+use tokio::net::TcpListener;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use upstream::{CatalogQuery, Fetcher};
 
@@ -67,7 +69,10 @@ impl Releases {
                 runtime.block_on(async {
                     let (replay, _) = fixtures::upstream::spawn(day(DAYS[0])).await.expect("a free port");
                     let (reader, readings) = unbounded_channel();
-                    let releases = Self::new(&replay, reader);
+                    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+                    let store_url = format!("http://{}", listener.local_addr().expect("the address of the store"));
+                    let releases = Self::new(&replay, &store_url, reader);
+                    tokio::spawn(axum::serve(listener, releases.store.serve()).into_future());
                     let config = releases.config.clone();
                     sender.send(releases).expect("the receiver waits");
                     serve_readings(&replay, &config, readings).await;
@@ -118,7 +123,7 @@ impl Releases {
         snapshots.entry(key).or_insert_with(read).clone()
     }
 
-    fn new(replay: &State, reader: UnboundedSender<ReleaseRequest>) -> Self {
+    fn new(replay: &State, store_url: &str, reader: UnboundedSender<ReleaseRequest>) -> Self {
         let dir = tempfile::tempdir().expect("a directory");
         let url = |flag: &str, path: &str| format!("--{flag}={}/{path}", replay.public_url());
         let flags = [
@@ -130,7 +135,7 @@ impl Releases {
             url("docker-hub-url", "docker-hub/v2"),
             format!("--cache-dir={}", dir.path().join("store").display()),
             "--game-image=nightshift.dev/fake-paper:dev".to_owned(),
-            "--store-url=".to_owned(),
+            format!("--store-url={store_url}"),
         ];
         let flags: Vec<String> = flags.into();
         let config = Config::parse_from(&flags);

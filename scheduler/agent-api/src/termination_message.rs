@@ -1,4 +1,4 @@
-//! Pure. Defines the termination message of an init container whose version set must not open the worlds.
+//! Pure. Defines the termination messages of an init container: its version set must not open the worlds, or a `ConfigMap` was changed.
 //!
 //! Users read it, and so does the operator, because a pod that does not start has no other source of information.
 
@@ -77,9 +77,40 @@ impl WorldRefused {
     }
 }
 
+const NOT_SIGNED: &str = "NOT SIGNED: ";
+
+/// Files from `ConfigMap`s that the operator did not write. The init container ignored them, and writes this also if the server starts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct LockRejected {
+    /// The keys in their `ConfigMap`s: `files.json` for the files of the lock, otherwise a request.
+    pub files: Vec<String>,
+}
+
+impl fmt::Display for LockRejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { files } = self;
+        write!(f, "{NOT_SIGNED}{}\nThese files are not as the operator wrote them, and were ignored", files.join(", "))
+    }
+}
+
+impl LockRejected {
+    /// Parses a termination message. `None`: it is about something else.
+    pub fn parse(text: &str) -> Option<Self> {
+        let files = text.strip_prefix(NOT_SIGNED)?.lines().next().unwrap_or_default();
+        Some(Self { files: files.split(", ").map(str::to_owned).collect() })
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rejected_files_are_read_as_written() {
+        let rejected = LockRejected { files: vec!["files.json".to_owned(), "restore.json".to_owned()] };
+        assert_eq!(LockRejected::parse(&rejected.to_string()), Some(rejected));
+        assert_eq!(LockRejected::parse("REFUSED: a world cannot go back"), None);
+    }
 
     fn refused() -> WorldRefused {
         WorldRefused { why: "a world cannot go back".to_owned(), floor: None, backups: None, refused_request: None }

@@ -1,4 +1,4 @@
-//! Pure. Defines the settings that the agent's containers read from their environment.
+//! Edge (reads). Defines the settings that the agent's containers read from their environment.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -7,6 +7,7 @@ use crate::backup::due::BackupBefore;
 use crate::rcon::RconPassword;
 use agent_api::STOP_TIMEOUT_SECONDS;
 use agent_api::signature::Key;
+use agent_api::signed::Verifier;
 
 /// For `agent init`.
 #[derive(Debug, Clone, clap::Args)]
@@ -20,6 +21,9 @@ pub struct InitConfig {
     /// The files of the lock, mounted from its ConfigMap.
     #[arg(long, env = "NIGHTSHIFT_FILES", default_value = "/etc/nightshift/files.json")]
     pub files: PathBuf,
+    /// The digest of these files, from the pod template. Other files do not count.
+    #[arg(long, env = "NIGHTSHIFT_FILES_DIGEST")]
+    pub files_digest: String,
     /// The operator's store, such as `http://nightshift:8471`. Empty means no store.
     #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
     pub store_url: String,
@@ -56,8 +60,11 @@ pub struct BackupConfig {
     #[arg(long, env = "NIGHTSHIFT_BACKUP_BEFORE", default_value = "Never")]
     pub backup_before: BackupBefore,
     /// The restore request that reverts the changes of a failed version set, mounted from its `ConfigMap`. Usually absent.
-    #[arg(long = "restore-order", env = "NIGHTSHIFT_RESTORE_ORDER")]
+    #[arg(long = "restore-order", env = "NIGHTSHIFT_RESTORE_ORDER", requires = "signed_by")]
     pub restore_request: Option<PathBuf>,
+    /// The public key of the operator for this server, with which requests are verified.
+    #[arg(long, env = "NIGHTSHIFT_SIGNED_BY")]
+    pub signed_by: Option<Verifier>,
     /// The repositories of other servers from which a new volume may be restored, on a claim that is mounted only for the first start.
     #[arg(long, env = "NIGHTSHIFT_RESTORE_REPOSITORIES")]
     pub restore_repositories: Option<PathBuf>,
@@ -81,8 +88,9 @@ pub struct SidecarConfig {
     /// The operator's store. Empty means no store.
     #[arg(long, env = "NIGHTSHIFT_STORE_URL", default_value = "")]
     pub store_url: String,
-    /// The key with which requests are signed.
-    #[arg(long, env = "NIGHTSHIFT_AGENT_KEY", hide_env_values = true, value_parser = Key::from_hex)]
+    /// The key with which requests are signed, from the file at this path. A variable would be readable through a link to
+    /// `/proc/self/environ`.
+    #[arg(long = "agent-key-file", env = "NIGHTSHIFT_AGENT_KEY_FILE", value_parser = read_key)]
     pub agent_key: Key,
     /// The password for RCON.
     #[arg(long, env = "NIGHTSHIFT_RCON_PASSWORD", hide_env_values = true)]
@@ -136,6 +144,19 @@ pub struct SidecarConfig {
     pub listen: SocketAddr,
 }
 
+fn read_key(path: &str) -> Result<Key, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    Key::from_hex(&text).map_err(|error| error.to_string())
+}
+
+/// For `agent backup-directory`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct BackupDirectoryConfig {
+    /// The repository of this server's backups, on the backup volume.
+    #[arg(long, env = "NIGHTSHIFT_BACKUPS")]
+    pub backups: PathBuf,
+}
+
 /// For `agent stop`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct StopConfig {
@@ -180,10 +201,16 @@ mod tests {
 
     #[test]
     fn secrets_are_never_printed() {
-        let key = "ab".repeat(32);
-        let line = ["agent", "--agent-key", &key, "--rcon-password", "hunter2", "--pod-uid", "u"];
+        let key = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(key.path(), "ab".repeat(32)).unwrap();
+        let path = key.path().display().to_string();
+        let line = ["agent", "--agent-key-file", &path, "--rcon-password", "hunter2", "--pod-uid", "u"];
         let parsed = Line::try_parse_from(line).unwrap();
         let printed = format!("{:?}", parsed.sidecar);
         assert!(!printed.contains("hunter2") && !printed.contains("abab"), "{printed}");
+
+        std::fs::write(key.path(), "abc").unwrap();
+        let error = Line::try_parse_from(line).unwrap_err().to_string();
+        assert!(error.contains("the agent key must be 64 hex digits") && !error.contains("abc"), "{error}");
     }
 }

@@ -14,8 +14,10 @@ use std::{fs, io};
 use tracing::{info, warn};
 
 use super::fetch::{self, Fetcher};
+use super::mounted_lock::{self, TrustedFiles};
 use super::persistent_failure::PersistentFailure;
 use super::retry::Backoff;
+use super::signed_requests::SignedRequests;
 use super::{
     ErrorChain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, rollback_restore,
     seed_volume, stage,
@@ -28,8 +30,8 @@ use crate::staging::volume_store::{self, VolumeStore};
 use crate::staging::{RecordError, Volume};
 use crate::world::session_lock::{self, SessionLocks};
 use crate::world::{WorldRefusal, Worlds, may_open};
-use agent_api::termination_message::WorldRefused;
-use agent_api::{FileSet, NO_BACKUP, NOT_RESTORED, Restored};
+use agent_api::termination_message::{LockRejected, WorldRefused};
+use agent_api::{FILES_KEY, FileSet, NO_BACKUP, NOT_RESTORED, Restored};
 use artifacts::http_client::ClientError;
 
 /// How often a held `session.lock` is tried again, and how many attempts pass between two log lines about it.
@@ -76,18 +78,8 @@ enum Error {
         #[source]
         source: io::Error,
     },
-    #[error("could not read the lock's files at `{path}`")]
-    ReadFiles {
-        path: String,
-        #[source]
-        source: io::Error,
-    },
-    #[error("the lock's files at `{path}` were written by another version of the operator")]
-    ParseFiles {
-        path: String,
-        #[source]
-        source: serde_json::Error,
-    },
+    #[error(transparent)]
+    Files(#[from] mounted_lock::Error),
     #[error("could not look for worlds on the volume")]
     Worlds(#[source] io::Error),
     #[error(transparent)]
@@ -135,12 +127,17 @@ pub async fn run(settings: &config::InitConfig) -> InitResult {
                 failed_backups += 1;
                 let why = ErrorChain(&error).to_string();
                 if error.is_final() || failed_backups == BACKUP_ATTEMPTS {
-                    if let Ok(set) = read_file_set(&settings.files) {
-                        pre_update_backup::record_failure(&Volume::new(&settings.data), &set, why.clone());
+                    let volume = Volume::new(&settings.data);
+                    if let Ok(files) = TrustedFiles::read(settings, &volume) {
+                        pre_update_backup::record_failure(&volume, &files.set, why.clone());
                     }
                     return refuse(settings, format!("{NO_BACKUP}{why}"));
                 }
                 wait(&mut backoff, &why).await;
+            }
+            // A mounted `ConfigMap` may not change before the next container starts.
+            Err(Error::Files(mounted_lock::Error::Changed { .. })) => {
+                return refuse(settings, LockRejected { files: vec![FILES_KEY.to_owned()] }.to_string());
             }
             // The kubelet retries it, and the pod's status shows the reason meanwhile.
             Err(Error::NewVolume(seed_volume::Error::NotRestored(error))) => {
@@ -207,8 +204,9 @@ async fn prepare(
     persistent_failure: &PersistentFailure,
 ) -> Result<Prepared, Error> {
     install_hook(&settings.hook, &settings.shared.join("agent"))?;
-    let set = read_file_set(&settings.files)?;
     let volume = Volume::new(&settings.data);
+    let trusted = TrustedFiles::read(settings, &volume)?;
+    let set = trusted.set.clone();
     let worlds = lock_worlds(&settings.data, locks, persistent_failure).await?;
     let locked_worlds = worlds.clone();
     // First, so that the end is reported whatever the result of this start is.
@@ -268,10 +266,10 @@ async fn prepare(
     let (backup_config, files) = (settings.backup.clone(), set.clone());
     run_backup_work(&volume, move |volume| pre_update_backup::back_up_if_due(&backup_config, &volume, &worlds, &files))
         .await??;
-    let (limit, restore_request, files) =
-        (settings.keep_plugin_data, settings.backup.restore_request.clone(), set.clone());
+    let requests = SignedRequests::from_config(&settings.backup);
+    let (limit, mounted_requests, files) = (settings.keep_plugin_data, requests.clone(), set.clone());
     run_backup_work(&volume, move |volume| {
-        plugin_data_step::before_swap(&volume, &files, limit, restore_request.as_deref())
+        plugin_data_step::before_swap(&volume, &files, limit, mounted_requests.as_ref())
     })
     .await??;
     log_swap(&swap(&volume, &set, &mut hashes, &mut Disk::new(RealFs))?);
@@ -280,6 +278,8 @@ async fn prepare(
     pre_update_backup::remove_marker(&volume)?;
     plugin_data_step::remove_outdated(&volume, &set)?;
     process_record::remove_running(&volume);
+    trusted.keep_copy(&volume);
+    report_rejected(settings, trusted.is_copy, requests.as_ref());
     info!("ready for Paper {} build {} (lock {})", set.minecraft, set.build, set.lock.get(..16).unwrap_or(&set.lock));
     Ok(Prepared::Ready)
 }
@@ -328,10 +328,13 @@ fn install_hook(program: &Path, target: &Path) -> Result<(), Error> {
     copy().map_err(|source| Error::Hook { path: target.display().to_string(), source })
 }
 
-fn read_file_set(path: &Path) -> Result<FileSet, Error> {
-    let name = || path.display().to_string();
-    let bytes = fs::read(path).map_err(|source| Error::ReadFiles { path: name(), source })?;
-    serde_json::from_slice(&bytes).map_err(|source| Error::ParseFiles { path: name(), source })
+/// Reports files that the operator did not write, although the server starts.
+fn report_rejected(settings: &config::InitConfig, is_lock_changed: bool, requests: Option<&SignedRequests>) {
+    let lock = is_lock_changed.then(|| FILES_KEY.to_owned());
+    let files: Vec<String> = lock.into_iter().chain(requests.into_iter().flat_map(SignedRequests::rejected)).collect();
+    if !files.is_empty() {
+        write_termination_message(settings, &LockRejected { files }.to_string());
+    }
 }
 
 /// Waits until no server has a world of this volume open, and then keeps the locks. A lock that stays held is an error once per pod, so that it

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use agent::{ErrorChain, config, init, pre_stop_hook, sidecar};
 use clap::{Parser, Subcommand};
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 #[derive(Debug, Parser)]
 #[command(name = "agent", version, about = "Nightshift's agent in a server pod")]
@@ -20,6 +20,8 @@ enum Command {
     Init(config::InitConfig),
     /// Monitors, stages, announces, saves and stops, beside the server.
     Sidecar(config::SidecarConfig),
+    /// Makes the directory of the server's backups, of which the other containers see nothing else.
+    BackupDirectory(config::BackupDirectoryConfig),
     /// Asks the sidecar to stop the server: the preStop hook.
     Stop(config::StopConfig),
 }
@@ -67,6 +69,13 @@ async fn main() -> ExitCode {
                 ExitCode::FAILURE
             }
         },
+        Command::BackupDirectory(settings) => {
+            // `prepare` reports a volume that cannot be written, if a backup is due.
+            if let Err(problem) = std::fs::create_dir_all(&settings.backups) {
+                warn!("could not make {}: {problem}", settings.backups.display());
+            }
+            ExitCode::SUCCESS
+        }
         Command::Stop(settings) => {
             info!("{:?}", pre_stop_hook::run(&settings).await);
             ExitCode::SUCCESS

@@ -1,31 +1,31 @@
 //! Edge (writes). Saves the data of changing plugins before a swap, and restores it when the version set has failed.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use tracing::{info, warn};
 
+use super::signed_requests::SignedRequests;
 use super::{ErrorChain, clock, play_record};
 use crate::plugin_data::{Error, finish, prune_saved, restore_data, save_data};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
 use agent_api::plugin_data::{DataPiece, PluginData, PluginDataRestored, Settings};
+use agent_api::signed::Document;
 use agent_api::{FileSet, RestoreRequest, Restored};
 
 /// The work between the stop of one version set and the swap to `set`. `limit` is the maximum size of one folder or file, in bytes. 0 means that
-/// no data is saved. `restore_request` is the path at which a restore request is mounted.
+/// no data is saved. `requests` are the mounted requests.
 pub(super) fn before_swap(
     volume: &Volume,
     set: &FileSet,
     limit: u64,
-    restore_request: Option<&Path>,
+    requests: Option<&SignedRequests>,
 ) -> Result<(), Error> {
     let mut disk = Disk::new(RealFs);
     if let Some(done) = finish(volume, &mut disk)? {
         log_restored(&done);
     }
-    if let Some(failed) = failed_set(volume, set, restore_request)? {
+    if let Some(failed) = failed_set(volume, set, requests)? {
         let played = |saved_at| may_have_played(volume, saved_at);
         if let Some(done) = restore_data(volume, &set.lock, &failed, played, &mut disk, clock::now())? {
             log_restored(&done);
@@ -40,9 +40,9 @@ pub(super) fn before_swap(
 }
 
 /// The failed version set, if it is the one on the volume and a restore request makes this start roll back from it.
-fn failed_set(volume: &Volume, set: &FileSet, restore_request: Option<&Path>) -> Result<Option<String>, Error> {
-    let Some(restore_request) = restore_request else { return Ok(None) };
-    let restore_request = match read_record::<RestoreRequest>(restore_request) {
+fn failed_set(volume: &Volume, set: &FileSet, requests: Option<&SignedRequests>) -> Result<Option<String>, Error> {
+    let Some(requests) = requests else { return Ok(None) };
+    let restore_request = match requests.read::<RestoreRequest>(Document::Rollback) {
         Ok(restore_request) => restore_request.filter(|restore_request| restore_request.to == set.lock),
         // The operator is newer and its request is not understood. Plugin data is not worth a server that does not start.
         Err(error) => {

@@ -1,10 +1,11 @@
 //! Edge (writes). Prunes backups by `backup_retention` when one is taken: before it needs space, and again after its verification.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use jiff::{SignedDuration, Timestamp};
 use tracing::{info, warn};
 
+use super::signed_requests::SignedRequests;
 use super::{ErrorChain, clock, config, requested_restore};
 use crate::backup::repository::{self, BackupRepository, RepositoryVolume, StoredBackup, rollback_backup};
 use crate::staging::fs_ops::{Disk, FsHook};
@@ -28,8 +29,8 @@ enum NeededBackupsUnknown {
 pub(super) struct RetentionInput {
     /// `None`: no limit is configured, so all backups are kept.
     retention: Option<Retention>,
-    /// The path at which restore requests are mounted. `None` for a sidecar, which has no mount and learns of a request from the operator.
-    restore_requests: Option<PathBuf>,
+    /// The mounted requests. `None` for a sidecar, which has no mount and learns of a request from the operator.
+    restore_requests: Option<SignedRequests>,
     /// The backup that the operator asked to keep.
     retained_backup: Option<ProtectBackup>,
     /// The volume with the results of the requests.
@@ -45,7 +46,7 @@ impl RetentionInput {
             .map(|backups| retention(config.backup_max_count, config.backup_max_age, volume_of(backups, volume)));
         Self {
             retention,
-            restore_requests: config.restore_request.clone(),
+            restore_requests: SignedRequests::from_config(config),
             retained_backup: None,
             volume: volume.clone(),
         }

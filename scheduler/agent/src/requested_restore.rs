@@ -3,12 +3,11 @@
 //! A request that cannot be executed does not prevent the start. The reason is recorded for the operator, and the server starts on its own
 //! worlds. If it cannot open those either, the termination message lists the backups that would work.
 
-use std::path::Path;
-
 use jiff::Timestamp;
 use tracing::{info, warn};
 
 use super::rollback_restore::RestoreError;
+use super::signed_requests::SignedRequests;
 use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup};
@@ -16,7 +15,8 @@ use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::{WorldRefusal, Worlds};
-use agent_api::restore::{ListedBackup, MAX_LISTED, RequestedRestore, RestoreRejection, USER_RESTORE_KEY};
+use agent_api::restore::{ListedBackup, MAX_LISTED, RequestedRestore, RestoreRejection};
+use agent_api::signed::Document;
 use agent_api::termination_message::{MAX_NAMED, WorldRefused};
 use agent_api::{FileSet, Restored};
 
@@ -55,8 +55,10 @@ pub(super) fn restore_if_requested(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, RestoreError> {
-    let (Some(backups), Some(mount)) = (&settings.backups, &settings.restore_request) else { return Ok(None) };
-    let restore_request = match request_for_set(&mount.with_file_name(USER_RESTORE_KEY), volume, set) {
+    let (Some(backups), Some(requests)) = (&settings.backups, SignedRequests::from_config(settings)) else {
+        return Ok(None);
+    };
+    let restore_request = match request_for_set(&requests, volume, set) {
         Ok(Some(restore_request)) => restore_request,
         Ok(None) => return Ok(None),
         // It is then unknown whether the request was already executed.
@@ -85,25 +87,29 @@ pub(super) fn restore_if_requested(
 
 /// The mounted request, unless it is for another version set or already has a result.
 fn request_for_set(
-    restore_request: &Path,
+    requests: &SignedRequests,
     volume: &Volume,
     set: &FileSet,
 ) -> Result<Option<RequestedRestore>, RecordError> {
-    Ok(pending_request(restore_request, volume)?.filter(|restore_request| restore_request.to == set.lock))
+    Ok(pending_request(requests, volume)?.filter(|restore_request| restore_request.to == set.lock))
 }
 
 /// The mounted request for any version set, unless it already has a result.
-fn pending_request(restore_request: &Path, volume: &Volume) -> Result<Option<RequestedRestore>, RecordError> {
-    let Some(restore_request) = read_record::<RequestedRestore>(restore_request)? else { return Ok(None) };
+fn pending_request(requests: &SignedRequests, volume: &Volume) -> Result<Option<RequestedRestore>, RecordError> {
+    let Some(restore_request) = requests.read::<RequestedRestore>(Document::UserRestore)? else { return Ok(None) };
     let restored = read_record::<Restored>(&volume.restored_path())?.and_then(|restored| restored.request);
     let refused = read_record::<RestoreRejection>(&volume.restore_refused_path())?.map(|refused| refused.request);
     let is_over = [restored, refused].into_iter().flatten().any(|request| request == restore_request.request);
     Ok((!is_over).then_some(restore_request))
 }
 
-/// The backup that a pending request names. `mount` is the path of the rollback request, and a user's request is mounted beside it.
-pub(super) fn pending_backup(mount: &Path, volume: &Volume, now: Timestamp) -> Result<Option<String>, RecordError> {
-    let restore_request = pending_request(&mount.with_file_name(USER_RESTORE_KEY), volume)?;
+/// The backup that a pending request names.
+pub(super) fn pending_backup(
+    requests: &SignedRequests,
+    volume: &Volume,
+    now: Timestamp,
+) -> Result<Option<String>, RecordError> {
+    let restore_request = pending_request(requests, volume)?;
     Ok(restore_request
         .filter(|restore_request| now < restore_request.not_after)
         .map(|restore_request| restore_request.backup))
@@ -166,12 +172,8 @@ pub(super) fn termination_message(
     set: &FileSet,
     refusal: &WorldRefusal,
 ) -> WorldRefused {
-    let read_request =
-        |mount: &Path| read_record::<RequestedRestore>(&mount.with_file_name(USER_RESTORE_KEY)).ok().flatten();
-    let restore_request = settings
-        .restore_request
-        .as_deref()
-        .and_then(read_request)
+    let restore_request = SignedRequests::from_config(settings)
+        .and_then(|requests| requests.read::<RequestedRestore>(Document::UserRestore).ok().flatten())
         .filter(|restore_request| restore_request.to == set.lock);
     let record = read_record::<RestoreRejection>(&volume.restore_refused_path()).ok().flatten();
     let refused_request = record

@@ -3,13 +3,15 @@
 use tracing::{info, warn};
 
 use super::play_record::may_have_played_since;
+use super::signed_requests::SignedRequests;
 use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, StoredBackup};
 use crate::backup::restore::{self, RestorePart, RestoreTarget, finish, restore};
 use crate::staging::fs_ops::{Disk, RealFs};
-use crate::staging::{RecordError, Volume, read_record};
+use crate::staging::{RecordError, Volume};
 use crate::world::Worlds;
+use agent_api::signed::Document;
 use agent_api::{FileSet, RestoreRequest, Restored};
 
 /// The worlds were not restored, or only in part. The server does not start.
@@ -35,10 +37,11 @@ pub(super) fn restore_if_requested(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, RestoreError> {
-    let (Some(backups), Some(restore_request)) = (&settings.backups, &settings.restore_request) else {
+    let (Some(backups), Some(requests)) = (&settings.backups, SignedRequests::from_config(settings)) else {
         return Ok(None);
     };
-    let Some(restore_request) = read_record::<RestoreRequest>(restore_request)?
+    let Some(restore_request) = requests
+        .read::<RestoreRequest>(Document::Rollback)?
         .filter(|restore_request| restore_request.worlds && restore_request.to == set.lock)
     else {
         return Ok(None);

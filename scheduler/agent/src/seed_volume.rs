@@ -3,11 +3,12 @@
 //! If that fails, the server does not start. It would create a new world in place of the missing one. After a day of play, switching to the other
 //! world would lose progress.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use jiff::Timestamp;
 use tracing::{info, warn};
 
+use super::signed_requests::SignedRequests;
 use super::{ErrorChain, clock, config};
 use crate::backup::Backup;
 use crate::backup::repository::{self, BackupRepository, IgnoredBackup, StoredBackup};
@@ -15,7 +16,8 @@ use crate::backup::restore::{self, RestorePart, RestoreTarget, restore};
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use crate::world::Worlds;
-use agent_api::restore::{LATEST, NEW_VOLUME_KEY, NEW_VOLUME_REQUEST, SeedRequest, SeedResult};
+use agent_api::restore::{LATEST, NEW_VOLUME_REQUEST, SeedRequest, SeedResult};
+use agent_api::signed::Document;
 use agent_api::{FileSet, Restored};
 
 /// How many names are listed for a user who named one that does not exist.
@@ -40,8 +42,8 @@ pub(super) enum NotRestored {
         server has run before: delete the PaperMCServer and create it again"
     )]
     NotMounted { server: String, claim: String },
-    #[error("there are no backups of a server `{server}` on the claim `{claim}`. Servers with backups there: {others}")]
-    NoBackups { server: String, claim: String, others: String },
+    #[error("there are no backups of a server `{server}` on the claim `{claim}`")]
+    NoBackups { server: String, claim: String },
     #[error(
         "there is no backup `{backup}` of `{server}` on the claim `{claim}`. The newest backups with worlds: {newest}"
     )]
@@ -71,8 +73,9 @@ pub(super) fn fill_if_new(
     worlds: &Worlds,
     set: &FileSet,
 ) -> Result<Option<Restored>, Error> {
-    let Some(mount) = &settings.restore_request else { return Ok(None) };
-    let request = read_record::<SeedRequest>(&mount.with_file_name(NEW_VOLUME_KEY));
+    let Some(requests) = SignedRequests::from_config(settings) else { return Ok(None) };
+    // A new world would replace the missing one, so an unsigned request is not ignored on a volume without a world.
+    let request = requests.read_strictly::<SeedRequest>(Document::NewVolume);
     if !worlds.folders.is_empty() {
         // A faulty request does not prevent the start of a server that has its world.
         match request {
@@ -124,12 +127,11 @@ fn fill(
     set: &FileSet,
     disk: &mut Disk<RealFs>,
 ) -> Result<Restored, NotRestored> {
-    let repositories = repositories(request, settings)?;
-    let repository = BackupRepository::new(repositories.join(&request.server));
+    let repository = BackupRepository::new(repository_of(request, settings)?);
     let listed = repository.list()?;
     if listed.is_empty() {
         let (server, claim) = (request.server.clone(), request.claim.clone());
-        return Err(NotRestored::NoBackups { server, claim, others: servers_with_backups(&repositories)? });
+        return Err(NotRestored::NoBackups { server, claim });
     }
     let backup = select(request, &listed, set)?;
     let part = if backup.contents.has_server_files() { RestorePart::Everything } else { RestorePart::Worlds };
@@ -145,20 +147,13 @@ fn fill(
     )?)
 }
 
-/// The directory with the repositories that the request means.
-fn repositories(request: &SeedRequest, settings: &config::BackupConfig) -> Result<PathBuf, NotRestored> {
-    let mounted = if request.apart {
-        settings.restore_repositories.clone()
-    } else {
-        settings.backups.as_deref().and_then(Path::parent).map(Path::to_owned)
-    };
-    mounted.ok_or_else(|| NotRestored::NotMounted { server: request.server.clone(), claim: request.claim.clone() })
-}
-
-/// The servers that have backups there.
-fn servers_with_backups(repositories: &Path) -> Result<String, NotRestored> {
-    let listed = BackupRepository::new(repositories).list()?;
-    Ok(join_names(listed.iter().map(|directory| directory.id.as_str())))
+/// The repository that the request means: the server's own, or another one that is mounted only for the first start.
+fn repository_of(request: &SeedRequest, settings: &config::BackupConfig) -> Result<PathBuf, NotRestored> {
+    let own = settings.backups.as_ref().filter(|own| !request.apart && own.ends_with(&request.server));
+    let other = || Some(settings.restore_repositories.as_ref()?.join(&request.server));
+    own.cloned()
+        .or_else(other)
+        .ok_or_else(|| NotRestored::NotMounted { server: request.server.clone(), claim: request.claim.clone() })
 }
 
 /// The requested backup, if `set` can open its worlds.

@@ -22,6 +22,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use agent_api::signed::NotSigned;
 use agent_api::{File, FileHash, FileSet, NIGHTSHIFT_DIR};
 use artifacts::Hash;
 use artifacts::content_store::ContentStore;
@@ -88,6 +89,11 @@ impl Volume {
 
     fn stored_path(&self, hash: &Hash) -> PathBuf {
         self.content_store().path(hash)
+    }
+
+    /// The copy of the files of the lock that was last applied.
+    pub fn lock_files_path(&self) -> PathBuf {
+        self.nightshift_dir().join("files.json")
     }
 
     /// The record of the last stop.
@@ -232,6 +238,15 @@ pub enum RecordError {
         /// The position of the error.
         #[source]
         source: serde_json::Error,
+    },
+    /// The operator did not write it.
+    #[error("`{path}` is not as the operator wrote it")]
+    NotSigned {
+        /// The path.
+        path: String,
+        /// The reason.
+        #[source]
+        source: NotSigned,
     },
     /// A path in a lock is not allowed.
     #[error("the lock has the path `{path}`, which is not a plain path below the server's directory")]

@@ -30,6 +30,8 @@ pub(crate) enum ActError {
     RestoreNotSupported { revision: Revision },
     #[error("the pod has no agent")]
     NoAgent,
+    #[error("the server has no Secret with its keys yet")]
+    NoKey,
     #[error(transparent)]
     Agent(#[from] AgentError),
     #[error(transparent)]
@@ -69,6 +71,7 @@ impl ActError {
             | Self::NoStatefulSet { .. }
             | Self::RestoreNotSupported { .. }
             | Self::NoAgent
+            | Self::NoKey
             | Self::Agent(_)
             | Self::Record(_)
             | Self::RestoreRequest { .. }

@@ -54,6 +54,7 @@ fn observed(has_volume: bool, backups: &Value) -> Observed {
         })),
         stable_lock: Some(record("a", "1.21.10", 4556)),
         init_requests: InitRequests::default(),
+        rejected_maps: Vec::new(),
         reply: AgentReply { report: Some(Arc::new(report)), ..AgentReply::unreachable(Timestamp::UNIX_EPOCH) },
     }
 }

@@ -8,12 +8,12 @@ use validate::image_contract::{BACKUP_VOLUME, BACKUPS, PREPARE_CONTAINER};
 
 use crate::k8s::events::EventText;
 use crate::server::image_pull::{is_announced, would_be_stopped};
-use crate::server::observe::variable_of;
 use crate::server::plan::constraint::{Constraint, ConstraintInput, Wait};
 use crate::server::plan::{MissingRoom, PassInput, Plan};
 use crate::server::report::context::PassReport;
 use crate::server::report::downtime_estimate::{contents_text, due_backup};
 use crate::server::report::format::format_shortage;
+use crate::server::template_variable::variable_of;
 
 pub(super) struct BackupRoom;
 

@@ -10,8 +10,7 @@ use kube::ResourceExt;
 use super::{FollowState, LeaderState, RanSet};
 use crate::context::Context;
 use crate::server::last_status::status_before;
-use crate::server::records::{RecordError, read_lock};
-use crate::server::render::lock_config_map::lock_map_name;
+use crate::server::records::{RecordError, read_signed_lock, unless_rejected};
 use validate::{CheckedFollows, CheckedServer};
 
 /// The followed server and its state according to its status. `None` if the server follows no other.
@@ -101,8 +100,8 @@ async fn leader_history(
     let mut history = Vec::new();
     for past in &status.history {
         // A gap in the history: the sets before it did not run directly before the later ones.
-        let name = lock_map_name(&spec.server, &past.lock);
-        let Some(record) = read_lock(&ctx.client, &ctx.caches, &namespace, &name).await? else { break };
+        let record = read_signed_lock(ctx, &namespace, &spec.server, &past.lock).await;
+        let Some(record) = unless_rejected(record, &mut Vec::new())? else { break };
         history.push(RanSet { since: past.settled_at, unverified: past.unverified, record });
         if !past.unverified && past.settled_at.checked_add(spec.soak).is_ok_and(|soaked| soaked <= now) {
             break;

@@ -14,6 +14,13 @@ pub(crate) struct LockRecord {
     pub(crate) files: FileSet,
 }
 
+/// The lock in a pod template: its `ConfigMap`, and the digest of the files that count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MountedLock {
+    pub(crate) map: String,
+    pub(crate) files_digest: String,
+}
+
 impl LockRecord {
     /// The world format of its Minecraft version. It is 0 if the JAR did not declare one. The number then never counts as older, and the
     /// agent compares version names when it opens the world.

@@ -4,7 +4,8 @@ use crds::paper_mc_server::BeforeUpdate;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod, PodSpec};
 
-use super::{Observed, has_variable, init_status, last_termination, mounts_volume, server_status, variable_of};
+use super::{Observed, init_status, last_termination, mounts_volume, server_status};
+use crate::server::template_variable::{has_variable, variable_of};
 use validate::image_contract::{BACKUP_BEFORE, BACKUPS, PREPARE_CONTAINER, RESTORE_VOLUME};
 
 /// Time for fetching the files, and for containers that run between `prepare` and the server, before the start deadline begins. The wait for a node, a

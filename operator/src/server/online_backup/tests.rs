@@ -54,6 +54,7 @@ pub(crate) fn observed(writes: bool, backups: &Value) -> Observed {
         stable: None,
         stable_lock: None,
         init_requests: InitRequests::default(),
+        rejected_maps: Vec::new(),
         reply: AgentReply { report: Some(Arc::new(report)), ..AgentReply::unreachable(Timestamp::UNIX_EPOCH) },
     }
 }

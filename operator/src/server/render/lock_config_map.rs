@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use agent_api::FileSet;
+use agent_api::signed::{Document, Signer};
+use agent_api::{FILES_KEY, FileSet};
 use k8s_openapi::api::core::v1::ConfigMap;
 use resolver::model::lock::Lock;
 
@@ -12,8 +13,6 @@ use validate::CheckedServer;
 
 /// The key of the lock, for users and for the next solve.
 pub(crate) const LOCK_KEY: &str = "lock.json";
-/// The key of the file list for the agent.
-pub(crate) const FILES_KEY: &str = "files.json";
 
 /// The name of the `ConfigMap` for a server's lock with this digest.
 pub(crate) fn lock_map_name(server: &str, digest: &str) -> String {
@@ -21,9 +20,15 @@ pub(crate) fn lock_map_name(server: &str, digest: &str) -> String {
 }
 
 /// The lock as an object. It is immutable, because the data that a running pod mounts must never change.
-pub(crate) fn build_lock_map(server: &CheckedServer, lock: &Lock, files: &FileSet) -> ConfigMap {
+///
+/// The signature is for the operator, which reads it back. It is an annotation, so that it may follow the server's key. The init container
+/// compares the files with the digest in the pod template.
+pub(crate) fn build_lock_map(server: &CheckedServer, lock: &Lock, files: &FileSet, signer: &Signer) -> ConfigMap {
     let mut metadata = child_meta(server, lock_map_name(&server.name, &files.lock));
-    metadata.annotations = Some(BTreeMap::from([(labels::LOCK_DIGEST.to_owned(), files.lock.clone())]));
+    metadata.annotations = Some(BTreeMap::from([
+        (labels::LOCK_DIGEST.to_owned(), files.lock.clone()),
+        (labels::SIGNATURE.to_owned(), signer.sign(Document::Lock, files.digest().as_bytes())),
+    ]));
     let files = serde_json::to_string_pretty(files).expect("a file set has string keys only");
     ConfigMap {
         metadata,

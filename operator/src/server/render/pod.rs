@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use agent_api::signed::Verifier;
 use agent_api::{FileSet, PORT, STOP_TIMEOUT_SECONDS};
 use k8s_openapi::DeepMerge as _;
 use k8s_openapi::api::core::v1::{
     Capabilities, ConfigMapVolumeSource, Container, ContainerPort, EmptyDirVolumeSource, ExecAction, HTTPGetAction,
-    Lifecycle, LifecycleHandler, LocalObjectReference, PersistentVolumeClaimVolumeSource, PodSecurityContext, PodSpec,
-    PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecurityContext, Volume, VolumeMount,
+    KeyToPath, Lifecycle, LifecycleHandler, LocalObjectReference, PersistentVolumeClaimVolumeSource,
+    PodSecurityContext, PodSpec, PodTemplateSpec, Probe, ResourceRequirements, SeccompProfile, SecretVolumeSource,
+    SecurityContext, Volume, VolumeMount,
 };
 use k8s_openapi::apimachinery::pkg::api::resource::Quantity;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -16,12 +18,14 @@ use resolver::model::lock::Lock;
 
 use super::init_requests::{ROLLBACK_REQUEST_KEY, init_requests_map_name};
 use super::lock_config_map::lock_map_name;
+use super::secret::{AGENT_KEY, secret_name};
 use super::service::GAME_PORT;
 use crate::Config;
 use crate::k8s::labels;
 use validate::CheckedServer;
 use validate::image_contract::{
-    AGENT_CONTAINER, BACKUP_VOLUME, INIT_REQUESTS_VOLUME, PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER,
+    AGENT_CONTAINER, AGENT_CONTAINERS, BACKUP_DIRECTORY_CONTAINER, BACKUP_VOLUME, INIT_REQUESTS_VOLUME, KEY_VOLUME,
+    PREPARE_CONTAINER, RESTORE_VOLUME, SERVER_CONTAINER,
 };
 
 mod env;
@@ -34,6 +38,10 @@ const DATA_DIR: &str = "/data";
 const BACKUP_DIR: &str = "/backups";
 /// Mount path of the other claim.
 const RESTORE_DIR: &str = "/restore";
+/// Mount path of the agent's key.
+const KEY_DIR: &str = "/etc/nightshift-key";
+/// Mode of the key's file, which belongs to root. The kubelet lets the pod's `fsGroup` read it too.
+const KEY_MODE: i32 = 0o400;
 /// Mount path of the lock.
 const LOCK_DIR: &str = "/etc/nightshift";
 /// Mount path of the `emptyDir` that carries the agent's binary and socket to the server's container.
@@ -54,9 +62,17 @@ pub(super) fn backups_path(server: &str) -> String {
 }
 
 /// The whole template: Nightshift's, with the user's `podTemplate` merged into it.
-pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSet, config: &Config) -> PodTemplateSpec {
+pub(crate) fn build_template(
+    server: &CheckedServer,
+    lock: &Lock,
+    files: &FileSet,
+    verifier: &Verifier,
+    config: &Config,
+) -> PodTemplateSpec {
+    let mut init_containers: Vec<_> = build_backup_directory(server, config).into_iter().collect();
+    init_containers.extend([build_prepare(server, files, verifier, config), build_agent(server, config)]);
     let spec = PodSpec {
-        init_containers: Some(vec![build_prepare(server, config), build_agent(server, config)]),
+        init_containers: Some(init_containers),
         containers: vec![build_server(server, lock, config)],
         volumes: Some(build_volumes(server, files)),
         security_context: Some(pod_security()),
@@ -87,7 +103,7 @@ pub(crate) fn build_template(server: &CheckedServer, lock: &Lock, files: &FileSe
     game.env = Some(env::merge_env(env::server_env(server, lock, files, heap), game.env.take().unwrap_or_default()));
     let identity = game.security_context.clone().unwrap_or_default();
     for container in spec.init_containers.iter_mut().flatten() {
-        if container.name == PREPARE_CONTAINER || container.name == AGENT_CONTAINER {
+        if AGENT_CONTAINERS.contains(&container.name.as_str()) {
             run_as(container, &identity);
         }
     }
@@ -168,19 +184,38 @@ fn image_of(server: &CheckedServer, lock: &Lock, config: &Config) -> String {
         .unwrap_or_else(|| config.game_image.replace("{java}", &lock.java.to_string()))
 }
 
-fn build_prepare(server: &CheckedServer, config: &Config) -> Container {
+/// Makes the directory that the other containers mount by `subPath`, as the server's user. The kubelet would make it for root, and not every
+/// volume supports `fsGroup`. It is the only container with the whole backup volume, and it sees nothing that the server writes.
+fn build_backup_directory(server: &CheckedServer, config: &Config) -> Option<Container> {
+    server.backup_volume_claim()?;
+    Some(Container {
+        name: BACKUP_DIRECTORY_CONTAINER.to_owned(),
+        env: env::repository_env(server).map(|variable| vec![variable]),
+        volume_mounts: Some(vec![mount(BACKUP_VOLUME, BACKUP_DIR, false)]),
+        ..agent_image_container(config, "backup-directory")
+    })
+}
+
+fn build_prepare(server: &CheckedServer, files: &FileSet, verifier: &Verifier, config: &Config) -> Container {
     let mut prepare = base_agent_container(server, config, "init");
-    prepare.env.get_or_insert_default().extend(env::backup_env(server).into_iter().chain(env::rollback_env(server)));
+    let variables = env::backup_env(server).into_iter().chain(env::rollback_env(server));
+    prepare.env.get_or_insert_default().extend(variables.chain(env::trust_env(files, verifier)));
     if server.accepts_restore_requests() {
         prepare.volume_mounts.get_or_insert_default().push(mount(INIT_REQUESTS_VOLUME, INIT_REQUESTS_DIR, true));
     }
-    if server.extra_restore_claim().is_some() {
-        prepare.volume_mounts.get_or_insert_default().push(mount(RESTORE_VOLUME, RESTORE_DIR, true));
+    if let Some(request) = server.foreign_restore() {
+        let volume = if request.apart { RESTORE_VOLUME } else { BACKUP_VOLUME };
+        let repository = mount(volume, &format!("{RESTORE_DIR}/{}", request.server), true);
+        prepare.volume_mounts.get_or_insert_default().push(directory_of(&request.server, repository));
     }
     Container { name: PREPARE_CONTAINER.to_owned(), ..prepare }
 }
 
 fn build_agent(server: &CheckedServer, config: &Config) -> Container {
+    let mut agent = base_agent_container(server, config, "sidecar");
+    agent.env.get_or_insert_default().push(env::key_env());
+    // Neither `prepare`, which works on files that plugins write, nor the server can read it.
+    agent.volume_mounts.get_or_insert_default().push(mount(KEY_VOLUME, KEY_DIR, true));
     Container {
         name: AGENT_CONTAINER.to_owned(),
         restart_policy: Some("Always".to_owned()),
@@ -190,7 +225,7 @@ fn build_agent(server: &CheckedServer, config: &Config) -> Container {
             protocol: Some("TCP".to_owned()),
             ..ContainerPort::default()
         }]),
-        ..base_agent_container(server, config, "sidecar")
+        ..agent
     }
 }
 
@@ -199,13 +234,19 @@ fn base_agent_container(server: &CheckedServer, config: &Config, verb: &str) -> 
         vec![mount("data", DATA_DIR, false), mount("nightshift", SHARED_DIR, false), mount("lock", LOCK_DIR, true)];
     if server.backup_volume_claim().is_some() {
         // Backups are taken before the server starts, and beside it while it runs.
-        mounts.push(mount(BACKUP_VOLUME, BACKUP_DIR, false));
+        mounts.push(directory_of(&server.name, mount(BACKUP_VOLUME, &backups_path(&server.name), false)));
     }
+    Container {
+        env: Some(env::agent_env(server, config)),
+        volume_mounts: Some(mounts),
+        ..agent_image_container(config, verb)
+    }
+}
+
+fn agent_image_container(config: &Config, verb: &str) -> Container {
     Container {
         image: Some(config.agent_image.clone()),
         command: Some(vec!["/agent".to_owned(), verb.to_owned()]),
-        env: Some(env::agent_env(server, config)),
-        volume_mounts: Some(mounts),
         resources: Some(ResourceRequirements {
             requests: Some(quantities(&[("cpu", "5m"), ("memory", "32Mi")])),
             limits: Some(quantities(&[("memory", "256Mi")])),
@@ -256,8 +297,23 @@ fn build_volumes(server: &CheckedServer, files: &FileSet) -> Vec<Volume> {
             ..Volume::default()
         },
     ];
+    volumes.push(key_volume(server));
     volumes.extend(backups.into_iter().chain(init_requests).chain(others));
     volumes
+}
+
+fn key_volume(server: &CheckedServer) -> Volume {
+    let item = KeyToPath { key: AGENT_KEY.to_owned(), path: AGENT_KEY.to_owned(), mode: None };
+    Volume {
+        name: KEY_VOLUME.to_owned(),
+        secret: Some(SecretVolumeSource {
+            secret_name: Some(secret_name(&server.name)),
+            items: Some(vec![item]),
+            default_mode: Some(KEY_MODE),
+            ..SecretVolumeSource::default()
+        }),
+        ..Volume::default()
+    }
 }
 
 /// 1000:1000 is the user of the itzg image. `OnRootMismatch` prevents a chown of a 100 GB world at each start.
@@ -307,6 +363,11 @@ fn mount(name: &str, at: &str, read_only: bool) -> VolumeMount {
         read_only: read_only.then_some(true),
         ..VolumeMount::default()
     }
+}
+
+/// Only the directory of this server, of a volume with the backups of several.
+fn directory_of(server: &str, mount: VolumeMount) -> VolumeMount {
+    VolumeMount { sub_path: Some(server.to_owned()), ..mount }
 }
 
 pub(super) fn quantities(of: &[(&str, &str)]) -> BTreeMap<String, Quantity> {

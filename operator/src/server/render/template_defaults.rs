@@ -10,12 +10,19 @@ use super::init_requests::init_requests_map_name;
 use super::pod::backups_path;
 use super::secret::secret_name;
 use crate::k8s::labels;
+use crate::server::template_variable::variable_of;
+use validate::image_contract::{FILES_DIGEST, PREPARE_CONTAINER, SIGNED_BY};
 
 /// No text in a template begins with this character.
 const PLACEHOLDER: char = '\0';
 
 /// The texts of a server's template that differ between equal servers. The order is the same for all.
-pub(crate) fn own_texts(server: &CheckedServer, bundle: &Bundle) -> [String; 8] {
+pub(crate) fn own_texts(server: &CheckedServer, bundle: &Bundle) -> [String; 10] {
+    let trust = [FILES_DIGEST, SIGNED_BY].map(|variable| {
+        let spec = bundle.template.spec.as_ref();
+        spec.and_then(|spec| variable_of(spec, PREPARE_CONTAINER, variable)).unwrap_or_default().to_owned()
+    });
+    let [files_digest, signed_by] = trust;
     [
         server.name.clone(),
         bundle.lock.annotations().get(labels::LOCK_DIGEST).cloned().unwrap_or_default(),
@@ -25,6 +32,8 @@ pub(crate) fn own_texts(server: &CheckedServer, bundle: &Bundle) -> [String; 8] 
         server.claim_name(),
         server.backup_claim_name(),
         backups_path(&server.name),
+        files_digest,
+        signed_by,
     ]
 }
 

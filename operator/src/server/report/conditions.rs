@@ -17,7 +17,7 @@ use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollb
 use super::plugins_enabled::{NOT_ENABLED, PLUGINS_ENABLED, RunningPlugins};
 use super::seed_volume::{self, RESTORED_FROM};
 use super::waiting::{players_message, scaled_to_zero_message};
-use super::{displaced_jars, drift, pending, update_blocked, world_damage};
+use super::{displaced_jars, drift, lock_rejection, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
 use crate::server::backups::current_backups;
 use crate::server::constraints::update_slot::UPDATE_SLOT;
@@ -174,6 +174,8 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
         report.true_condition("RconExposed", "ReachableOnPodIP", message)
     });
+    let unsigned = lock_rejection::message(report)
+        .map(|message| report.true_condition(lock_rejection::LOCK_REJECTED, lock_rejection::NOT_SIGNED, &message));
     let rejects =
         agent_rejection(report).map(|(reason, message)| report.true_condition(AGENT_REJECTS, reason, message));
     let damage = world_damage::condition(report.pass.checked, report, before, |type_, reason, message| {
@@ -201,7 +203,7 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         None => report.previous_condition(update_blocked::OTHER_PROJECT),
     };
     let of_plugins = plugins.into_iter().chain(displaced).chain(duplicate).chain(other_project);
-    drift.into_iter().chain(exposed).chain(rejects).chain(damage).chain(of_plugins).collect()
+    drift.into_iter().chain(unsigned).chain(exposed).chain(rejects).chain(damage).chain(of_plugins).collect()
 }
 
 /// Pinned sets, partial updates and restores.
@@ -281,6 +283,9 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
 
 /// Why the init container refuses to let the server start.
 fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (&'static str, String) {
+    if let Some(why) = lock_rejection::message(report).filter(|_| report.pass.observed.is_start_rejected()) {
+        return (lock_rejection::NOT_SIGNED, why);
+    }
     if let Some(why) = backup::start_refusal(report) {
         return ("BackupFailed", why);
     }

@@ -14,8 +14,8 @@ use super::plugins_enabled::RunningPlugins;
 use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
-    backup, backup_schedule, displaced_jars, last_stop, pending, plugin_data, responsiveness, seed_volume,
-    short_reason, status, update_blocked, world_damage,
+    backup, backup_schedule, displaced_jars, last_stop, lock_rejection, pending, plugin_data, responsiveness,
+    seed_volume, short_reason, status, update_blocked, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -61,6 +61,7 @@ pub(super) fn server_events(
     before: &PaperMCServerStatus,
 ) -> Vec<EventText> {
     let mut events: Vec<EventText> = agent_rejection_event(report).into_iter().collect();
+    events.extend(lock_rejection::event(report, &before.conditions));
     events.extend(responsiveness::event(report));
     events.extend(pending::event(report));
     events.extend(backup::events(server, report, before));

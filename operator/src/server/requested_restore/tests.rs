@@ -75,6 +75,7 @@ fn observed(backups: &Value) -> Observed {
         stable: None,
         stable_lock: Some(record("a", "1.21.10", 4556)),
         init_requests: InitRequests::default(),
+        rejected_maps: Vec::new(),
         reply: AgentReply {
             report: (!backups.is_null()).then(|| Arc::new(serde_json::from_value(report).unwrap())),
             ..AgentReply::unreachable(Timestamp::UNIX_EPOCH)

@@ -1,14 +1,17 @@
 //! Edge (writes). Records the progress of a user's restore request in the status, and writes and deletes the request for the init
 //! container.
 
-use agent_api::restore::{RequestedRestore, USER_RESTORE_KEY};
+use std::collections::BTreeMap;
+
+use agent_api::restore::RequestedRestore;
+use agent_api::signed::Document;
 use agent_api::{OnlineBackupOutcome, ProtectBackup};
 use crds::paper_mc_server::{HandledRequests, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, Patch};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::RestoreRequests;
 use crate::context::Context;
@@ -19,7 +22,7 @@ use crate::server::backups::current_backups;
 use crate::server::error::PassError;
 use crate::server::observe::Observed;
 use crate::server::render::init_requests::{
-    InitRequests, build_init_requests_map, init_requests_map_name, parse_init_requests, to_json,
+    InitRequests, build_init_requests_map, init_requests_map_name, keys_of, parse_init_requests, signed_entries,
 };
 use crate::server::report;
 use validate::CheckedServer;
@@ -43,7 +46,7 @@ pub(crate) async fn record_progress(
         delete_request(ctx, checked).await.map_err(failed)?;
     }
     let failed = |source| PassError::Act { step: "protectBackup", source };
-    protect_backup(ctx, checked, restores.protected.as_ref()).await.map_err(failed)?;
+    protect_backup(ctx, checked, observed, restores.protected.as_ref()).await.map_err(failed)?;
     protect_during_online_backup(ctx, observed, restores.protected.as_ref()).await.map_err(failed)?;
     let finished = restores.record.as_ref().and_then(|record| Some((record.result?, record.message.clone()?)));
     if let Some((result, text)) = finished {
@@ -60,9 +63,10 @@ pub(crate) async fn record_progress(
 pub(crate) async fn write_init_requests(
     ctx: &Context,
     server: &CheckedServer,
+    observed: &Observed,
     requests: &InitRequests,
 ) -> Result<(), ActError> {
-    let map = build_init_requests_map(server, requests);
+    let map = build_init_requests_map(server, requests, observed.signer().ok_or(ActError::NoKey)?);
     ctx.metrics.api_writes.inc();
     FieldManager::SERVER_CHILDREN
         .apply(&config_maps(ctx, server), &map)
@@ -76,20 +80,26 @@ pub(crate) async fn write_init_requests(
 pub(crate) async fn protect_backup(
     ctx: &Context,
     server: &CheckedServer,
+    observed: &Observed,
     request: Option<&RequestedRestore>,
 ) -> Result<(), ActError> {
     let Some(request) = request else { return Ok(()) };
+    let signer = observed.signer().ok_or(ActError::NoKey)?;
     let (api, name) = (config_maps(ctx, server), init_requests_map_name(&server.name));
     let Some(existing) = api.get_opt(&name).await.map_err(failed("read", server))? else {
-        return write_init_requests(ctx, server, &InitRequests { rollback: None, on_request: Some(request.clone()) })
-            .await;
+        let requests = InitRequests { rollback: None, on_request: Some(request.clone()) };
+        return write_init_requests(ctx, server, observed, &requests).await;
     };
-    if parse_init_requests(&existing).on_request.is_some_and(|on_request| on_request.request == request.request) {
+    if parse_init_requests(&existing, Some(&signer.verifier()))
+        .on_request
+        .is_some_and(|on_request| on_request.request == request.request)
+    {
         return Ok(());
     }
     // The write names the resourceVersion that was read, because another operator may have written the request meanwhile.
     let version = existing.metadata.resource_version;
-    let patch = json!({"metadata": {"resourceVersion": version}, "data": {USER_RESTORE_KEY: to_json(request)}});
+    let data = BTreeMap::from(signed_entries(Document::UserRestore, request, signer));
+    let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
     ctx.metrics.api_writes.inc();
     let patched = api.patch(&name, &FieldManager::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
     patched.map(drop).map_err(failed("write", server))
@@ -113,7 +123,7 @@ async fn protect_during_online_backup(
 
 /// Removes only this request. A request of a roll-back may exist beside it.
 async fn delete_request(ctx: &Context, server: &CheckedServer) -> Result<(), ActError> {
-    let patch = json!({"data": {USER_RESTORE_KEY: null}});
+    let patch = json!({"data": BTreeMap::from(keys_of(Document::UserRestore).map(|key| (key, Value::Null)))});
     let name = init_requests_map_name(&server.name);
     ctx.metrics.api_writes.inc();
     match config_maps(ctx, server)

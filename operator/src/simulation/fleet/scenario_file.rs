@@ -428,6 +428,7 @@ impl SimCluster {
                 let _ = std::fs::remove_file(self.disks.data().join(path));
                 self.scripted.jars.remove(path);
             }
+            ScriptAction::ReplaceLock => self.replace_lock(),
             ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
             ScriptAction::Upstream(_)
             | ScriptAction::Publish(_)

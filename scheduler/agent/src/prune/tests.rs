@@ -10,6 +10,7 @@ use crate::staging::fs_ops::RealFs;
 use crate::world::Worlds;
 use agent_api::Restored;
 use agent_api::restore::{NO_SET, RequestedRestore, RestoreRejection, USER_RESTORE_KEY};
+use agent_api::signed::{Document, signature_key};
 use agent_api::{Contents, Trigger};
 
 /// A server with three backups of its worlds, and a limit of one.
@@ -45,7 +46,7 @@ impl Server {
             let clock = || Timestamp::from_second(1_800_000_000 + second).unwrap();
             create_backup(&spec, &repository, &mut Disk::new(RealFs), clock).unwrap().id
         });
-        let restore_requests = Some(at("orders/restore.json"));
+        let restore_requests = Some(SignedRequests::at(at("orders/restore.json")));
         fs::create_dir(at("orders")).unwrap();
         let retention = RetentionInput {
             retention: Some(retention(1, None, RepositoryVolume::Backups)),
@@ -69,7 +70,7 @@ impl Server {
             everything: false,
             not_after,
         };
-        self.write_request(&serde_json::to_string(&restore_request).unwrap());
+        self.write_request(&restore_request);
     }
 
     /// A backup from before the version set of a lock, with this date.
@@ -77,8 +78,8 @@ impl Server {
         back_up_before(&self.volume, &self.repository, lock, Timestamp::from_second(1_800_000_000 + second).unwrap())
     }
 
-    fn write_request(&self, text: &str) {
-        fs::write(self.directory.path().join("orders").join(USER_RESTORE_KEY), text).unwrap();
+    fn write_request(&self, request: &impl serde::Serialize) {
+        self.retention.restore_requests.as_ref().unwrap().write(Document::UserRestore, request);
     }
 
     /// The remaining backups when another one is about to be taken.
@@ -165,9 +166,18 @@ fn sidecar_keeps_requested_backup_until_its_deadline() {
 #[test]
 fn unreadable_restore_request_keeps_all_backups_unlike_expired_one() {
     let server = Server::new();
-    server.write_request(r#"{"request": "asked-1"}"#);
+    server.write_request(&serde_json::json!({"request": "asked-1"}));
     assert_eq!(server.remaining(), server.backups);
     server.request_oldest(clock::now());
+    assert_eq!(server.remaining(), server.backups[2..]);
+}
+
+#[test]
+fn unsigned_restore_request_keeps_no_backup() {
+    let server = Server::new();
+    server.request_oldest(clock::now() + SignedDuration::from_hours(1));
+    let orders = server.directory.path().join("orders");
+    fs::remove_file(orders.join(signature_key(USER_RESTORE_KEY))).unwrap();
     assert_eq!(server.remaining(), server.backups[2..]);
 }
 

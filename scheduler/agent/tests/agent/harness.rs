@@ -134,13 +134,17 @@ impl Pod {
         let mut agent = Command::new(env!("CARGO_BIN_EXE_agent"));
         agent.args(["sidecar", "--listen", &self.agent.to_string()]);
         agent.env_clear().envs(broken_by_mutation()).stdout(Stdio::null());
-        for (name, path) in
-            [("DATA", self.data.path()), ("SHARED", self.shared.path()), ("BACKUPS", &self.backups_dir())]
-        {
+        let key_file = self.shared.path().join("agent-key");
+        fs::write(&key_file, KEY).unwrap();
+        for (name, path) in [
+            ("DATA", self.data.path()),
+            ("SHARED", self.shared.path()),
+            ("BACKUPS", &self.backups_dir()),
+            ("AGENT_KEY_FILE", &key_file),
+        ] {
             agent.env(format!("NIGHTSHIFT_{name}"), path);
         }
         for (name, value) in [
-            ("AGENT_KEY", KEY),
             ("POD_UID", POD),
             ("RCON_PASSWORD", PASSWORD),
             ("RCON_PORT", &self.rcon.port().to_string()),

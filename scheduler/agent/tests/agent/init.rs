@@ -3,15 +3,17 @@
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use agent_api::AgentReport;
+use agent_api::termination_message::LockRejected;
+use agent_api::{AgentReport, FileSet};
 use rustix::fs::{FlockOperation, fcntl_lock};
 
 use crate::harness::Pod;
-use crate::volume::{Init, level_dat, serve, set};
+use crate::volume::{Init, file, jar, level_dat, serve, set};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lock_is_staged_from_store_or_else_its_source() {
+async fn lock_is_staged_from_store_but_not_from_plain_http() {
     let web = tempfile::tempdir().unwrap();
     let url = serve(web.path()).await;
     let pod = Pod::new(&url).await;
@@ -21,12 +23,10 @@ async fn lock_is_staged_from_store_or_else_its_source() {
     let staging = pod.report_when("failed", failed).await.staging.unwrap();
     assert_eq!((staging.done, staging.of), (0, 2));
     let error = staging.error.unwrap();
-    assert!(error.contains("404") && error.contains("/files/sha256/") && error.contains("paper.jar"), "{error}");
+    let refused = format!("{url}/paper.jar: it is neither https nor the operator's store");
+    assert!(error.contains("/files/sha256/") && error.contains("404") && error.contains(&refused), "{error}");
 
-    // The server's JAR is in the store, the plugin only at its source.
-    let digest = set.server.hash.0.strip_prefix("sha256:").unwrap();
-    fs::create_dir_all(web.path().join("files/sha256")).unwrap();
-    fs::write(web.path().join("files/sha256").join(digest), &server).unwrap();
+    fs::write(web.path().join("paper.jar"), &server).unwrap();
     fs::write(web.path().join("demo.jar"), &demo).unwrap();
     assert_eq!(pod.send("POST", "/v1/stage", &set).await.status(), 202);
     let report = pod.report_when("staged", |report| !report.staged.is_empty()).await;
@@ -140,4 +140,70 @@ fn init_container_reports_missing_files_and_keeps_trying() {
         assert!(line.contains("http://127.0.0.1:1/paper.jar") && line.contains(wait), "{line}");
     }
     assert!(child.0.try_wait().unwrap().is_none());
+}
+
+/// A server that has run lock `a`, with a foreign plugin in the `ConfigMap` of that lock.
+async fn replaced_lock(web: &Path) -> (Init, FileSet) {
+    let url = serve(web).await;
+    let (set, server, demo) = set(&url, 'a');
+    let foreign = jar("plugin.yml", "name: Foreign\nversion: 1\nmain: a.B\n");
+    for (name, content) in [("paper.jar", &server), ("demo.jar", &demo), ("foreign.jar", &foreign)] {
+        fs::write(web.join(name), content).unwrap();
+    }
+    let mut init = Init::new(&set);
+    assert!(tokio::task::block_in_place(|| init.run()).success());
+    init.files_digest = Some(set.digest());
+    let foreign = file("plugins/Foreign.jar", Some("Foreign"), &foreign, format!("{url}/foreign.jar"));
+    let replaced = FileSet { plugins: vec![foreign], ..set.clone() };
+    fs::write(init.files.path(), serde_json::to_vec(&replaced).unwrap()).unwrap();
+    (init, set)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_lock_starts_what_ran_and_says_so() {
+    let web = tempfile::tempdir().unwrap();
+    let (init, _) = replaced_lock(web.path()).await;
+    for garbage in [None, Some("{"), Some("")] {
+        if let Some(garbage) = garbage {
+            fs::write(init.files.path(), garbage).unwrap();
+        }
+        // A plugin has removed itself, so this start has to know the right files.
+        fs::remove_file(init.data.path().join("plugins/Demo.jar")).unwrap();
+        assert!(tokio::task::block_in_place(|| init.run()).success(), "{garbage:?}");
+        assert!(init.data.path().join("plugins/Demo.jar").exists());
+        assert!(!init.data.path().join("plugins/Foreign.jar").exists());
+        let message = fs::read_to_string(init.termination_log.path()).unwrap();
+        assert_eq!(LockRejected::parse(&message).unwrap().files, ["files.json"]);
+        fs::write(init.termination_log.path(), "").unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replaced_lock_of_update_is_refused_without_changes() {
+    let web = tempfile::tempdir().unwrap();
+    let (mut init, set) = replaced_lock(web.path()).await;
+    let before = fs::read(init.data.path().join(".nightshift/manifest.json")).unwrap();
+    let next = FileSet { lock: "b".repeat(64), ..set.clone() };
+    init.files_digest = Some(next.digest());
+    // Neither the foreign files nor those of an earlier lock of this server count.
+    for mounted in [None, Some(set)] {
+        if let Some(mounted) = mounted {
+            fs::write(init.files.path(), serde_json::to_vec(&mounted).unwrap()).unwrap();
+        }
+        assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(3));
+        let message = fs::read_to_string(init.termination_log.path()).unwrap();
+        assert_eq!(LockRejected::parse(&message).unwrap().files, ["files.json"]);
+        assert_eq!(fs::read(init.data.path().join(".nightshift/manifest.json")).unwrap(), before);
+        assert!(!init.data.path().join("plugins/Foreign.jar").exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn copy_of_lock_that_a_plugin_changed_does_not_count() {
+    let web = tempfile::tempdir().unwrap();
+    let (init, _) = replaced_lock(web.path()).await;
+    let copy = init.data.path().join(".nightshift/files.json");
+    fs::copy(init.files.path(), &copy).unwrap();
+    assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(3));
+    assert!(!init.data.path().join("plugins/Foreign.jar").exists());
 }

@@ -8,11 +8,12 @@ use agent::backup::repository::BackupRepository;
 use agent::clock;
 use agent_api::Contents;
 use agent_api::restore::{NO_SET, RequestedRestore, RestoreRejection};
-use agent_api::termination_message::WorldRefused;
+use agent_api::signed::Document;
+use agent_api::termination_message::{LockRejected, WorldRefused};
 use agent_api::{FileSet, Restored};
 
 use crate::harness::Pod;
-use crate::volume::{Init, back_up, level_dat, served_set};
+use crate::volume::{Init, back_up, level_dat, served_set, signer};
 
 /// A volume on which a version set of 1.21.10 runs, with an online backup. Players have built since.
 struct Server {
@@ -262,6 +263,37 @@ async fn restore_request_unreadable_or_for_other_lock_is_ignored() {
         "it is unknown what was restored"
     );
     assert!(!server.path(".nightshift/restore-refused.json").exists());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn request_with_foreign_signature_is_ignored_and_reported() {
+    let mut server = Server::new().await;
+    server.init.is_signed = false;
+    server.write_request(&server.restore_request());
+    let (request, signature) = {
+        let path = |name: &str| server.backups_dir.path().join(name);
+        (path("restore-from.json"), path("restore-from.json.sig"))
+    };
+    let content = fs::read(request).unwrap();
+    let of = |name: &str, kind| signer(name).sign(kind, &content);
+    let foreign = [
+        None,
+        Some(of("games/other", Document::UserRestore)),
+        Some(of("games/lobby", Document::Rollback)),
+        Some("00".repeat(64)),
+    ];
+    for foreign in foreign {
+        if let Some(foreign) = &foreign {
+            fs::write(&signature, foreign).unwrap();
+        }
+        server.assert_starts();
+        assert_eq!((server.chunks().as_str(), server.displaced_dirs().len()), ("more chunks", 0), "{foreign:?}");
+        let message = fs::read_to_string(server.init.termination_log.path()).unwrap();
+        assert_eq!(LockRejected::parse(&message).unwrap().files, ["restore-from.json"]);
+    }
+    fs::write(&signature, of("games/lobby", Document::UserRestore)).unwrap();
+    server.assert_starts();
+    assert_eq!(server.chunks(), "chunks", "the operator's own request is carried out");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -143,22 +143,22 @@ async fn volume_with_world_is_never_seeded_even_later() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unavailable_seed_backup_blocks_start_and_creates_no_world() {
-    let server = Server::new().await;
+    let mut server = Server::new().await;
     let repository = server.backups_dir.path().join("backups/lobby");
     server.write_request(&request("20010101T000000Z-aaaaaaaa"));
     let why = server.start_refusal();
     assert!(why.contains(&format!("The newest backups with worlds: {}", server.backup.id)), "{why}");
+    for (server_name, apart) in [("loby", false), ("lobby", true)] {
+        server.write_request(&SeedRequest { server: server_name.into(), apart, ..request("latest") });
+        let why = server.start_refusal();
+        assert!(why.contains("mounted at the first start of a server only"), "{why}");
+    }
+    let mounted = server.backups_dir.path().join("mounted").display().to_string();
+    server.init.more.push(("NIGHTSHIFT_RESTORE_REPOSITORIES", mounted));
     server.write_request(&SeedRequest { server: "loby".into(), ..request("latest") });
     let why = server.start_refusal();
-    assert!(
-        why.starts_with(
-            "there are no backups of a server `loby` on the claim `backup-lobby-0`. Servers with backups there: lobby"
-        ),
-        "{why}"
-    );
-    server.write_request(&SeedRequest { apart: true, ..request("latest") });
-    let why = server.start_refusal();
-    assert!(why.contains("mounted at the first start of a server only"), "{why}");
+    assert!(why.starts_with("there are no backups of a server `loby` on the claim `backup-lobby-0`"), "{why}");
+    server.init.more.pop();
     fs::write(server.backups_dir.path().join("new-volume.json"), r#"{"backup": "latest"}"#).unwrap();
     let why = server.start_refusal();
     assert!(why.contains("new-volume.json` was changed by another program"), "{why}");
@@ -177,6 +177,17 @@ async fn unavailable_seed_backup_blocks_start_and_creates_no_world() {
         let why = server.start_refusal();
         assert!(why.contains(&server.backup.id), "{why}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unsigned_seed_request_blocks_start_only_without_world() {
+    let mut server = Server::new().await;
+    server.init.is_signed = false;
+    let why = server.start_refusal();
+    assert!(why.contains("new-volume.json` is not as the operator wrote it"), "{why}");
+    server.init.put("world/level.dat", &level_dat(4556, "1.21.10"));
+    server.assert_starts();
+    assert!(!server.path(".nightshift/new-volume.json").exists());
 }
 
 #[tokio::test(flavor = "multi_thread")]

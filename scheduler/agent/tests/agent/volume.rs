@@ -12,6 +12,8 @@ use agent::backup::{Backup, LiveReads};
 use agent::clock;
 use agent::staging::fs_ops::{Disk, RealFs};
 use agent::world::Worlds;
+use agent_api::restore::{NEW_VOLUME_KEY, USER_RESTORE_KEY};
+use agent_api::signed::{Document, Signer, signature_key};
 use agent_api::{Contents, Trigger};
 use agent_api::{File, FileHash, FileSet};
 use sha2::{Digest, Sha256};
@@ -38,16 +40,23 @@ pub(crate) fn file(path: &str, plugin: Option<&str>, content: &[u8], url: String
     }
 }
 
-/// A web server that serves the files of a directory by name, and its address.
+/// A web server that serves the files of a directory by name, and by their hash like the operator's store. Returns its address.
 pub(crate) async fn serve(directory: &Path) -> String {
     let directory = directory.to_owned();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let give = move |uri: axum::http::Uri| async move {
-        fs::read(directory.join(uri.path().trim_start_matches('/'))).map_err(|_| axum::http::StatusCode::NOT_FOUND)
+        let named = fs::read(directory.join(uri.path().trim_start_matches('/'))).ok();
+        let stored = || uri.path().strip_prefix("/files/sha256/").and_then(|hex| file_of_hash(&directory, hex));
+        named.or_else(stored).ok_or(axum::http::StatusCode::NOT_FOUND)
     };
     tokio::spawn(axum::serve(listener, axum::Router::new().fallback(give)).into_future());
     format!("http://{address}")
+}
+
+fn file_of_hash(directory: &Path, digest: &str) -> Option<Vec<u8>> {
+    let files = fs::read_dir(directory).ok()?.filter_map(|entry| fs::read(entry.ok()?.path()).ok());
+    files.into_iter().find(|content| hex::encode(Sha256::digest(content)) == digest)
 }
 
 pub(crate) fn set(url: &str, lock: char) -> (FileSet, Vec<u8>, Vec<u8>) {
@@ -89,6 +98,11 @@ impl Drop for Running {
     }
 }
 
+/// The operator's key for a server.
+pub(crate) fn signer(server: &str) -> Signer {
+    Signer::from_hex(server, &"1f".repeat(32)).unwrap()
+}
+
 pub(crate) struct Init {
     pub(crate) data: TempDir,
     pub(crate) shared: TempDir,
@@ -96,6 +110,9 @@ pub(crate) struct Init {
     pub(crate) termination_log: tempfile::NamedTempFile,
     /// Additional variables of its container.
     pub(crate) more: Vec<(&'static str, String)>,
+    /// The digest in the pod template, if it is not that of `files`, and whether the operator has signed the requests.
+    pub(crate) files_digest: Option<String>,
+    pub(crate) is_signed: bool,
 }
 
 impl Init {
@@ -108,7 +125,29 @@ impl Init {
         let files = tempfile::NamedTempFile::new().unwrap();
         fs::write(files.path(), serde_json::to_vec(set).unwrap()).unwrap();
         let shared = tempfile::tempdir().unwrap();
-        Self { data, shared, files, termination_log: tempfile::NamedTempFile::new().unwrap(), more: vec![] }
+        let termination_log = tempfile::NamedTempFile::new().unwrap();
+        Self { data, shared, files, termination_log, more: vec![], files_digest: None, is_signed: true }
+    }
+
+    /// The set in its `ConfigMap`.
+    fn mounted_set(&self) -> Option<FileSet> {
+        serde_json::from_slice(&fs::read(self.files.path()).unwrap()).ok()
+    }
+
+    /// Signs the mounted requests as the operator does.
+    fn sign_requests(&self) {
+        let mounted = self.more.iter().rev().find(|(name, _)| *name == "NIGHTSHIFT_RESTORE_ORDER");
+        let Some(rollback) = mounted.map(|(_, path)| Path::new(path)).filter(|_| self.is_signed) else { return };
+        for (name, kind) in [
+            ("restore.json", Document::Rollback),
+            (USER_RESTORE_KEY, Document::UserRestore),
+            (NEW_VOLUME_KEY, Document::NewVolume),
+        ] {
+            if let Ok(content) = fs::read(rollback.with_file_name(name)) {
+                let signature = signer("games/lobby").sign(kind, &content);
+                fs::write(rollback.with_file_name(signature_key(name)), signature).unwrap();
+            }
+        }
     }
 
     pub(crate) fn spawn(&self) -> Running {
@@ -121,6 +160,14 @@ impl Init {
         ] {
             command.env(name, path);
         }
+        self.sign_requests();
+        let set = self.mounted_set();
+        let digest = self.files_digest.clone().or_else(|| Some(set.as_ref()?.digest())).unwrap_or_default();
+        command.env("NIGHTSHIFT_FILES_DIGEST", digest);
+        command.env("NIGHTSHIFT_SIGNED_BY", signer("games/lobby").verifier().to_string());
+        // The operator's store is at the address of the source.
+        let source = set.and_then(|set| Some(set.server.url.rsplit_once('/')?.0.to_owned()));
+        command.env("NIGHTSHIFT_STORE_URL", source.unwrap_or_default());
         command.envs(self.more.iter().map(|(name, value)| (name, value)));
         command.env("NIGHTSHIFT_RCON_PASSWORD", PASSWORD).arg("--termination-log").arg(self.termination_log.path());
         Running(command.spawn().unwrap())

@@ -2,15 +2,18 @@
 //!
 //! Names and meanings of the image's variables: documentation and start scripts of itzg/docker-minecraft-server.
 
-use agent_api::{FileSet, NIGHTSHIFT_DIR};
+use agent_api::signed::Verifier;
+use agent_api::{FILES_KEY, FileSet, NIGHTSHIFT_DIR};
 use k8s_openapi::api::core::v1::{EnvVar, EnvVarSource, ObjectFieldSelector, SecretKeySelector};
 use resolver::model::lock::Lock;
 
 use super::super::secret::{AGENT_KEY, RCON_PASSWORD, secret_name};
 use super::super::service::GAME_PORT;
-use super::{DATA_DIR, INIT_REQUESTS_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR, backups_path};
+use super::{
+    DATA_DIR, INIT_REQUESTS_DIR, KEY_DIR, LOCK_DIR, RESTORE_DIR, ROLLBACK_REQUEST_KEY, SHARED_DIR, backups_path,
+};
 use crate::Config;
-use validate::image_contract::{BACKUP_BEFORE, BACKUPS, ENABLE_RCON, KEEP_PLUGIN_DATA};
+use validate::image_contract::{BACKUP_BEFORE, BACKUPS, ENABLE_RCON, FILES_DIGEST, KEEP_PLUGIN_DATA, SIGNED_BY};
 use validate::{BackupVolume, CheckedServer, Texts};
 
 /// How much shorter the image's stop timeout is than the one in the spec. The image stops Java itself if the hook could not, and kills it
@@ -88,18 +91,32 @@ pub(super) fn rollback_env(server: &CheckedServer) -> Vec<EnvVar> {
     if server.data.keep_plugin_data > 0 {
         variables.push(plain_env(KEEP_PLUGIN_DATA, &server.data.keep_plugin_data.to_string()));
     }
-    variables.extend(server.extra_restore_claim().map(|_| plain_env("NIGHTSHIFT_RESTORE_REPOSITORIES", RESTORE_DIR)));
+    variables.extend(server.foreign_restore().map(|_| plain_env("NIGHTSHIFT_RESTORE_REPOSITORIES", RESTORE_DIR)));
     variables
 }
 
-/// The environment of both agent containers.
+/// What the init container accepts: files of the lock with this digest, and requests with a signature for this key.
+pub(super) fn trust_env(files: &FileSet, verifier: &Verifier) -> [EnvVar; 2] {
+    [plain_env(FILES_DIGEST, &files.digest()), plain_env(SIGNED_BY, &verifier.to_string())]
+}
+
+/// The file with the agent's key.
+pub(super) fn key_env() -> EnvVar {
+    plain_env("NIGHTSHIFT_AGENT_KEY_FILE", &format!("{KEY_DIR}/{AGENT_KEY}"))
+}
+
+/// The directory of the backups.
+pub(super) fn repository_env(server: &CheckedServer) -> Option<EnvVar> {
+    Some(plain_env(BACKUPS, &repository(server, &server.data.backup.as_ref()?.volume)))
+}
+
+/// The environment of the init container and the sidecar.
 pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> {
     let mut variables = vec![
         plain_env("NIGHTSHIFT_DATA", DATA_DIR),
         plain_env("NIGHTSHIFT_SHARED", SHARED_DIR),
-        plain_env("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{}", super::super::lock_config_map::FILES_KEY)),
+        plain_env("NIGHTSHIFT_FILES", &format!("{LOCK_DIR}/{FILES_KEY}")),
         plain_env("NIGHTSHIFT_STORE_URL", &config.store_url),
-        secret_env("NIGHTSHIFT_AGENT_KEY", &secret_name(&server.name), AGENT_KEY),
         rcon_password("NIGHTSHIFT_RCON_PASSWORD", server),
         plain_env("NIGHTSHIFT_RCON_PORT", &server.pod.rcon.port.to_string()),
         plain_env("NIGHTSHIFT_GAME_PORT", &GAME_PORT.to_string()),
@@ -112,7 +129,7 @@ pub(super) fn agent_env(server: &CheckedServer, config: &Config) -> Vec<EnvVar> 
         variables.push(plain_env("NIGHTSHIFT_RCON_ENABLED", "false"));
     }
     if let Some(backup) = &server.data.backup {
-        variables.push(plain_env(BACKUPS, &repository(server, &backup.volume)));
+        variables.extend(repository_env(server));
         // The init container and the sidecar both take backups, and each prunes after its own.
         variables.push(plain_env("NIGHTSHIFT_BACKUP_MAX_COUNT", &backup.max_count.to_string()));
         variables.extend(backup.max_age.map(|age| plain_env("NIGHTSHIFT_BACKUP_MAX_AGE", &age.as_secs().to_string())));

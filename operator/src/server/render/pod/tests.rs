@@ -1,3 +1,4 @@
+use agent_api::signed::Signer;
 use agent_api::{File, FileHash};
 use clap::Parser as _;
 use jiff::Timestamp;
@@ -10,7 +11,7 @@ use validate::image_contract::ENABLE_RCON;
 
 use super::*;
 use crate::server::online_backup::tests::{at_rest, observed};
-use crate::server::test_server::server;
+use crate::server::test_server::{server, signer};
 use crate::template_revision::revision_of;
 use validate::check;
 
@@ -59,7 +60,7 @@ fn files() -> FileSet {
 
 fn template(spec: Value) -> PodTemplateSpec {
     let checked = check(&server(spec)).unwrap();
-    build_template(&checked, &lock(), &files(), &Config::parse_from(["operator"]))
+    build_template(&checked, &lock(), &files(), &signer().verifier(), &Config::parse_from(["operator"]))
 }
 
 fn game(template: &PodTemplateSpec) -> &Container {
@@ -96,7 +97,7 @@ fn pod_template_changes_only_for_settings_that_need_restart() {
 fn pull_secrets_of_operator_and_pod_template_are_merged() {
     let names = |flags: &[&str], spec: Value| {
         let config = Config::parse_from([&["operator"][..], flags].concat());
-        let template = build_template(&check(&server(spec)).unwrap(), &lock(), &files(), &config);
+        let template = build_template(&check(&server(spec)).unwrap(), &lock(), &files(), &signer().verifier(), &config);
         let secrets = template.spec.unwrap().image_pull_secrets.unwrap_or_default();
         secrets.into_iter().map(|secret| secret.name).collect::<Vec<_>>()
     };
@@ -111,7 +112,7 @@ fn pod_template_of_newer_operator_waits_for_window() {
     let checked = check(&server(json!({}))).unwrap();
     let by = |agent: &str| {
         let config = Config::parse_from(["operator", "--agent-image", agent]);
-        revision_of(&build_template(&checked, &lock(), &files(), &config))
+        revision_of(&build_template(&checked, &lock(), &files(), &signer().verifier(), &config))
     };
     let (older, newer) = (by("example.com/nightshift:1"), by("example.com/nightshift:2"));
     let (goal, observation, _) = at_rest();
@@ -316,12 +317,17 @@ fn backup_settings_appear_in_template_only_when_enabled() {
     let volume = spec.volumes.as_ref().unwrap().iter().find(|volume| volume.name == BACKUP_VOLUME).unwrap();
     assert_eq!(claim(volume).as_deref(), Some("backup-lobby-0"));
     let mounted = |container: &Container| {
-        let mounts = container.volume_mounts.iter().flatten();
-        mounts.filter(|mount| mount.name == BACKUP_VOLUME).map(|mount| mount.read_only).next()
+        let mounts = container.volume_mounts.iter().flatten().filter(|mount| mount.name == BACKUP_VOLUME);
+        mounts.map(|mount| (mount.mount_path.clone(), mount.sub_path.clone())).collect::<Vec<_>>()
     };
-    assert_eq!(mounted(game(&with)), None, "server and plugins must not access the backups");
-    let init_containers = spec.init_containers.as_ref().unwrap();
-    assert_eq!(init_containers.iter().map(mounted).collect::<Vec<_>>(), [Some(None), Some(None)]);
+    assert_eq!(mounted(game(&with)), [], "server and plugins must not access the backups");
+    let [directory, init_containers @ ..] = spec.init_containers.as_deref().unwrap() else { panic!() };
+    assert_eq!(mounted(directory), [("/backups".to_owned(), None)]);
+    assert_eq!((directory.name.as_str(), directory.volume_mounts.as_ref().unwrap().len()), ("backup-directory", 1));
+    for container in init_containers {
+        let own = ("/backups/lobby".to_owned(), Some("lobby".to_owned()));
+        assert_eq!(mounted(container), [own], "{}: other servers' backups are out of reach", container.name);
+    }
     let values: Vec<_> =
         ["NIGHTSHIFT_BACKUPS", "NIGHTSHIFT_BACKUP_BEFORE", "NIGHTSHIFT_BACKUP_MAX_COUNT", "NIGHTSHIFT_BACKUP_MAX_AGE"]
             .map(|name| variable(&init_containers[0], name))
@@ -384,16 +390,26 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
         let volume = spec.volumes.iter().flatten().find(|volume| volume.name == RESTORE_VOLUME);
         let claim = volume.map(|volume| volume.persistent_volume_claim.as_ref().unwrap().claim_name.clone());
         (
-            mount.and_then(|mount| mount.read_only),
+            mount.map(|mount| (mount.mount_path.clone(), mount.sub_path.clone(), mount.read_only)),
             claim,
             variable(prepare, "NIGHTSHIFT_RESTORE_REPOSITORIES").map(str::to_owned),
         )
     };
     let other = json!({"backup": {}, "restoreFrom": {"server": "survival"}});
-    let expected = (Some(true), Some("backup-survival-0".to_owned()), Some("/restore".to_owned()));
+    let directory = ("/restore/survival".to_owned(), Some("survival".to_owned()), Some(true));
+    let expected = (Some(directory.clone()), Some("backup-survival-0".to_owned()), Some("/restore".to_owned()));
     assert_eq!(mounted(&template(other.clone())), expected);
+    let shared = template(json!({
+        "backup": {"storage": {"existingClaim": "nas"}}, "restoreFrom": {"server": "survival", "claim": "nas"},
+    }));
+    let containers = shared.spec.as_ref().unwrap().init_containers.as_ref().unwrap();
+    let prepare = containers.iter().find(|container| container.name == PREPARE_CONTAINER).unwrap();
+    let of_survival = prepare.volume_mounts.iter().flatten().filter(|mount| mount.mount_path == directory.0);
+    let of_survival: Vec<_> = of_survival.map(|mount| (mount.name.as_str(), mount.sub_path.clone())).collect();
+    assert_eq!(of_survival, [(BACKUP_VOLUME, directory.1)], "of one claim for several servers");
     let stable_server = check(&server(other)).unwrap().after_first_start();
-    let stable_server = build_template(&stable_server, &lock(), &files(), &Config::parse_from(["operator"]));
+    let stable_server =
+        build_template(&stable_server, &lock(), &files(), &signer().verifier(), &Config::parse_from(["operator"]));
     assert_eq!(
         stable_server,
         template(json!({"backup": {}})),
@@ -409,7 +425,7 @@ fn first_start_mounts_foreign_backup_claim_read_only() {
 #[test]
 fn new_volume_request_stays_while_spec_has_it() {
     let new_volume_map =
-        |spec: Value| super::super::init_requests::build_new_volume_map(&check(&server(spec)).unwrap()).data;
+        |spec: Value| super::super::init_requests::build_new_volume_map(&check(&server(spec)).unwrap(), &signer()).data;
     let data = new_volume_map(json!({"backup": {}, "restoreFrom": {"backup": "20261122T030000Z-1a2b3c4d"}})).unwrap();
     let parse_request = |text: &String| serde_json::from_str::<Value>(text).unwrap();
     assert_eq!(
@@ -417,4 +433,41 @@ fn new_volume_request_stays_while_spec_has_it() {
         json!({"server": "lobby", "backup": "20261122T030000Z-1a2b3c4d", "claim": "backup-lobby-0", "apart": false})
     );
     assert_eq!(new_volume_map(json!({"backup": {}})), None);
+}
+
+#[test]
+fn agent_key_is_a_file_of_the_sidecar_only() {
+    let template = template(json!({"backup": {}}));
+    let spec = template.spec.as_ref().unwrap();
+    let volume = spec.volumes.iter().flatten().find(|volume| volume.name == KEY_VOLUME).unwrap();
+    let secret = volume.secret.as_ref().unwrap();
+    assert_eq!((secret.secret_name.as_deref(), secret.default_mode), (Some("lobby-nightshift"), Some(0o400)));
+    let keys: Vec<_> = secret.items.iter().flatten().map(|item| item.key.as_str()).collect();
+    assert_eq!(keys, ["agent-key"], "neither the private key nor the password");
+    for container in spec.init_containers.iter().flatten().chain(&spec.containers) {
+        let is_mounted = container.volume_mounts.iter().flatten().any(|mount| mount.name == KEY_VOLUME);
+        assert_eq!(is_mounted, container.name == AGENT_CONTAINER, "{}", container.name);
+        let secrets = container
+            .env
+            .iter()
+            .flatten()
+            .filter_map(|variable| Some(variable.value_from.as_ref()?.secret_key_ref.as_ref()?.key.as_str()));
+        assert!(secrets.into_iter().all(|key| key == "rcon-password"), "{}", container.name);
+    }
+}
+
+#[test]
+fn template_names_files_and_public_key() {
+    let prepare = |files: &FileSet, signer: &Signer| {
+        let config = Config::parse_from(["operator"]);
+        let template = build_template(&check(&server(json!({}))).unwrap(), &lock(), files, &signer.verifier(), &config);
+        let containers = template.spec.unwrap().init_containers.unwrap();
+        containers.into_iter().find(|container| container.name == PREPARE_CONTAINER).unwrap()
+    };
+    let found = prepare(&files(), &signer());
+    assert_eq!(variable(&found, "NIGHTSHIFT_FILES_DIGEST"), Some(files().digest().as_str()));
+    assert_eq!(variable(&found, "NIGHTSHIFT_SIGNED_BY"), Some(signer().verifier().to_string().as_str()));
+    let mut foreign = files();
+    foreign.server.url = "http://example.com/paper.jar".to_owned();
+    assert_ne!(prepare(&foreign, &signer()), found, "another address is another template");
 }

@@ -12,6 +12,7 @@ use crate::server::report::PassBlocked;
 use crate::server::report::agent_rejection::AGENT_REJECTS;
 use crate::server::report::context::{MAX_MESSAGE_LENGTH, PassReport, condition};
 use crate::server::report::displaced_jars::JARS_DISPLACED;
+use crate::server::report::lock_rejection::LOCK_REJECTED;
 use crate::server::report::plugins_enabled::PLUGINS_ENABLED;
 use crate::server::report::status::is_update_done;
 use crate::server::report::world_damage::WORLD_DAMAGED;
@@ -42,11 +43,12 @@ pub(in super::super) fn build_blocked(
 }
 
 /// Conditions that describe the running server, and are updated even without a plan.
-const SERVER_CONDITIONS: [&str; 9] = [
+const SERVER_CONDITIONS: [&str; 10] = [
     "Ready",
     "Updating",
     "Drifted",
     "RconExposed",
+    LOCK_REJECTED,
     AGENT_REJECTS,
     PLUGINS_ENABLED,
     JARS_DISPLACED,

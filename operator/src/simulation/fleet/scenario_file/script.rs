@@ -128,6 +128,8 @@ pub(super) enum ScriptAction {
     /// A byte is added to a file on the volume.
     ChangeFile(String),
     DeleteFile(String),
+    /// Somebody who may write `ConfigMap`s replaces the lock of the running pod.
+    ReplaceLock,
     Expect(Expect),
     End,
 }
@@ -394,6 +396,7 @@ impl ScriptAction {
             "backups have room" => Self::BackupRoom(None),
             "volume is full" => Self::VolumeFull(true),
             "volume has room" => Self::VolumeFull(false),
+            "tenant replaces the lock" => Self::ReplaceLock,
             "a player runs /stop" => Self::StopInGame,
             "operators read the upstreams" => Self::ReadUpstreams,
             "operator is killed" => Self::OperatorCrashes,
