@@ -4,7 +4,7 @@
 //! Two caches can change a decision. `agent_reports` has the last report of an agent that is unreachable now, and `pinned_catalogs`
 //! has the pinned catalogs of announced updates. No other cache makes the operator decide differently after a restart.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -133,6 +133,8 @@ pub(crate) struct Caches {
     pub(crate) applied: SharedMap<Key, AppliedObject>,
     /// The keys of the servers, by the names of their Secrets.
     pub(crate) keys: SharedMap<Key, KnownKeys>,
+    /// The Secrets that a server may name.
+    pub(crate) allowed_secrets: SharedMap<Key, AllowedSecrets>,
     /// The status that was written last, with the UID of its server.
     pub(crate) status: SharedMap<Key, (String, Arc<PaperMCServerStatus>)>,
     /// Servers with a new stable revision, whose unused `ConfigMap`s are not deleted yet.
@@ -175,6 +177,14 @@ pub(crate) struct KnownKeys {
     pub(crate) read_at: Timestamp,
 }
 
+/// The Secrets that a spec names, all of which allowed that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct AllowedSecrets {
+    pub(crate) names: BTreeSet<String>,
+    /// When their labels were read.
+    pub(crate) read_at: Timestamp,
+}
+
 impl Caches {
     /// Removes the entries of a deleted server.
     pub(crate) fn evict(&self, namespace: &str, server: &str) {
@@ -191,6 +201,7 @@ impl Caches {
         self.server_nodes.retain(|key| !belongs_to_server(key));
         self.without_budget.retain(|key| !belongs_to_server(key));
         self.keys.retain(|key| !belongs_to_server(key));
+        self.allowed_secrets.retain(|key| !belongs_to_server(key));
         self.pulls.retain(|key| !belongs_to_server(key));
         self.pinned_catalogs.retain(|key| !belongs_to_server(key));
         self.applied.retain(|key| {

@@ -89,6 +89,10 @@ pub struct Config {
     #[arg(long, env = "NIGHTSHIFT_POD_TEMPLATE_POLICY", default_value_t = PodTemplatePolicy::Baseline)]
     pub pod_template_policy: PodTemplatePolicy,
 
+    /// Use a Secret that a server names only if it has the label `nightshift.dev/allow-use: "true"`.
+    #[arg(long, env = "NIGHTSHIFT_REQUIRE_SECRET_LABEL", action = clap::ArgAction::Set, default_value_t = true)]
+    pub require_secret_label: bool,
+
     /// The server image for servers that name none. `{java}` becomes the Java version that the chosen Paper needs.
     #[arg(long, env = "NIGHTSHIFT_GAME_IMAGE", default_value = "docker.io/itzg/minecraft-server:java{java}")]
     pub game_image: String,

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::{fmt, iter};
 
+use resolver::model::untrusted_text::sanitize_text;
+
 /// Shows an error and every `source` of it, joined by `: `. Each layer describes only itself, so no text is repeated.
 pub(crate) struct ErrorChain<'a>(pub(crate) &'a (dyn Error + 'static));
 
@@ -39,10 +41,11 @@ fn message_of(error: &(dyn Error + 'static)) -> String {
 }
 
 /// At most `max` bytes of `text`, cut on a character boundary with an ellipsis. Kubernetes limits the note of an Event
-/// to 1,024 bytes.
+/// to 1,024 bytes. Characters that would control the terminal of a reader are removed.
 pub(crate) fn cut(text: &str, max: usize) -> String {
+    let text = sanitize_text(text);
     if text.len() <= max {
-        return text.to_owned();
+        return text.into_owned();
     }
     let end = (0..=max.saturating_sub('…'.len_utf8())).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
     format!("{}…", &text[..end])
@@ -53,6 +56,14 @@ mod tests {
     use kube::core::Status;
 
     use super::*;
+
+    #[test]
+    fn name_of_upstream_controls_no_terminal() {
+        let name = "Via\u{1b}[2J\0\u{202e}raj.\u{2066}Version";
+        assert_eq!(cut(name, 64), "Via[2Jraj.Version");
+        let long = cut(&"\u{202e}é".repeat(300), 64);
+        assert!(long.len() <= 64 && long.ends_with("é…"), "{long}");
+    }
 
     #[derive(Debug, thiserror::Error)]
     #[error("connection refused")]

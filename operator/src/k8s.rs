@@ -5,4 +5,6 @@ pub(crate) mod events;
 pub(crate) mod labels;
 pub(crate) mod merged_watch;
 pub(crate) mod namespace_scope;
+pub(crate) mod owned_api;
+pub(crate) mod ownership;
 pub(crate) mod server_side_apply;

@@ -182,7 +182,7 @@ fn build_notifier(
         // Sending fails only when the process ends.
         drop(wake.send(ObjectRef::new(name).within(namespace)));
     });
-    let backend = KubeBackend { client: client.clone(), lease_holder };
+    let backend = KubeBackend { client: client.clone(), lease_holder, requires_label: config.require_secret_label };
     Ok(Notifier::new(backend, sender, wake, metrics.notifications.clone(), cluster))
 }
 

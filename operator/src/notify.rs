@@ -222,7 +222,7 @@ impl<O: Backend> Inner<O> {
         {
             return route.state().blocking_error().cloned();
         }
-        let found = self.backend.address(&channel.namespace, &channel.config.secret).await?;
+        let found = self.backend.address(channel).await?;
         let error = found.and_then(|webhook| self.sender.check(&webhook).map(drop)).err();
         let (is_new, blocking_error) = {
             let mut state = route.state();
@@ -311,8 +311,7 @@ impl<O: Backend> Inner<O> {
         const NOT_CHANNEL_ERROR: FailedAttempt = FailedAttempt { error: None, retry_after: None };
         // The semaphore is never closed: it exists as long as `self`.
         let _permit = self.permits.acquire().await;
-        let address =
-            self.backend.address(&channel.namespace, &channel.config.secret).await.ok_or(NOT_CHANNEL_ERROR)?;
+        let address = self.backend.address(channel).await.ok_or(NOT_CHANNEL_ERROR)?;
         let webhook = address.map_err(HttpFailure::from)?;
         self.sender.check(&webhook).map_err(HttpFailure::from)?;
         let body = build_body(&channel.config, &server.0, &server.1, notification);

@@ -207,7 +207,8 @@ fn display_name(plugin: &Plugin, found: Option<&Project>) -> String {
     match (source.kind, found) {
         (SourceKind::Url, Some(project)) => project.name.clone(),
         (SourceKind::Url, None) => {
-            source.url.as_deref().and_then(|url| url.rsplit('/').next()).unwrap_or_default().to_owned()
+            let path = source.url.as_deref().and_then(|url| url.split(['?', '#']).next());
+            path.and_then(|path| path.rsplit('/').next()).unwrap_or_default().to_owned()
         }
         (SourceKind::Hangar | SourceKind::Modrinth, _) => source.project.clone().unwrap_or_default(),
     }

@@ -23,6 +23,7 @@ pub(crate) mod apply;
 pub(crate) mod approval;
 pub(crate) mod backups;
 pub(crate) mod changes;
+mod clean_up;
 pub(crate) mod constraints;
 pub(crate) mod crash_loop;
 pub(crate) mod drain;
@@ -36,6 +37,7 @@ pub(crate) mod in_game_stop;
 mod last_status;
 pub(crate) mod lock_files;
 pub(crate) mod model;
+mod named_secrets;
 mod next_step;
 pub(crate) mod next_window;
 pub(crate) mod observe;
@@ -147,7 +149,7 @@ async fn report_failed_pass(ctx: &Context, server: &PaperMCServer, key: &Key, er
     }
     let why = ErrorChain(error).to_string();
     warn!(attempt, ?blame, error = why, "the pass failed");
-    report::report_failure(ctx, server, &why, now()).await;
+    report::report_failure(ctx, server, &why, error.name_conflict(), now()).await;
     Outcome::Failed { blame, attempt }
 }
 
@@ -202,7 +204,11 @@ async fn reconcile_observed(
         Err(PassEnd::Failed(error)) => return Err(error),
         Err(PassEnd::NoPlan(error)) => *error,
     };
-    if let PlanningError::Spec(_) | PlanningError::Eula(_) | PlanningError::NoClaim(_) = error {
+    if let PlanningError::Spec(_)
+    | PlanningError::Eula(_)
+    | PlanningError::NoClaim(_)
+    | PlanningError::SecretNotAllowed(_) = error
+    {
         // A server without a request is in no solve group.
         peers::leave(ctx, &server.namespace().unwrap_or_default(), &server.name_any());
     }

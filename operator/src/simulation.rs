@@ -31,6 +31,7 @@ mod fleet;
 mod forced_deletion;
 mod invariants;
 mod objects;
+mod objects_of_others;
 mod operator_process;
 mod pending_pods;
 mod process_exits;

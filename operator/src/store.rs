@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agent_api::File;
-use artifacts::Hash;
 use artifacts::content_store::{ContentStore, StoredContent};
 use artifacts::download::{self, Downloads};
+use artifacts::{Hash, url_for_display};
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
@@ -170,7 +170,7 @@ impl Store {
             Ok(size) => {
                 self.downloaded.fetch_add(1, Ordering::Relaxed);
                 let Counts { downloads, hits } = self.counts();
-                info!(%hash, url = source.url, size, downloads, hits, "downloaded");
+                info!(%hash, url = url_for_display(&source.url), size, downloads, hits, "downloaded");
                 self.state().verified.insert(hash.clone());
                 self.evict().await;
                 Ok(self.content.path(hash))

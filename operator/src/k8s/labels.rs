@@ -20,12 +20,26 @@ pub(crate) const APPLIED: &str = "nightshift.dev/applied";
 /// State that must survive a restart of the operator, as JSON: `RecordedFacts`. It is on the StatefulSet, so that
 /// one resourceVersion guards the facts and the decision together.
 pub(crate) const FACTS: &str = "nightshift.dev/facts";
+/// A permission on a Service or a budget: the UID of the server that may take it over.
+pub(crate) const ADOPT: &str = "nightshift.dev/adopt";
+/// A permission on a Secret: the servers of its namespace may name it.
+pub(crate) const ALLOW_USE: (&str, &str) = ("nightshift.dev/allow-use", "true");
 /// Digest of the images that a node has to pull, on the pod that pulls them: 16 hex digits.
 pub(crate) const IMAGES: &str = "nightshift.dev/images";
 /// A user's request to apply the planned update now: unix seconds. The operator never removes it.
 pub(crate) const APPLY_NOW: &str = "nightshift.dev/apply-now";
 /// A user's request for an online backup: unix seconds. The operator never removes it.
 pub(crate) const BACKUP_NOW: &str = "nightshift.dev/backup-now";
+
+/// Whether a Secret with these labels may be named by the servers of its namespace.
+pub(crate) fn allows_use(labels: &BTreeMap<String, String>) -> bool {
+    labels.get(ALLOW_USE.0).is_some_and(|value| value == ALLOW_USE.1)
+}
+
+/// The command that gives a Secret the label.
+pub(crate) fn allow_use_command(namespace: &str, secret: &str) -> String {
+    format!("kubectl -n {namespace} label secret {secret} {}={}", ALLOW_USE.0, ALLOW_USE.1)
+}
 
 /// The labels that select the one pod of a server. They are immutable in a StatefulSet, so they must never change.
 pub(crate) fn selector(server: &str) -> BTreeMap<String, String> {

@@ -2,6 +2,7 @@
 //! to write to the channel.
 
 use super::channel::{Channel, ChannelOwner};
+use crate::k8s::labels::allow_use_command;
 
 /// Why a notification could not be delivered. The set is closed and contains no part of the address, because texts from
 /// a connection or a receiver may repeat it.
@@ -9,6 +10,8 @@ use super::channel::{Channel, ChannelOwner};
 pub(crate) enum DeliveryError {
     /// The Secret does not exist.
     SecretMissing,
+    /// It has no label that allows its use.
+    NotAllowed,
     /// It has no such key.
     KeyMissing,
     /// The value is not a URL with a host.
@@ -32,6 +35,7 @@ impl DeliveryError {
     pub(crate) fn reason(&self) -> &'static str {
         match self {
             Self::SecretMissing | Self::KeyMissing => "SecretMissing",
+            Self::NotAllowed => "SecretNotAllowed",
             Self::NotAnAddress | Self::NotHttps | Self::PrivateAddress => "AddressRefused",
             Self::Redirected(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => "NotDelivered",
         }
@@ -49,6 +53,7 @@ impl DeliveryError {
             Self::TimedOut | Self::Unreachable => false,
             Self::Redirected(_)
             | Self::SecretMissing
+            | Self::NotAllowed
             | Self::KeyMissing
             | Self::NotAnAddress
             | Self::NotHttps
@@ -60,7 +65,7 @@ impl DeliveryError {
     /// the lookup.
     pub(crate) fn is_secret_error(&self) -> bool {
         match self {
-            Self::SecretMissing | Self::KeyMissing | Self::NotAnAddress | Self::NotHttps => true,
+            Self::SecretMissing | Self::NotAllowed | Self::KeyMissing | Self::NotAnAddress | Self::NotHttps => true,
             Self::PrivateAddress | Self::Redirected(_) | Self::Status(_) | Self::TimedOut | Self::Unreachable => false,
         }
     }
@@ -84,6 +89,11 @@ impl DeliveryError {
                     secret.name, secret.key
                 )
             }
+            Self::NotAllowed => format!(
+                "Secret `{}` does not allow its use by servers: its owner can allow it with `{}`",
+                secret.name,
+                allow_use_command(namespace, &secret.name)
+            ),
             Self::KeyMissing => {
                 format!(
                     "Secret `{}`{of_namespace} has no key `{}`: write the webhook's address there",

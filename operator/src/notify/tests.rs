@@ -8,7 +8,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::http::{StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use crds::paper_mc_server::{NotifyChannel, SecretKey};
+use crds::paper_mc_server::NotifyChannel;
 use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::{mpsc, watch};
@@ -97,7 +97,8 @@ struct Desktop {
 }
 
 impl Backend for Arc<Desktop> {
-    async fn address(&self, namespace: &str, secret: &SecretKey) -> Option<Result<Webhook, DeliveryError>> {
+    async fn address(&self, channel: &Channel) -> Option<Result<Webhook, DeliveryError>> {
+        let Channel { namespace, config: NotifyChannel { secret, .. }, .. } = channel;
         self.secret_reads.fetch_add(1, Ordering::SeqCst);
         let secrets = self.secrets.lock().unwrap();
         let secret_exists = secrets.keys().any(|[space, name, _]| (space.as_str(), name) == (namespace, &secret.name));

@@ -176,6 +176,15 @@ mod tests {
     }
 
     #[test]
+    fn plugin_matches_no_server_of_another_namespace() {
+        let mut servers = Writer::default();
+        let mut elsewhere = server("lobby", "a", None);
+        elsewhere.metadata.namespace = Some("shop".to_owned());
+        servers.apply_watcher_event(&Event::Apply(elsewhere));
+        assert!(MatchedServers::default().of(&plugin("via", "a", 1), &servers.as_reader()).is_empty());
+    }
+
+    #[test]
     fn server_that_did_not_enable_plugin_is_marked() {
         let mut lobby = server("lobby", "a", Some("2"));
         assert!(!instance(&plugin("via", "a", 1), &lobby).not_enabled);

@@ -17,7 +17,7 @@ use scheduler::observation::{
 use scheduler::rollout::{DECISION_VALID_FOR, Step};
 use serde_json::{Value, json};
 
-use super::apply::delete_exactly;
+use super::apply::{delete_exactly, owned};
 use super::backups::{plugin_data_restore_request, world_restore_request};
 use super::model::records::StableRecord;
 use super::observe::Observed;
@@ -31,6 +31,7 @@ use super::requested_restore::write_request::{protect_backup, write_init_request
 use crate::clock::{Stopwatch, now};
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::k8s::owned_api::{Creation, OwnedError};
 use crate::k8s::server_side_apply::FieldManager;
 use crate::priority::PendingPass;
 use crate::template_revision::{revision_of, revision_without_agent, template_of};
@@ -279,16 +280,18 @@ impl StepExecutor<'_> {
     async fn create(&self, revision: Revision, partition: Partition) -> Result<StepOutcome, ActError> {
         let template = self.template(revision).await?;
         let stateful_set = build_stateful_set(self.server, template, partition, &self.observed.facts);
-        let api: Api<StatefulSet> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
         // An object that did not exist has no resourceVersion to guard the write.
         self.ensure_fresh("create", self.default_deadline())?;
         self.ctx.metrics.api_writes.inc();
-        FieldManager::SERVER_CHILDREN.apply(&api, &stateful_set).await.map_err(|source| ActError::Write {
-            intent: "create",
-            name: self.server.name.clone(),
-            source,
-        })?;
-        Ok(StepOutcome::Created)
+        match owned(self.ctx, self.server).create(FieldManager::SERVER_CHILDREN, &stateful_set).await {
+            Ok(Creation::New(_)) => Ok(StepOutcome::Created),
+            // It was created since the observation, from a template that this pass does not know.
+            Ok(Creation::Existing(_)) => Err(ActError::Stale { intent: "create" }),
+            Err(OwnedError::NameConflict(conflict)) => Err(conflict.into()),
+            Err(OwnedError::Kube(source)) => {
+                Err(ActError::Write { intent: "create", name: self.server.name.clone(), source })
+            }
+        }
     }
 
     async fn request_restore(&self, request: Option<RestoreRequest>, to: Revision) -> Result<(), ActError> {
@@ -325,7 +328,7 @@ impl StepExecutor<'_> {
     /// names exactly the current object, and happens only while the decision is fresh. A request that another operator has written since is
     /// still needed.
     async fn delete_restore_request(&self) -> Result<(), ActError> {
-        let api: Api<ConfigMap> = Api::namespaced(self.ctx.client.clone(), &self.server.namespace);
+        let api = owned(self.ctx, self.server);
         let is_fresh = || self.ensure_fresh("remove", self.default_deadline());
         self.ctx.metrics.api_writes.inc();
         delete_if_fresh(&api, &init_requests_map_name(&self.server.name), is_fresh).await
@@ -346,7 +349,7 @@ impl StepExecutor<'_> {
             ..ConfigMap::default()
         };
         let signer = self.observed.signer().ok_or(ActError::NoKey)?;
-        records::write_stable(self.ctx, map, record, signer).await?;
+        records::write_stable(self.ctx, self.server, map, record, signer).await?;
         let world = self.observed.pod_lock.as_ref().map_or(DataVersion(0), |lock| lock.world());
         let marked = match self.observed.facts.settled {
             None => MarkedStable::First,

@@ -1,16 +1,14 @@
 //! Edge (writes). Applies the children of a server in the order of their dependencies. An unchanged child is not sent: a fleet without
 //! changes writes nothing.
 
-use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-use crds::paper_mc_server::HistoryEntry;
 use jiff::Timestamp;
 use k8s_openapi::NamespaceResourceScope;
 use k8s_openapi::api::apps::v1::StatefulSet;
-use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, PodTemplateSpec, Service};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
-use kube::api::{Api, DeleteParams, ListParams, Patch, PostParams, Preconditions};
+use kube::api::{Api, DeleteParams, Patch, Preconditions};
 use kube::{Resource, ResourceExt};
 use scheduler::observation::{Partition, RecordedFacts};
 use scheduler::rollout::Step;
@@ -20,13 +18,9 @@ use serde_json::{Value, json};
 
 use super::agent_image::keep_agent_image;
 use super::drain::DisruptionBudget;
-use super::image_pull;
 use super::model::keys::ServerKeys;
 use super::observe::Observed;
-use super::records::{lock_map_of, stable_map_name};
 use super::render::Bundle;
-use super::render::init_requests::init_requests_map_name;
-use super::render::lock_config_map::lock_map_name;
 use super::render::pod_disruption_budget::build_budget;
 use super::render::secret::build_secret;
 use super::render::stateful_set::build_stateful_set;
@@ -36,6 +30,8 @@ use crate::caches::{AppliedObject, Key, KnownKeys, Rendered, is_fresh};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::k8s::owned_api::{Creation, OwnedApi, OwnedError};
+use crate::k8s::ownership::NameConflict;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::random_secret::{GeneratedPassword, random_hex};
 use crate::template_revision::{digest, revision_of};
@@ -44,6 +40,8 @@ use validate::CheckedServer;
 /// Why a child could not be applied.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ApplyError {
+    #[error("an object of the server has the name of another object")]
+    NameConflict(#[source] NameConflict),
     #[error("could not {verb} {kind} `{name}`")]
     Write {
         verb: &'static str,
@@ -64,13 +62,13 @@ impl ApplyError {
     pub(crate) fn is_user_error(&self) -> bool {
         match self {
             Self::Template { source: kube::Error::Api(status) } => status.code == 422 || status.code == 400,
-            Self::Template { .. } | Self::Write { .. } => false,
+            Self::Template { .. } | Self::Write { .. } | Self::NameConflict(_) => false,
         }
     }
 }
 
-/// Returns a template with the API server's defaults. It makes a dry run of a `StatefulSet` that does not exist, so that no field of
-/// another manager becomes part of the goal. The template of the stable revision needs none: its record has it with the defaults. The server keeps
+/// Returns a template with the API server's defaults. It makes a dry run of a `StatefulSet` with a name that nobody can guess, so that no
+/// field of another object becomes part of the goal. The template of the stable revision needs none: its record has it with the defaults. The server keeps
 /// the image of its agent while the agent is the same.
 pub(crate) async fn render(
     ctx: &Context,
@@ -118,7 +116,7 @@ async fn add_defaults(
     }
     let (template, facts) = (bundle.template.clone(), RecordedFacts::default());
     let mut stateful_set = build_stateful_set(server, template, Partition::Closed, &facts);
-    stateful_set.metadata.name = Some(format!("{}-render", server.name));
+    stateful_set.metadata.name = Some(format!("{}-render-{}", server.name, random_hex::<8>()));
     let api: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &server.namespace);
     let made = FieldManager::SERVER_CHILDREN
         .dry_run(&api, &stateful_set)
@@ -150,20 +148,17 @@ pub(crate) async fn ensure_secret(
     }
     let [agent_key, signing_key] = [(), ()].map(|()| GeneratedPassword(random_hex::<32>()));
     let secret = build_secret(server, &GeneratedPassword(random_hex::<16>()), &agent_key, &signing_key);
-    let api: Api<Secret> = Api::namespaced(ctx.client.clone(), &server.namespace);
     ctx.metrics.api_writes.inc();
-    match api.create(&PostParams::default(), &secret).await {
-        Ok(_) => {
-            let keys = parse_keys(&server.namespace, &server.name, &agent_key.0, &signing_key.0).ok();
-            if let Some(keys) = keys.clone() {
-                let cache_key = (server.namespace.clone(), secret.name_any());
-                ctx.caches.keys.put(cache_key, KnownKeys { keys, read_at: now() });
-            }
-            Ok(keys)
-        }
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(None),
-        Err(source) => Err(failed("create", &secret, source)),
+    let made = owned(ctx, server).create(FieldManager::SERVER_CHILDREN, &secret).await;
+    if let Creation::Existing(_) = made.map_err(failed("create", &secret))? {
+        return Ok(None);
     }
+    let keys = parse_keys(&server.namespace, &server.name, &agent_key.0, &signing_key.0).ok();
+    if let Some(keys) = keys.clone() {
+        let cache_key = (server.namespace.clone(), secret.name_any());
+        ctx.caches.keys.put(cache_key, KnownKeys { keys, read_at: now() });
+    }
+    Ok(keys)
 }
 
 /// Required age of the observation of a child.
@@ -246,9 +241,9 @@ async fn apply_each(
     // No `..`, so that a new kind of child does not compile until it is applied here.
     let Bundle { claim, backup_claim, service, lock, new_volume, template: _ } = bundle;
     for claim in [claim, backup_claim].into_iter().flatten() {
-        apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, claim, age).await?;
+        apply::<PersistentVolumeClaim>(ctx, FieldManager::SERVER_CHILDREN, server, claim, age).await?;
     }
-    apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, service, age).await?;
+    apply::<Service>(ctx, FieldManager::SERVER_CHILDREN, server, service, age).await?;
     apply_new_volume_request(ctx, server, new_volume, age).await?;
     // The lock is last, and before any template that names it: a pod whose `ConfigMap` is missing never starts (measured).
     apply_lock(ctx, server, lock, age).await
@@ -262,18 +257,17 @@ async fn apply_lock(
     age: ObservedAge,
 ) -> Result<(), ApplyError> {
     let writer = FieldManager::SERVER_CHILDREN;
-    match apply::<ConfigMap>(ctx, writer, &server.namespace, lock, age).await {
+    match apply::<ConfigMap>(ctx, writer, server, lock, age).await {
         Err(ApplyError::Write { source: kube::Error::Api(status), .. }) if status.code == 422 => {}
         applied => return applied,
     }
-    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let live = api.get_metadata_opt(&lock.name_any()).await.map_err(|source| failed("read", lock, source))?;
-    if let Some(live) = live {
-        let deleted = delete_exactly(ctx, &api, &lock.name_any(), live.uid()).await;
-        deleted.map_err(|source| failed("delete", lock, source))?;
+    let api = owned::<ConfigMap>(ctx, server);
+    if let Some(live) = api.get_opt(&lock.name_any()).await.map_err(failed("read", lock))? {
+        ctx.metrics.api_writes.inc();
+        api.delete(&live).await.map_err(failed("delete", lock))?;
     }
     ctx.caches.applied.remove(&key_of(&server.namespace, lock));
-    apply(ctx, writer, &server.namespace, lock, ObservedAge::New).await
+    apply(ctx, writer, server, lock, ObservedAge::New).await
 }
 
 /// Applies the restore request for a new volume before any pod that would otherwise create a new world. Removes it when the spec no longer
@@ -289,7 +283,7 @@ async fn apply_new_volume_request(
     if ends && ctx.caches.applied.get(&key).is_none() {
         return Ok(());
     }
-    apply::<ConfigMap>(ctx, FieldManager::NEW_VOLUME, &server.namespace, request, age).await?;
+    apply::<ConfigMap>(ctx, FieldManager::NEW_VOLUME, server, request, age).await?;
     if ends {
         ctx.caches.applied.remove(&key);
     }
@@ -322,26 +316,24 @@ pub(crate) async fn apply_budget(
     };
     ctx.caches.without_budget.remove(&(server.namespace.clone(), server.name.clone()));
     let age = ObservedAge::Since(now());
-    apply(ctx, FieldManager::SERVER_CHILDREN, &server.namespace, &build_budget(server, lets_through), age).await
+    apply(ctx, FieldManager::SERVER_CHILDREN, server, &build_budget(server, lets_through), age).await
 }
 
-/// Deletes the budget. Each process looks for it once. A budget of this name that Nightshift does not manage is left alone.
+/// Deletes the budget. Each process looks for it once. A budget of somebody else is left alone.
 async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), ApplyError> {
     let key = (server.namespace.clone(), server.name.clone());
     if ctx.caches.without_budget.get(&key).is_some() {
         return Ok(());
     }
-    let api: Api<PodDisruptionBudget> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let failed = |verb, source| {
-        let kind = "PodDisruptionBudget".to_owned();
-        ApplyError::Write { verb, kind, name: server.name.clone(), source }
-    };
-    let found = api.get_metadata_opt(&server.name).await.map_err(|source| failed("read", source))?;
-    let is_managed = |labels: &BTreeMap<String, String>| {
-        labels.get(labels::MANAGED_BY.0).is_some_and(|by| by == labels::MANAGED_BY.1)
-    };
-    if let Some(existing) = found.filter(|found| is_managed(found.labels())) {
-        delete_exactly(ctx, &api, &server.name, existing.uid()).await.map_err(|source| failed("delete", source))?;
+    let api = owned::<PodDisruptionBudget>(ctx, server);
+    let budget = build_budget(server, true);
+    match api.get_opt(&server.name).await {
+        Ok(Some(existing)) => {
+            ctx.metrics.api_writes.inc();
+            api.delete(&existing).await.map_err(failed("delete", &budget))?;
+        }
+        Ok(None) | Err(OwnedError::NameConflict(_)) => {}
+        Err(error) => return Err(failed("read", &budget)(error)),
     }
     ctx.caches.without_budget.put(key, ());
     Ok(())
@@ -352,23 +344,24 @@ async fn delete_budget(ctx: &Context, server: &CheckedServer) -> Result<(), Appl
 async fn apply<K>(
     ctx: &Context,
     writer: FieldManager,
-    namespace: &str,
+    server: &CheckedServer,
     desired: &K,
     age: ObservedAge,
 ) -> Result<(), ApplyError>
 where
     K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
 {
-    let key = key_of(namespace, desired);
+    let key = key_of(&server.namespace, desired);
     let digest = digest(&to_json(desired));
-    let api: Api<K> = Api::namespaced(ctx.client.clone(), namespace);
     let at = now();
     let mut is_missing = age == ObservedAge::New;
     if let Some(last) = ctx.caches.applied.get(&key).filter(|last| last.digest == digest) {
         if age.allows(last.verified_at, at) {
             return Ok(());
         }
-        let live = api.get_metadata_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?;
+        let api: Api<K> = Api::namespaced(ctx.client.clone(), &server.namespace);
+        let live = api.get_metadata_opt(&desired.name_any()).await;
+        let live = live.map_err(|error| failed("read", desired)(error.into()))?;
         is_missing = live.is_none();
         if live.is_some_and(|live| live.metadata.resource_version == last.resource_version) {
             ctx.caches.applied.put(key, AppliedObject { verified_at: at, ..last });
@@ -377,19 +370,47 @@ where
     }
     let mut marked = desired.clone();
     marked.annotations_mut().insert(labels::APPLIED.to_owned(), hex::encode(&digest[..8]));
-    let live = if is_missing {
-        None
-    } else {
-        api.get_opt(&desired.name_any()).await.map_err(|source| failed("read", desired, source))?
-    };
-    let live = if let Some(live) = live.filter(|live| contains(&to_json(live), &to_json(&marked))) {
+    let live = write_if_changed(ctx, writer, server, &marked, is_missing).await?;
+    ctx.caches.applied.put(key, AppliedObject { digest, resource_version: live.resource_version(), verified_at: at });
+    Ok(())
+}
+
+/// Creates the object, or applies it if it differs from the existing one. Returns it as it is then.
+async fn write_if_changed<K>(
+    ctx: &Context,
+    writer: FieldManager,
+    server: &CheckedServer,
+    desired: &K,
+    is_missing: bool,
+) -> Result<K, ApplyError>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    let api = owned::<K>(ctx, server);
+    let live =
+        if is_missing { None } else { api.get_opt(&desired.name_any()).await.map_err(failed("read", desired))? };
+    let live = if let Some(live) = live {
         live
     } else {
         ctx.metrics.api_writes.inc();
-        writer.apply(&api, &marked).await.map_err(|source| failed("apply", desired, source))?
+        match api.create(writer, desired).await.map_err(failed("create", desired))? {
+            Creation::New(created) => return Ok(created),
+            Creation::Existing(live) => live,
+        }
     };
-    ctx.caches.applied.put(key, AppliedObject { digest, resource_version: live.resource_version(), verified_at: at });
-    Ok(())
+    if contains(&to_json(&live), &to_json(&api.fitted(desired.clone(), &live))) {
+        return Ok(live);
+    }
+    ctx.metrics.api_writes.inc();
+    api.apply(writer, desired, &live).await.map_err(failed("apply", desired))
+}
+
+/// The objects of one kind of the server.
+pub(crate) fn owned<K>(ctx: &Context, server: &CheckedServer) -> OwnedApi<K>
+where
+    K: Resource<DynamicType = (), Scope = NamespaceResourceScope> + Clone + Debug + Serialize + DeserializeOwned,
+{
+    OwnedApi::new(&ctx.client, server)
 }
 
 fn to_json(object: &impl Serialize) -> Value {
@@ -430,55 +451,8 @@ pub(crate) async fn apply_replicas(
     match api.patch(&server.name, &FieldManager::ROLLOUT.patch_params(), &Patch::Merge(&patch)).await {
         Ok(_) => Ok(true),
         Err(kube::Error::Api(status)) if status.is_conflict() => Ok(true),
-        Err(source) => Err(failed("scale", stateful_set, source)),
+        Err(source) => Err(failed("scale", stateful_set)(source.into())),
     }
-}
-
-/// Deletes the managed `ConfigMap`s that are no longer referenced, if a revision has become stable since. References are templates, a pod's
-/// history entry, the stable revision, the goal, and the sets to which a user can roll back. A pod whose lock is missing never starts. It
-/// also deletes a pull pod that a dead operator left.
-pub(crate) async fn clean_up(
-    ctx: &Context,
-    server: &CheckedServer,
-    observed: &Observed,
-    goal: &Bundle,
-    history: &[HistoryEntry],
-) -> Result<(), ApplyError> {
-    let key = (server.namespace.clone(), server.name.clone());
-    if ctx.caches.uncleaned.get(&key).is_none() {
-        return Ok(());
-    }
-    let mut named: Vec<String> = vec![goal.lock.name_any()];
-    named.extend(history.iter().map(|past| lock_map_name(&server.name, &past.lock)));
-    let templates = [
-        observed.stateful_set.as_ref().and_then(|stateful_set| stateful_set.spec.as_ref()).map(|spec| &spec.template),
-        observed.stable.as_ref().map(|record| &record.template),
-    ];
-    let pods = templates.into_iter().flatten().map(|template| template.spec.as_ref());
-    let pods = pods.chain([observed.pod.as_ref().and_then(|pod| pod.spec.as_ref())]).flatten();
-    named.extend(pods.filter_map(lock_map_of).map(str::to_owned));
-    named.extend(server.data.restore_from.is_some().then(|| init_requests_map_name(&server.name)));
-    named.extend(observed.facts.settled.map(|stable| stable_map_name(&server.name, stable.revision)));
-    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &server.namespace);
-    let selector = format!("{}={},{}={}", labels::SERVER, server.name, labels::MANAGED_BY.0, labels::MANAGED_BY.1);
-    let listed = api.list_metadata(&ListParams::default().labels(&selector)).await.map_err(|source| {
-        ApplyError::Write { verb: "list", kind: "ConfigMap".to_owned(), name: server.name.clone(), source }
-    })?;
-    for map in listed.items {
-        let name = map.name_any();
-        if named.contains(&name) {
-            continue;
-        }
-        delete_exactly(ctx, &api, &name, map.uid()).await.map_err(|source| ApplyError::Write {
-            verb: "delete",
-            kind: "ConfigMap".to_owned(),
-            name,
-            source,
-        })?;
-    }
-    image_pull::delete_pull_pod(ctx, server).await?;
-    ctx.caches.uncleaned.remove(&key);
-    Ok(())
 }
 
 /// Deletes the observed object and no other of its name. An object that is gone or was recreated is left alone.
@@ -514,8 +488,12 @@ where
     }
 }
 
-fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K, source: kube::Error) -> ApplyError {
-    ApplyError::Write { verb, kind: K::kind(&()).into_owned(), name: object.name_any(), source }
+fn failed<K: Resource<DynamicType = ()>>(verb: &'static str, object: &K) -> impl Fn(OwnedError) -> ApplyError {
+    let (kind, name) = (K::kind(&()).into_owned(), object.name_any());
+    move |error| match error {
+        OwnedError::NameConflict(conflict) => ApplyError::NameConflict(conflict),
+        OwnedError::Kube(source) => ApplyError::Write { verb, kind: kind.clone(), name: name.clone(), source },
+    }
 }
 
 #[cfg(test)]

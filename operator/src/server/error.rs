@@ -3,6 +3,7 @@
 use super::records::RecordError;
 use super::{apply, lock_files, observe};
 use crate::agent_client::AgentError;
+use crate::k8s::ownership::NameConflict;
 use crate::requeue::RetryBlame;
 use crate::solver;
 
@@ -40,6 +41,12 @@ impl PassError {
             }
             Some(_) | None => false,
         })
+    }
+
+    /// The object of somebody else that has the name of an object of the server.
+    pub(super) fn name_conflict(&self) -> Option<&NameConflict> {
+        let mut causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        causes.find_map(|error| error.downcast_ref())
     }
 
     /// Whether another operator leads by now. The state of this one is outdated and must not be written, not even to a status.

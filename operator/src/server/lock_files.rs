@@ -14,6 +14,7 @@ use super::records::{self, RecordError, unless_rejected};
 use super::unmanaged_jars::name_conflict;
 use crate::context::Context;
 use crate::error_chain::ErrorChain;
+use crate::k8s::ownership::Owner;
 use crate::store::{FetchError, paper_descriptor};
 use crate::telemetry::metrics::{FetchLabels, Metrics};
 use validate::CheckedServer;
@@ -79,7 +80,7 @@ pub(super) async fn fetch_or_keep_running(
         register_files(ctx, running);
         return Ok((running.clone(), None));
     }
-    let fetched = fetch_lock_files(ctx, &server.namespace, &server.name, lock, runs.lock.as_deref()).await;
+    let fetched = fetch_lock_files(ctx, &Owner::from(server), lock, runs.lock.as_deref()).await;
     let fetched = fetched.and_then(|record| match report {
         Some(report) => check_unmanaged_conflicts(record, report),
         None => Ok(record),
@@ -100,13 +101,12 @@ pub(super) async fn fetch_or_keep_running(
 /// upstream. `runs` is the record that runs on the server now.
 async fn fetch_lock_files(
     ctx: &Context,
-    namespace: &str,
-    server: &str,
+    owner: &Owner,
     lock: &Lock,
     runs: Option<&LockRecord>,
 ) -> Result<Arc<LockRecord>, FilesError> {
     let digest = lock.digest();
-    if let Some(stored) = stored_record(ctx, namespace, server, digest.as_str()).await? {
+    if let Some(stored) = stored_record(ctx, owner, digest.as_str()).await? {
         return Ok(stored);
     }
     let paper_file = file_of(&lock.paper, format!(".nightshift/server/{}", lock.paper.name));
@@ -212,12 +212,11 @@ fn check_unmanaged_conflicts(record: Arc<LockRecord>, report: &AgentReport) -> R
 /// The record of a lock that an earlier pass wrote, with its files registered in the store. `None` if it is not kept.
 pub(crate) async fn stored_record(
     ctx: &Context,
-    namespace: &str,
-    server: &str,
+    owner: &Owner,
     digest: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
     // A lock that the operator did not write is made again, and replaces the other one.
-    let stored = unless_rejected(records::read_signed_lock(ctx, namespace, server, digest).await, &mut Vec::new())?;
+    let stored = unless_rejected(records::read_signed_lock(ctx, owner, digest).await, &mut Vec::new())?;
     if let Some(stored) = &stored {
         register_files(ctx, stored);
     }

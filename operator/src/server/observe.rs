@@ -35,6 +35,7 @@ use crate::agent_client::{Agent, AgentError};
 use crate::caches::{LastAgentReport, TemplateHistoryEntry};
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::k8s::ownership::{NameConflict, Owner};
 use crate::leader_election::LeaseHolder;
 use crate::template_revision::{revision_of, template_of};
 use validate::CheckedServer;
@@ -72,6 +73,8 @@ pub(crate) enum ObserveError {
         #[source]
         source: serde_json::Error,
     },
+    #[error("an object of the server has the name of another object")]
+    NameConflict(#[from] NameConflict),
     #[error(transparent)]
     Keys(#[from] KeysError),
     /// Another operator has taken over. To treat such an agent as unreachable would mean to act without its report.
@@ -129,10 +132,15 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
     let namespace = server.namespace().unwrap_or_default();
     let name = server.name_any();
     let stateful_sets: Api<StatefulSet> = Api::namespaced(ctx.client.clone(), &namespace);
+    let owner = Owner::from(server);
     let stateful_set = stateful_sets.get_opt(&name).await.map_err(read_error("StatefulSet", &name))?;
+    let stateful_set = stateful_set.map(|stateful_set| owner.check(stateful_set)).transpose()?;
     let pods: Api<Pod> = Api::namespaced(ctx.client.clone(), &namespace);
     let pod_name = format!("{name}-0");
     let pod = pods.get_opt(&pod_name).await.map_err(read_error("Pod", &pod_name))?;
+    if let Some(pod) = pod.as_ref().filter(|pod| !owner.owns_pod(&pod.metadata)) {
+        return Err(owner.conflict::<Pod>(&pod.metadata).into());
+    }
 
     let facts = read_facts(server, stateful_set.as_ref())?;
     let stateful_set_view = match &stateful_set {
@@ -144,7 +152,7 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         Some(pod) => read_pod_revision(ctx, &namespace, pod, &mut rejected_maps).await?,
         None => (None, None),
     };
-    let keys = read_keys(ctx, &namespace, &name, now).await?;
+    let keys = read_keys(ctx, &owner, now).await?;
     let verifier = keys.as_ref().map(|keys| keys.signer.verifier());
     let (stable, stable_lock) =
         read_stable_set(ctx, &namespace, &name, &facts, verifier.as_ref(), &mut rejected_maps).await?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crds::{PaperMCServer, Plugin};
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use kube::ResourceExt;
 use resolver::model::lock::{Lock, LockReason};
 use resolver::model::request::Request;
@@ -43,8 +43,8 @@ use super::scheduled_restart::ScheduledRestarts;
 use super::wake_at::set_alarm;
 use super::window_barrier::{ObservedSince, wait_at_barrier};
 use super::{
-    apply, constraints, finish_rollout, image_pull, lock_files, next_step, partial, peers, release_check, report,
-    requeue, scale_down, seed_claim,
+    apply, clean_up, constraints, finish_rollout, image_pull, lock_files, named_secrets, next_step, partial, peers,
+    release_check, report, requeue, scale_down, seed_claim,
 };
 use crate::clock::Stopwatch;
 use crate::context::Context;
@@ -93,7 +93,7 @@ pub(super) async fn reconcile_server(
     pending: &PendingPass<'_>,
     since_observation: Stopwatch,
 ) -> Result<Outcome, PassEnd> {
-    let (checked, drain) = check_spec_and_node(server, ctx, observed).await?;
+    let (checked, drain) = check_spec_and_node(server, ctx, observed, since_observation.started_at()).await?;
     if let Some(until) = plan::too_new_until(server, observed, since_observation.started_at()) {
         return Ok(Outcome::Polling { until: Some(until) });
     }
@@ -128,7 +128,7 @@ pub(super) async fn reconcile_server(
     if step == Step::UpToDate {
         // The report has written the history.
         let history = &status_before(ctx, server).history;
-        apply::clean_up(ctx, &checked, observed, &bundle, history).await?;
+        clean_up::clean_up(ctx, &checked, observed, &bundle, history).await?;
     }
     Ok(requeue::next_outcome(&ctx.notifier.channels_of(server), &plan, observed, (step, &done), pass.now))
 }
@@ -156,6 +156,7 @@ async fn check_spec_and_node(
     server: &PaperMCServer,
     ctx: &Context,
     observed: &Observed,
+    now: Timestamp,
 ) -> Result<(CheckedServer, Drain), PassEnd> {
     let rejected = |message| PassEnd::no_plan(PlanningError::Spec(message));
     let checked = validate::check_with(server, ctx.config.pod_template_policy);
@@ -167,6 +168,9 @@ async fn check_spec_and_node(
     }
     if let Some(message) = seed_claim::missing_claim(ctx, &checked, observed).await? {
         return Err(PassEnd::no_plan(PlanningError::NoClaim(message)));
+    }
+    if let Some(message) = named_secrets::refusal(ctx, &checked, now).await? {
+        return Err(PassEnd::no_plan(PlanningError::SecretNotAllowed(message)));
     }
     let drain = drain::observe(ctx, &checked, observed).map_err(|violation| rejected(violation.to_string()))?;
     Ok((checked, drain))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use agent_api::FILES_KEY;
 use agent_api::signed::{Document, Signer, Verifier};
 use k8s_openapi::api::core::v1::{ConfigMap, PodSpec, PodTemplateSpec};
-use kube::api::{Api, PostParams};
+use kube::api::Api;
 use kube::{Client, ResourceExt as _};
 use scheduler::observation::Revision;
 use tracing::warn;
@@ -24,6 +24,10 @@ use crate::caches::{Caches, Key};
 use crate::clock::now;
 use crate::context::Context;
 use crate::k8s::labels;
+use crate::k8s::owned_api::{Creation, OwnedApi, OwnedError};
+use crate::k8s::ownership::{NameConflict, Owner};
+use crate::k8s::server_side_apply::FieldManager;
+use validate::CheckedServer;
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -45,6 +49,8 @@ pub(crate) enum RecordError {
     NotSigned { name: String },
     #[error(transparent)]
     Keys(#[from] KeysError),
+    #[error("an object of the server has the name of another object")]
+    NameConflict(#[from] NameConflict),
     #[error(
         "ConfigMap `{name}` was changed by another program: read docs/guides/troubleshooting.md before you delete the \
         server"
@@ -107,18 +113,17 @@ pub(crate) async fn read_mounted_lock(
 /// Reads a lock of a server by its digest. `None` if it is not kept. It counts only with the operator's signature.
 pub(crate) async fn read_signed_lock(
     ctx: &Context,
-    namespace: &str,
-    server: &str,
+    owner: &Owner,
     digest: &str,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
-    let name = lock_map_name(server, digest);
-    let key: Key = (namespace.to_owned(), name.clone());
+    let name = lock_map_name(&owner.name, digest);
+    let key: Key = (owner.namespace.clone(), name.clone());
     if let Some(cached) = ctx.caches.locks.get(&key) {
         return Ok(Some(cached));
     }
-    let Some(map) = read_map(&ctx.client, namespace, &name).await? else { return Ok(None) };
+    let Some(map) = read_map(&ctx.client, &owner.namespace, &name).await? else { return Ok(None) };
     let record = parse_lock(&map, &name)?;
-    let verifier = read_verifier(ctx, namespace, server, now()).await?;
+    let verifier = read_verifier(ctx, owner, now()).await?;
     check_signature(verifier.as_ref(), Document::Lock, &map, &record.files.digest())?;
     ctx.caches.locks.put(key, record.clone());
     Ok(Some(record))
@@ -206,6 +211,7 @@ pub(crate) async fn read_stable(
 /// Stores a stable revision. It is written before the fact that names it, so that the name is always valid.
 pub(crate) async fn write_stable(
     ctx: &Context,
+    server: &CheckedServer,
     mut map: ConfigMap,
     record: StableRecord,
     signer: &Signer,
@@ -231,15 +237,14 @@ pub(crate) async fn write_stable(
     map.data = Some(data);
     let signature = signer.sign(Document::StableRevision, stable_text(&map).as_bytes());
     map.annotations_mut().insert(labels::SIGNATURE.to_owned(), signature);
-    let namespace = map.metadata.namespace.clone().unwrap_or_default();
-    let api: Api<ConfigMap> = Api::namespaced(ctx.client.clone(), &namespace);
-    match api.create(&PostParams::default(), &map).await {
-        Ok(_) => {
-            ctx.caches.stable.put((namespace, name), Arc::new(record));
+    match OwnedApi::new(&ctx.client, server).create(FieldManager::SERVER_CHILDREN, &map).await {
+        Ok(Creation::New(_)) => {
+            ctx.caches.stable.put((server.namespace.clone(), name), Arc::new(record));
             Ok(())
         }
-        Err(kube::Error::Api(status)) if status.is_already_exists() => Ok(()),
-        Err(source) => Err(RecordError::Write { name, source }),
+        Ok(Creation::Existing(_)) => Ok(()),
+        Err(OwnedError::NameConflict(conflict)) => Err(conflict.into()),
+        Err(OwnedError::Kube(source)) => Err(RecordError::Write { name, source }),
     }
 }
 

@@ -21,6 +21,7 @@ use crate::caches::Key;
 use crate::context::Context;
 use crate::error_chain::cut;
 use crate::k8s::events::EventText;
+use crate::k8s::ownership::NameConflict;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::requeue::{Outcome, RetryBlame};
 use crate::telemetry::metrics::{Metrics, StopLabels};
@@ -70,6 +71,8 @@ pub(crate) enum PlanningError {
     Unanswerable(Explanation),
     /// The claim of the backup for a new volume does not exist. Holds the message.
     NoClaim(String),
+    /// A Secret that the spec names is missing, or does not allow its use. Holds the message.
+    SecretNotAllowed(String),
     /// No lock satisfies the request, and no lock runs.
     Unsolvable(Explanation),
 }
@@ -83,11 +86,13 @@ impl PlanningError {
     pub(crate) fn outcome(&self) -> Outcome {
         match self {
             Self::Spec(_) | Self::Eula(_) => Outcome::Failed { blame: RetryBlame::User, attempt: 0 },
-            // A changed catalog wakes all servers. Claims are not watched, so a missing one is checked at the resync interval of a server
-            // at rest.
-            Self::NoCatalog | Self::NoClaim(_) | Self::Unanswerable(_) | Self::Unsolvable(_) => {
-                Outcome::Waiting { until: None }
-            }
+            // A changed catalog wakes all servers. Claims and Secrets are not watched, so a missing one is checked at the resync interval of
+            // a server at rest.
+            Self::NoCatalog
+            | Self::NoClaim(_)
+            | Self::SecretNotAllowed(_)
+            | Self::Unanswerable(_)
+            | Self::Unsolvable(_) => Outcome::Waiting { until: None },
         }
     }
 
@@ -95,7 +100,7 @@ impl PlanningError {
     /// server. It is not while metadata is still being read either, because a temporary gap reverts nothing that has begun.
     pub(crate) fn allows_finishing_rollout(&self) -> bool {
         match self {
-            Self::Spec(_) | Self::NoClaim(_) | Self::Unsolvable(_) => true,
+            Self::Spec(_) | Self::NoClaim(_) | Self::SecretNotAllowed(_) | Self::Unsolvable(_) => true,
             Self::Eula(_) | Self::NoCatalog | Self::Unanswerable(_) => false,
         }
     }
@@ -106,6 +111,7 @@ impl PlanningError {
             Self::Spec(message) => ("SpecInvalid", message.clone()),
             Self::Eula(message) => ("EulaNotAccepted", message.clone()),
             Self::NoClaim(message) => ("ClaimMissing", message.clone()),
+            Self::SecretNotAllowed(message) => ("SecretNotAllowed", message.clone()),
             Self::NoCatalog => ("CatalogNotRead", "The upstreams are being read for the first time.".to_owned()),
             Self::Unanswerable(explanation) => ("MetadataMissing", explanation_message(explanation)),
             Self::Unsolvable(explanation) => ("NoSolution", explanation_message(explanation)),
@@ -116,7 +122,7 @@ impl PlanningError {
     /// Whether the missing data is being read already. All other errors cause an Event and release the update slot.
     pub(crate) fn is_transient(&self) -> bool {
         match self {
-            Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::Unsolvable(_) => false,
+            Self::Spec(_) | Self::Eula(_) | Self::NoClaim(_) | Self::SecretNotAllowed(_) | Self::Unsolvable(_) => false,
             Self::NoCatalog | Self::Unanswerable(_) => true,
         }
     }
@@ -295,10 +301,21 @@ fn answer_basis(ctx: &Context, observed: &Observed) -> Option<AnswerBasis> {
 }
 
 /// Reports a pass that failed midway. The condition holds the error, and the rest of the status is unchanged.
-pub(crate) async fn report_failure(ctx: &Context, server: &PaperMCServer, why: &str, now: Timestamp) {
+pub(crate) async fn report_failure(
+    ctx: &Context,
+    server: &PaperMCServer,
+    why: &str,
+    name_conflict: Option<&NameConflict>,
+    now: Timestamp,
+) {
     let before = status_before(ctx, server);
     let mut status = (*before).clone();
-    status.conditions = conditions::build_failure(server, &cut(why, MAX_MESSAGE_LENGTH), now, &before.conditions);
+    let why = cut(why, MAX_MESSAGE_LENGTH);
+    status.conditions = conditions::build_failure(server, &why, name_conflict, now, &before.conditions);
+    if let Some(conflict) = name_conflict {
+        let event = EventText { reason: conditions::NAME_CONFLICT, warning: true, text: conflict.message.clone() };
+        ctx.events.publish(server, &event, now).await;
+    }
     if let Err(error) = write(ctx, server, &before, status).await {
         tracing::warn!(error = %crate::error_chain::ErrorChain(&error), "could not write the status either");
     }

@@ -20,6 +20,7 @@ use super::pinned_catalog::PinnedInputs;
 use super::pinned_set::PinnedSet;
 use super::plan::{self, PassInput, RunningState, with_image_of};
 use crate::context::Context;
+use crate::k8s::ownership::Owner;
 use crate::solve_groups::Group;
 use crate::solver::{SolveResult, Solver, SolverStopped};
 use validate::CheckedServer;
@@ -290,7 +291,7 @@ async fn apply_pinned_set(
 ) -> Result<PinnedSet, lock_files::FilesError> {
     let (pinned_set, record) = match pinned_set {
         PinnedSet::RollbackTo { digest, since } => {
-            match lock_files::stored_record(ctx, &server.namespace, &server.name, &digest)
+            match lock_files::stored_record(ctx, &Owner::from(server), &digest)
                 .await
                 .map_err(lock_files::FilesError::Record)?
             {

@@ -10,6 +10,7 @@ use super::model::keys::ServerKeys;
 use super::render::secret::{AGENT_KEY, SIGNING_KEY, secret_name};
 use crate::caches::{KnownKeys, is_fresh};
 use crate::context::Context;
+use crate::k8s::ownership::{NameConflict, Owner};
 
 /// Why the keys could not be read.
 #[derive(Debug, thiserror::Error)]
@@ -22,6 +23,8 @@ pub(crate) enum KeysError {
     },
     #[error("Secret `{name}` has no usable `{key}`: delete the Secret, and the operator creates a new one")]
     Unusable { name: String, key: &'static str },
+    #[error("an object of the server has the name of another object")]
+    NameConflict(#[from] NameConflict),
 }
 
 /// Reads both keys. An error names the unusable one.
@@ -35,37 +38,29 @@ pub(crate) fn parse_keys(
     Ok(ServerKeys { agent: Key::from_hex(agent).map_err(|_| AGENT_KEY)?, signer })
 }
 
-/// The keys of a server from the cache if they are recent, otherwise from its Secret. `None`: it has none yet.
-pub(crate) async fn read_keys(
-    ctx: &Context,
-    namespace: &str,
-    server: &str,
-    now: Timestamp,
-) -> Result<Option<ServerKeys>, KeysError> {
-    let name = secret_name(server);
-    let cache_key = (namespace.to_owned(), name.clone());
+/// The keys of a server from the cache if they are recent, otherwise from its Secret. `None`: it has none yet. A Secret of somebody else has keys that
+/// others know.
+pub(crate) async fn read_keys(ctx: &Context, owner: &Owner, now: Timestamp) -> Result<Option<ServerKeys>, KeysError> {
+    let name = secret_name(&owner.name);
+    let cache_key = (owner.namespace.clone(), name.clone());
     if let Some(cached) = ctx.caches.keys.get(&cache_key).filter(|cached| is_fresh(cached.read_at, now)) {
         return Ok(Some(cached.keys));
     }
-    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), namespace);
+    let secrets: Api<Secret> = Api::namespaced(ctx.client.clone(), &owner.namespace);
     let read = secrets.get_opt(&name).await.map_err(|source| KeysError::Read { name: name.clone(), source })?;
     let Some(secret) = read else { return Ok(None) };
+    let secret = owner.check(secret)?;
     let text = |of: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(of));
         bytes.and_then(|bytes| std::str::from_utf8(&bytes.0).ok()).unwrap_or_default()
     };
-    let keys = parse_keys(namespace, server, text(AGENT_KEY), text(SIGNING_KEY))
+    let keys = parse_keys(&owner.namespace, &owner.name, text(AGENT_KEY), text(SIGNING_KEY))
         .map_err(|key| KeysError::Unusable { name, key })?;
     ctx.caches.keys.put(cache_key, KnownKeys { keys: keys.clone(), read_at: now });
     Ok(Some(keys))
 }
 
 /// The public key with which the documents of a server are verified.
-pub(crate) async fn read_verifier(
-    ctx: &Context,
-    namespace: &str,
-    server: &str,
-    now: Timestamp,
-) -> Result<Option<Verifier>, KeysError> {
-    Ok(read_keys(ctx, namespace, server, now).await?.map(|keys| keys.signer.verifier()))
+pub(crate) async fn read_verifier(ctx: &Context, owner: &Owner, now: Timestamp) -> Result<Option<Verifier>, KeysError> {
+    Ok(read_keys(ctx, owner, now).await?.map(|keys| keys.signer.verifier()))
 }

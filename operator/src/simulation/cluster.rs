@@ -9,6 +9,7 @@ use jiff::{SignedDuration, Timestamp};
 use scheduler::observation::Revision;
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use validate::CheckedServer;
 
 use super::backups::BackupInvariants;
 use super::by_script::ScriptedChanges;
@@ -199,6 +200,12 @@ impl SimCluster {
 
     pub(super) fn server_key(&self) -> Key {
         Key::new("papermcservers", self.scenario.server_index.name)
+    }
+
+    /// The server as the operator checks it.
+    pub(super) fn scenario_server(&self) -> CheckedServer {
+        let server = self.objects.get(&self.server_key()).expect("the server exists").clone();
+        validate::check(&serde_json::from_value(server).expect("a server")).expect("a valid spec")
     }
 
     /// An operator starts, and holds the Lease until another one takes it.

@@ -90,13 +90,15 @@ fn execute(handle: &ClusterHandle, parsed: &ParsedRequest) -> Result<Value, Reje
     cluster.requests.record(parsed.verb_name(), &parsed.key.plural);
     let before = parsed.object(&cluster.objects);
     let outcome = parsed.execute(&mut cluster.objects);
-    if let (Ok(_), Some(write_kind)) = (&outcome, parsed.write_kind()) {
+    if let (Ok(_), Some(write_kind)) = (&outcome, parsed.write_kind())
+        && !parsed.creates_pod_or_event()
+    {
         // A write without a change notifies no watch.
         if parsed.object(&cluster.objects) != before {
             cluster.observe_write(&parsed.key, write_kind, before.as_ref());
         }
     }
-    if let (Ok(made), Verb::Create(_)) = (&outcome, &parsed.verb) {
+    if let (Ok(made), Verb::Create { .. }) = (&outcome, &parsed.verb) {
         cluster.trace_created(&parsed.key.plural, made);
     }
     outcome
@@ -111,7 +113,7 @@ struct ParsedRequest {
 enum Verb {
     Get,
     List { labels: Vec<(String, String)> },
-    Create(Value),
+    Create { object: Value, manager: Option<String> },
     Patch { patch: Patch, is_status: bool, is_dry_run: bool },
     Delete { uid: Option<String>, version: Option<String> },
 }
@@ -134,7 +136,7 @@ impl ParsedRequest {
                 Verb::List { labels: labels.map(|(name, value)| (name.to_owned(), value.to_owned())).collect() }
             }
             Method::GET => Verb::Get,
-            Method::POST => Verb::Create(json()),
+            Method::POST => Verb::Create { object: json(), manager: parameter("fieldManager") },
             Method::PATCH => {
                 let change = match content_type.and_then(|value| value.to_str().ok()) {
                     Some("application/apply-patch+yaml") => {
@@ -155,17 +157,20 @@ impl ParsedRequest {
             }
             ref other => panic!("unsupported method {other}"),
         };
-        Self { key: Key::new(plural, name), verb }
+        let name = match &verb {
+            Verb::Create { object, .. } => object["metadata"]["name"].as_str().unwrap_or_default().to_owned(),
+            Verb::Get | Verb::List { .. } | Verb::Patch { .. } | Verb::Delete { .. } => name.to_owned(),
+        };
+        Self { key: Key::new(plural, &name), verb }
     }
 
     /// The name of the object. For a list, the name of the server.
     fn name(&self) -> &str {
         match &self.verb {
-            Verb::Get | Verb::Patch { .. } | Verb::Delete { .. } => &self.key.name,
+            Verb::Get | Verb::Create { .. } | Verb::Patch { .. } | Verb::Delete { .. } => &self.key.name,
             Verb::List { labels } => {
                 labels.iter().find(|(name, _)| name == SERVER).map_or("", |(_, server)| server.as_str())
             }
-            Verb::Create(object) => object["metadata"]["name"].as_str().unwrap_or_default(),
         }
     }
 
@@ -179,7 +184,7 @@ impl ParsedRequest {
         match &self.verb {
             Verb::Get => "get",
             Verb::List { .. } => "list",
-            Verb::Create(_) => "create",
+            Verb::Create { .. } => "create",
             Verb::Patch { is_dry_run: true, .. } => "dry run",
             Verb::Patch { is_dry_run: false, is_status: true, .. } => "patch status",
             Verb::Patch { is_dry_run: false, is_status: false, .. } => "patch",
@@ -190,16 +195,21 @@ impl ParsedRequest {
     fn write_kind(&self) -> Option<ObjectChange> {
         match &self.verb {
             Verb::Get | Verb::List { .. } | Verb::Patch { is_dry_run: true, .. } => None,
-            Verb::Create(_) | Verb::Patch { is_dry_run: false, .. } => Some(ObjectChange::Changed),
+            Verb::Create { .. } | Verb::Patch { is_dry_run: false, .. } => Some(ObjectChange::Changed),
             Verb::Delete { .. } => Some(ObjectChange::Deleted),
         }
+    }
+
+    /// Whether the request creates an object that only the transcript notices.
+    fn creates_pod_or_event(&self) -> bool {
+        matches!(self.verb, Verb::Create { .. }) && ["pods", "events"].contains(&self.key.plural.as_str())
     }
 
     /// The reason of the Event that the request creates.
     fn event_reason(&self) -> Option<&str> {
         match &self.verb {
-            Verb::Create(object) if self.key.plural == "events" => object["reason"].as_str(),
-            Verb::Create(_) | Verb::Get | Verb::List { .. } | Verb::Patch { .. } | Verb::Delete { .. } => None,
+            Verb::Create { object, .. } if self.key.plural == "events" => object["reason"].as_str(),
+            Verb::Create { .. } | Verb::Get | Verb::List { .. } | Verb::Patch { .. } | Verb::Delete { .. } => None,
         }
     }
 
@@ -219,7 +229,10 @@ impl ParsedRequest {
                 let items = objects.list(&key.plural, &labels);
                 Ok(json!({"kind": "List", "apiVersion": "v1", "metadata": {}, "items": items}))
             }
-            Verb::Create(object) => objects.create(&key.plural, object.clone(), now()).cloned(),
+            Verb::Create { object, manager: Some(manager) } => {
+                objects.create_for(manager, &key.plural, object.clone(), now()).cloned()
+            }
+            Verb::Create { object, .. } => objects.create(&key.plural, object.clone(), now()).cloned(),
             Verb::Patch { patch, is_status, is_dry_run } => objects.patch(key, *is_status, patch, *is_dry_run, now()),
             Verb::Delete { uid, version } => objects.delete(key, (uid.as_deref(), version.as_deref()), now()),
         }

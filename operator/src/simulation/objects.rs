@@ -62,6 +62,8 @@ pub(super) struct Objects {
     all: BTreeMap<Key, Value>,
     /// The last applied object of each manager, by object and subresource.
     applied: BTreeMap<(Key, bool, String), Value>,
+    /// The object that a manager has created, until its fields are handed over to the manager's applies.
+    created: BTreeMap<(Key, String), Value>,
     version: u64,
     uids: u64,
     /// The namespace is being deleted, so that it accepts no new object.
@@ -100,6 +102,22 @@ impl Objects {
         Ok(self.store(&key, object, now))
     }
 
+    /// Creates an object for a field manager, which owns the fields as an update.
+    pub(super) fn create_for(
+        &mut self,
+        manager: &str,
+        plural: &str,
+        mut object: Value,
+        now: Timestamp,
+    ) -> Result<&Value, Rejection> {
+        let created = object.clone();
+        object["metadata"]["managedFields"] = json!([{"manager": manager, "operation": "Update"}]);
+        let key = Key::new(plural, object["metadata"]["name"].as_str().unwrap_or_default());
+        self.create(plural, object, now)?;
+        self.created.insert((key.clone(), manager.to_owned()), created);
+        self.get(&key)
+    }
+
     /// Changes an object, or its status alone. With `is_dry_run` it only returns the result.
     pub(super) fn patch(
         &mut self,
@@ -127,10 +145,23 @@ impl Objects {
         if is_dry_run {
             return Ok(new);
         }
+        self.hand_over_fields(key, &new);
         if let Patch::Apply { manager, object } = patch {
             self.applied.insert((key.clone(), is_status, manager.clone()), object.clone());
         }
         Ok(self.store(key, new, now).clone())
+    }
+
+    /// From a change of its `managedFields` on, the creator of an object owns the fields by its applies.
+    fn hand_over_fields(&mut self, key: &Key, object: &Value) {
+        for entry in object["metadata"]["managedFields"].as_array().into_iter().flatten() {
+            let manager = entry["manager"].as_str().unwrap_or_default().to_owned();
+            if entry["operation"] == "Apply"
+                && let Some(created) = self.created.remove(&(key.clone(), manager.clone()))
+            {
+                self.applied.insert((key.clone(), false, manager), created);
+            }
+        }
     }
 
     fn patched(
@@ -206,6 +237,7 @@ impl Objects {
     pub(super) fn remove(&mut self, key: &Key) {
         self.all.remove(key);
         self.applied.retain(|(of, _, _), _| of != key);
+        self.created.retain(|(of, _), _| of != key);
     }
 
     /// Changes an existing object, as a part of Kubernetes or a user does.

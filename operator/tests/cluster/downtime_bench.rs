@@ -227,7 +227,7 @@ impl<'w> Restarted<'w> {
         let files = json!({"files.json": "x".repeat(8_000)});
         env.apply(&[
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": files}),
-            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "stringData": {"password": "x"}}),
+            json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "labels": {"nightshift.dev/allow-use": "true"}}, "stringData": {"password": "x"}}),
             json!({
                 "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": name},
                 "spec": {

@@ -12,6 +12,7 @@ pub mod http_server;
 pub mod java_properties;
 pub mod plugin_descriptor;
 mod update_folder;
+mod url_text;
 mod yaml;
 
 pub use archive::Jar;
@@ -19,6 +20,7 @@ pub use descriptor_rules::DescriptorRule;
 pub use error::FactsError;
 pub use hash::{Algorithm, Hash, Hasher};
 pub use update_folder::update_folder_name;
+pub use url_text::url_for_display;
 
 #[cfg(test)]
 mod tests;

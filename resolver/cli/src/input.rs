@@ -28,6 +28,7 @@ use resolver::model::catalog::{Catalog, ProjectKey, Source};
 use resolver::model::compatibility_facts::CompatibilityFacts;
 use resolver::model::software::Software;
 use resolver::model::unmanaged_jar::UnmanagedJar;
+use resolver::model::untrusted_text::hide_url_secrets;
 use upstream::{CatalogBuild, CatalogQuery, FetchError, Fetcher, Settings, Upstream, format_chain};
 
 /// Reads the requests, or returns all violations in them.
@@ -186,7 +187,7 @@ pub(super) fn unknown_projects(fetcher: &Fetcher, checked: &Checked, problems: &
                 unknown_project(*upstream)
             }
             FetchError::Download(DownloadError::WrongHash { url, expected, found }) => {
-                let is = format!("is {expected}, but the file at {url} now has {found}");
+                let is = format!("is {expected}, but the file at {} now has {found}", hide_url_secrets(url));
                 let fix = "ask its authors which of the two is right before you change it";
                 violations.extend(
                     checked.project_violations(&key, "spec.source.checksum", &is, fix).iter().map(ToString::to_string),

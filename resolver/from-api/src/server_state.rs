@@ -5,7 +5,7 @@ use crds::paper_mc_server::{AnswerBasis, DelistedFileStatus, DelistedReleaseStat
 use crds::{PaperMCServer, Plugin};
 
 use super::{Violation, request};
-use resolver::model::catalog::{Artifact, ProjectKey};
+use resolver::model::catalog::{Artifact, ProjectKey, Source};
 use resolver::model::request::{DelistedRelease, Request, Running, RunningEvidence, RunningVersion};
 use resolver::model::software::Software;
 use resolver::model::version::Minecraft;
@@ -162,9 +162,13 @@ fn delisted_from_status(delisted: &DelistedReleaseStatus, minecraft: &Minecraft)
     Some(DelistedRelease { project_id: project_id.clone(), name: name.clone(), ..delisted })
 }
 
-/// Converts a delisted release for the status. `None` if it would not fit, which means unknown.
+/// Converts a delisted release of a site for the status. `None` if it would not fit, which means unknown.
 fn delisted_to_status(delisted: &DelistedRelease) -> Option<DelistedReleaseStatus> {
     let DelistedRelease { project, project_id, name, release } = delisted;
+    if project.source == Source::Url {
+        // Its URL may have a token.
+        return None;
+    }
     let delisted = DelistedReleaseStatus {
         project: project.to_string(),
         project_id: project_id.clone(),

@@ -7,6 +7,7 @@ use super::ManifestViolations;
 use resolver::model::catalog::{ProjectKey, Source};
 use resolver::model::jar_pattern;
 use resolver::model::request::VersionRequest;
+use resolver::model::untrusted_text::hide_url_secrets;
 
 /// The maximum URL length, equal to the schema.
 const MAX_URL_LENGTH: usize = 2048;
@@ -124,7 +125,7 @@ pub fn url_error(url: &str) -> Option<(String, &'static str)> {
     if url.len() > MAX_URL_LENGTH {
         return Some((format!("has {} characters", url.len()), "write at most 2048"));
     }
-    let is = |problem: &str| format!("is `{}`, {problem}", hide_user(url));
+    let is = |problem: &str| format!("is `{}`, {problem}", hide_url_secrets(url));
     let Some((scheme, rest)) = url.split_once("://") else { return Some((is("which is not a URL"), FIX)) };
     if scheme.eq_ignore_ascii_case("http") {
         return Some((is("which is plain http and cannot be trusted"), "write the `https` address"));
@@ -147,16 +148,6 @@ pub fn url_error(url: &str) -> Option<(String, &'static str)> {
         return Some((is("which contains a space"), "write `%20` for a space"));
     }
     None
-}
-
-/// A URL for display, without a password.
-fn hide_user(url: &str) -> String {
-    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
-    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    match rest[..end].rfind('@') {
-        Some(at) => format!("{scheme}://…{}", &rest[at..]),
-        None => url.to_owned(),
-    }
 }
 
 impl ManifestViolations {

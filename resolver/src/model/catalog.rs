@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::api_version::ApiVersion;
 use super::software::Software;
+use super::untrusted_text::hide_url_secrets;
 use super::version::Minecraft;
 
 /// The data of all upstreams, as last read. It is immutable: a newer read gives a new catalog.
@@ -194,15 +195,19 @@ impl ProjectKey {
         if self.source == Source::Url { self.project.rsplit_once(HASH_SEPARATOR) } else { None }
     }
 
-    /// The form for display: `modrinth/viaversion`, or the URL alone.
+    /// The form for display: `modrinth/viaversion`, or the URL alone, without a password or a token.
     pub fn to_display(&self) -> String {
-        self.file().map_or_else(|| self.to_string(), |(url, _)| url.to_owned())
+        self.file().map_or_else(|| self.to_string(), |(url, _)| hide_url_secrets(url))
     }
 }
 
+/// A URL has no password and no token. Its hash identifies the file.
 impl fmt::Display for ProjectKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.source, self.project)
+        match self.file() {
+            Some((url, hash)) => write!(f, "{}/{}{HASH_SEPARATOR}{hash}", self.source, hide_url_secrets(url)),
+            None => write!(f, "{}/{}", self.source, self.project),
+        }
     }
 }
 

@@ -8,13 +8,13 @@ use jiff::{RoundMode, Timestamp, TimestampRound, Unit};
 use super::Upstream;
 use artifacts::FactsError;
 use artifacts::download::DownloadError;
-use resolver::model::untrusted_text::shortened;
+use resolver::model::untrusted_text::{hide_url_secrets, hide_url_user, shortened};
 
 /// Why a page of an upstream could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The upstream responded that the project does not exist.
-    #[error("{upstream} has no project `{project}` (asked at {url})")]
+    #[error("{upstream} has no project `{project}` (asked at {})", hide_url_user(url))]
     NotFound {
         /// The upstream that was read.
         upstream: Upstream,
@@ -34,7 +34,7 @@ pub enum FetchError {
         project: String,
     },
     /// The connection failed, broke or timed out.
-    #[error("{upstream} could not be reached at {url}")]
+    #[error("{upstream} could not be reached at {}", hide_url_user(url))]
     Unreachable {
         /// The upstream that was read.
         upstream: Upstream,
@@ -45,7 +45,7 @@ pub enum FetchError {
         source: reqwest::Error,
     },
     /// A status that is not success, after all retries.
-    #[error("{upstream} answered {status} at {url}: {excerpt}")]
+    #[error("{upstream} answered {status} at {}: {excerpt}", hide_url_user(url))]
     Status {
         /// The upstream that was read.
         upstream: Upstream,
@@ -65,7 +65,7 @@ pub enum FetchError {
         until: Timestamp,
     },
     /// The response has more bytes than any valid response.
-    #[error("{upstream} sent more than {limit} bytes at {url}")]
+    #[error("{upstream} sent more than {limit} bytes at {}", hide_url_user(url))]
     TooLarge {
         /// The upstream that was read.
         upstream: Upstream,
@@ -75,7 +75,7 @@ pub enum FetchError {
         limit: u64,
     },
     /// The body is not what the API documents, for example an HTML page of a proxy.
-    #[error("{upstream} sent an unreadable API response at {url}: {excerpt}")]
+    #[error("{upstream} sent an unreadable API response at {}: {excerpt}", hide_url_user(url))]
     Unreadable {
         /// The upstream that was read.
         upstream: Upstream,
@@ -88,7 +88,7 @@ pub enum FetchError {
         source: serde_json::Error,
     },
     /// JSON of the right shape without a usable entry.
-    #[error("{upstream} sent {rows} entries at {url}, and none is complete")]
+    #[error("{upstream} sent {rows} entries at {}, and none is complete", hide_url_user(url))]
     NoUsableEntry {
         /// The upstream that was read.
         upstream: Upstream,
@@ -98,7 +98,10 @@ pub enum FetchError {
         rows: usize,
     },
     /// The command is offline and the page is not cached.
-    #[error("there is no stored data of {upstream} at {url}: fetch the catalog once with network access")]
+    #[error(
+        "there is no stored data of {upstream} at {}: fetch the catalog once with network access",
+        hide_url_user(url)
+    )]
     Offline {
         /// The upstream that would have been read.
         upstream: Upstream,
@@ -106,7 +109,10 @@ pub enum FetchError {
         url: String,
     },
     /// The key of a file lacks a URL or a hash.
-    #[error("`{project}` names no file: it must be an https address with `#sha256=` and 64 hex digits")]
+    #[error(
+        "`{}` names no file: it must be an https address with `#sha256=` and 64 hex digits",
+        hide_url_secrets(project)
+    )]
     InvalidFileKey {
         /// The text.
         project: String,
@@ -115,7 +121,7 @@ pub enum FetchError {
     #[error(transparent)]
     Download(#[from] DownloadError),
     /// The downloaded file is not a readable plugin. A retry downloads the same bytes.
-    #[error("`{url}` is not a readable plugin")]
+    #[error("`{}` is not a readable plugin", hide_url_secrets(url))]
     NotAPlugin {
         /// The URL.
         url: String,
@@ -124,7 +130,7 @@ pub enum FetchError {
         source: FactsError,
     },
     /// Paper refuses the plugin in the downloaded file.
-    #[error("Paper refuses the plugin in `{url}`: {rule}")]
+    #[error("Paper refuses the plugin in `{}`: {rule}", hide_url_secrets(url))]
     RefusedPlugin {
         /// The URL.
         url: String,
@@ -132,7 +138,7 @@ pub enum FetchError {
         rule: String,
     },
     /// Downloads are not allowed and the file is not stored.
-    #[error("there is no stored data of `{url}`: fetch the catalog once with network access")]
+    #[error("there is no stored data of `{}`: fetch the catalog once with network access", hide_url_secrets(url))]
     FileOffline {
         /// The URL.
         url: String,

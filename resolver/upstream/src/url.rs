@@ -26,6 +26,7 @@ use resolver::model::api_version::ApiVersion;
 use resolver::model::catalog::{
     Artifact, Catalog, Channel, Declared, FALLBACK_VERSION, FurtherJar, Project, ProjectKey, Release, Source,
 };
+use resolver::model::untrusted_text::hide_url_secrets;
 
 /// Cached content of a JAR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -161,7 +162,7 @@ impl Files {
     async fn fetch(&self, url: &str, hash: &Hash) -> Result<Read, FetchError> {
         if !self.is_intact(hash).await {
             let size = self.downloads(url)?.get(url, None, hash).await?;
-            tracing::info!(url, %hash, size, "downloaded a plugin to read it");
+            tracing::info!(url = hide_url_secrets(url), %hash, size, "downloaded a plugin to read it");
         }
         self.read_jar(url, hash).await
     }
@@ -169,7 +170,7 @@ impl Files {
     /// Downloads a build for which only an md5 is published, and returns its sha256 and size.
     pub(super) async fn fetch_unverified(&self, url: &str, md5: &str) -> Result<(Hash, u64), FetchError> {
         let (hash, size) = self.downloads(url)?.fetch_unverified(url, md5).await?;
-        tracing::info!(url, %hash, size, "downloaded a build to compute its hash: its bytes are trusted from now on");
+        tracing::info!(url = hide_url_secrets(url), %hash, size, "downloaded a build to compute its hash: its bytes are trusted from now on");
         Ok((hash, size))
     }
 

@@ -10,6 +10,7 @@ use artifacts::Hash;
 use artifacts::content_store::StoreWriteError;
 use artifacts::download::{ReceiveError, receive_body};
 use artifacts::http_client::{ClientError, client};
+use artifacts::url_for_display;
 use reqwest::ClientBuilder;
 use reqwest::redirect::Policy;
 
@@ -43,7 +44,7 @@ enum SourceError {
 
 impl From<reqwest::Error> for SourceError {
     fn from(error: reqwest::Error) -> Self {
-        if error.is_timeout() { Self::TimedOut } else { Self::Http(error) }
+        if error.is_timeout() { Self::TimedOut } else { Self::Http(error.without_url()) }
     }
 }
 
@@ -60,7 +61,11 @@ fn format_attempts(attempts: &[(String, SourceError)]) -> String {
     if attempts.is_empty() {
         return "the lock has no address for it, and there is no store".to_owned();
     }
-    attempts.iter().map(|(address, why)| format!("{address}: {}", ErrorChain(why))).collect::<Vec<_>>().join("; ")
+    attempts
+        .iter()
+        .map(|(address, why)| format!("{}: {}", url_for_display(address), ErrorChain(why)))
+        .collect::<Vec<_>>()
+        .join("; ")
 }
 
 /// Downloads files from the operator's store, whose address is in the pod template, or by https. Unlike

@@ -3,6 +3,8 @@
 use scheduler::observation::Revision;
 
 use crate::agent_client::AgentError;
+use crate::k8s::owned_api::OwnedError;
+use crate::k8s::ownership::NameConflict;
 use crate::server::records::RecordError;
 
 /// Why a step was not carried out.
@@ -43,6 +45,8 @@ pub(crate) enum ActError {
         #[source]
         source: kube::Error,
     },
+    #[error("an object of the server has the name of another object")]
+    NameConflict(#[from] NameConflict),
     #[error("could not delete Pod `{name}` for its restart")]
     Delete {
         name: String,
@@ -58,6 +62,14 @@ pub(crate) enum ActError {
 }
 
 impl ActError {
+    /// The error of a read or write of the restore request.
+    pub(crate) fn restore_request(intent: &'static str, name: String) -> impl FnOnce(OwnedError) -> Self {
+        move |error| match error {
+            OwnedError::NameConflict(conflict) => Self::NameConflict(conflict),
+            OwnedError::Kube(source) => Self::RestoreRequest { intent, name, source },
+        }
+    }
+
     /// Whether the object has changed since the observation, or the observation is too old. No write happened, and the next pass observes
     /// again.
     pub(crate) fn is_stale(&self) -> bool {
@@ -75,6 +87,7 @@ impl ActError {
             | Self::Agent(_)
             | Self::Record(_)
             | Self::RestoreRequest { .. }
+            | Self::NameConflict(_)
             | Self::Delete { .. }
             | Self::History { .. } => false,
         }

@@ -9,6 +9,7 @@ use kube::ResourceExt;
 
 use super::{FollowState, LeaderState, RanSet};
 use crate::context::Context;
+use crate::k8s::ownership::Owner;
 use crate::server::last_status::status_before;
 use crate::server::records::{RecordError, read_signed_lock, unless_rejected};
 use validate::{CheckedFollows, CheckedServer};
@@ -96,11 +97,11 @@ async fn leader_history(
     spec: &CheckedFollows,
     now: Timestamp,
 ) -> Result<Vec<RanSet>, RecordError> {
-    let namespace = server.namespace().unwrap_or_default();
+    let owner = Owner::from(server);
     let mut history = Vec::new();
     for past in &status.history {
         // A gap in the history: the sets before it did not run directly before the later ones.
-        let record = read_signed_lock(ctx, &namespace, &spec.server, &past.lock).await;
+        let record = read_signed_lock(ctx, &owner, &past.lock).await;
         let Some(record) = unless_rejected(record, &mut Vec::new())? else { break };
         history.push(RanSet { since: past.settled_at, unverified: past.unverified, record });
         if !past.unverified && past.settled_at.checked_add(spec.soak).is_ok_and(|soaked| soaked <= now) {

@@ -36,7 +36,7 @@ use super::refusal::init_message;
 use super::responsiveness::{self, AGENT_UNREACHABLE, PLAYERS_UNKNOWN};
 use super::waiting::{COUNTDOWN_WHILE_EMPTY, waiting_for_window};
 use crate::server::requested_restore::replace_worlds_hint;
-pub(super) use unplanned::{build_blocked, build_failure, build_rollout};
+pub(super) use unplanned::{NAME_CONFLICT, build_blocked, build_failure, build_rollout};
 
 /// The reason of `Ready` and `Updating` while a crash loop has stopped the server.
 const STOPPED_BY_CRASHES: &str = "StoppedByCrashes";

@@ -1,9 +1,12 @@
 //! Pure. Defines the results of a pass that all reports read, and how a condition is built.
 
+use std::borrow::Cow;
+
 use crds::PaperMCServer;
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 use resolver::explanation::Explanation;
+use resolver::model::untrusted_text::sanitize_text;
 use scheduler::rollout::Step;
 
 use crate::error_chain::cut;
@@ -48,6 +51,9 @@ pub(crate) fn condition(
         observed_generation: server.metadata.generation,
         last_transition_time: k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(since.unwrap_or(now)),
         reason: reason.to_owned(),
-        message,
+        message: match sanitize_text(&message) {
+            Cow::Borrowed(_) => message,
+            Cow::Owned(sanitized) => sanitized,
+        },
     }
 }

@@ -10,14 +10,15 @@ use crds::paper_mc_server::{HandledRequests, RestoreResult};
 use crds::{PaperMCServer, PaperMCServerStatus};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::{Api, Patch};
 use serde_json::{Value, json};
 
 use super::RestoreRequests;
 use crate::context::Context;
 use crate::k8s::events::EventText;
+use crate::k8s::owned_api::OwnedError;
 use crate::k8s::server_side_apply::FieldManager;
 use crate::server::act::error::ActError;
+use crate::server::apply::owned;
 use crate::server::backups::current_backups;
 use crate::server::error::PassError;
 use crate::server::observe::Observed;
@@ -68,11 +69,7 @@ pub(crate) async fn write_init_requests(
 ) -> Result<(), ActError> {
     let map = build_init_requests_map(server, requests, observed.signer().ok_or(ActError::NoKey)?);
     ctx.metrics.api_writes.inc();
-    FieldManager::SERVER_CHILDREN
-        .apply(&config_maps(ctx, server), &map)
-        .await
-        .map(drop)
-        .map_err(failed("write", server))
+    owned(ctx, server).write(FieldManager::SERVER_CHILDREN, &map).await.map(drop).map_err(failed("write", server))
 }
 
 /// Protects the backup that a user has named, whatever backups are taken before it is restored. It leaves other requests alone, and does
@@ -85,8 +82,9 @@ pub(crate) async fn protect_backup(
 ) -> Result<(), ActError> {
     let Some(request) = request else { return Ok(()) };
     let signer = observed.signer().ok_or(ActError::NoKey)?;
-    let (api, name) = (config_maps(ctx, server), init_requests_map_name(&server.name));
-    let Some(existing) = api.get_opt(&name).await.map_err(failed("read", server))? else {
+    let api = owned::<ConfigMap>(ctx, server);
+    let Some(existing) = api.get_opt(&init_requests_map_name(&server.name)).await.map_err(failed("read", server))?
+    else {
         let requests = InitRequests { rollback: None, on_request: Some(request.clone()) };
         return write_init_requests(ctx, server, observed, &requests).await;
     };
@@ -96,13 +94,11 @@ pub(crate) async fn protect_backup(
     {
         return Ok(());
     }
-    // The write names the resourceVersion that was read, because another operator may have written the request meanwhile.
-    let version = existing.metadata.resource_version;
-    let data = BTreeMap::from(signed_entries(Document::UserRestore, request, signer));
-    let patch = json!({"metadata": {"resourceVersion": version}, "data": data});
+    // Another operator may have written the request meanwhile.
+    let patch = json!({"data": BTreeMap::from(signed_entries(Document::UserRestore, request, signer))});
     ctx.metrics.api_writes.inc();
-    let patched = api.patch(&name, &FieldManager::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch)).await;
-    patched.map(drop).map_err(failed("write", server))
+    let merged = api.merge(FieldManager::SERVER_CHILDREN, &existing, patch).await;
+    merged.map(drop).map_err(failed("write", server))
 }
 
 /// Tells a running online backup to keep the named backup, because it does not read the restore requests. This precedes the record in the
@@ -123,24 +119,15 @@ async fn protect_during_online_backup(
 
 /// Removes only this request. A request of a roll-back may exist beside it.
 async fn delete_request(ctx: &Context, server: &CheckedServer) -> Result<(), ActError> {
-    let patch = json!({"data": BTreeMap::from(keys_of(Document::UserRestore).map(|key| (key, Value::Null)))});
-    let name = init_requests_map_name(&server.name);
+    let api = owned::<ConfigMap>(ctx, server);
+    let existing = api.get_opt(&init_requests_map_name(&server.name)).await.map_err(failed("read", server))?;
+    let Some(existing) = existing else { return Ok(()) };
     ctx.metrics.api_writes.inc();
-    match config_maps(ctx, server)
-        .patch(&name, &FieldManager::SERVER_CHILDREN.patch_params(), &Patch::Merge(&patch))
-        .await
-    {
-        Ok(_) => Ok(()),
-        Err(kube::Error::Api(status)) if status.is_not_found() => Ok(()),
-        Err(source) => Err(failed("delete", server)(source)),
-    }
+    let patch = json!({"data": BTreeMap::from(keys_of(Document::UserRestore).map(|key| (key, Value::Null)))});
+    let merged = api.merge(FieldManager::SERVER_CHILDREN, &existing, patch).await;
+    merged.map(drop).map_err(failed("delete", server))
 }
 
-fn config_maps(ctx: &Context, server: &CheckedServer) -> Api<ConfigMap> {
-    Api::namespaced(ctx.client.clone(), &server.namespace)
-}
-
-fn failed(intent: &'static str, server: &CheckedServer) -> impl FnOnce(kube::Error) -> ActError {
-    let name = init_requests_map_name(&server.name);
-    move |source| ActError::RestoreRequest { intent, name, source }
+fn failed(intent: &'static str, server: &CheckedServer) -> impl FnOnce(OwnedError) -> ActError {
+    ActError::restore_request(intent, init_requests_map_name(&server.name))
 }

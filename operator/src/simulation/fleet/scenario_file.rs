@@ -430,6 +430,16 @@ impl SimCluster {
             }
             ScriptAction::ReplaceLock => self.replace_lock(),
             ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
+            ScriptAction::CreateObject(key, object) => {
+                let mut object = object.clone();
+                json_patch::merge(&mut object, &json!({"metadata": {"name": key.name}}));
+                self.objects.create(&key.plural, object, now()).expect("the name is free");
+            }
+            ScriptAction::DeleteObject(key) => self.objects.remove(key),
+            ScriptAction::Mark { key, field, name, value } => {
+                let mark = json!({"metadata": {*field: {name: self.fill_in(value)}}});
+                self.objects.change(key, now(), |object| json_patch::merge(object, &mark));
+            }
             ScriptAction::Upstream(_)
             | ScriptAction::Publish(_)
             | ScriptAction::ReadUpstreams
@@ -457,7 +467,7 @@ impl SimCluster {
     }
 
     /// Fills in values that a file cannot contain. `{now}` and `{now-10m}` are times in seconds. `{planned}`,
-    /// `{planned:16}` and `{running}` are digests. `{backup 1}` is the name of the first backup.
+    /// `{planned:16}` and `{running}` are digests. `{uid}` is that of the server. `{backup 1}` is the name of the first backup.
     fn fill_in(&self, text: &str) -> String {
         let server = self.objects.get(&self.server_key()).cloned().unwrap_or_default();
         let planned = server["status"]["availableUpdate"]["digest"].as_str().unwrap_or_default().to_owned();
@@ -480,9 +490,10 @@ impl SimCluster {
                     filled.push_str(&planned[..digits.parse().unwrap_or(planned.len()).min(planned.len())]);
                 }
                 ("running", _) => filled.push_str(&running),
+                ("uid", _) => filled.push_str(server["metadata"]["uid"].as_str().unwrap_or_default()),
                 ("backup", number) => filled.push_str(&self.backup_by_number(number.parse().unwrap_or(1))),
                 _ => panic!(
-                    "`{{{part}}}` is no placeholder: {{now}}, {{now-10m}}, {{planned}}, {{planned:16}}, {{running}}, {{backup 1}}"
+                    "`{{{part}}}` is no placeholder: {{now}}, {{now-10m}}, {{planned}}, {{planned:16}}, {{running}}, {{uid}}, {{backup 1}}"
                 ),
             }
         }

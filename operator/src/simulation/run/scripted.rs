@@ -3,20 +3,23 @@
 //! Only their scenario is random.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use fixtures::rng::Rng;
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::api::Api;
 use serde_json::{Value, json};
+use validate::CheckedServer;
 
 use super::{Run, RunResult, start_time};
 use crate::clock::now;
 use crate::clock::simulated::{self, Simulated};
+use crate::k8s::owned_api::OwnedApi;
 use crate::server::act::delete_request::delete_if_fresh;
 use crate::simulation::catalog::Releases;
 use crate::simulation::cluster::RequestDelay;
-use crate::simulation::fake_api_server::{NAMESPACE, client};
+use crate::simulation::cluster_handle::ClusterHandle;
+use crate::simulation::fake_api_server::client;
 use crate::simulation::faults::InjectedCrash;
 use crate::simulation::objects::Key;
 use crate::simulation::request_counts::RequestCounts;
@@ -32,7 +35,14 @@ async fn begin_undisturbed(number: u64, address: Ipv4Addr) -> (Run, Timestamp, S
     begin_with(number, address, |scenario| scenario).await
 }
 
-/// The same with a changed scenario.
+/// A cluster with a server before its first pass.
+pub(in crate::simulation) async fn begin_cluster(address: Ipv4Addr) -> (Arc<ClusterHandle>, CheckedServer, Simulated) {
+    let (run, _, clocks) = begin_undisturbed(0, address).await;
+    let server = run.handle.cluster().scenario_server();
+    (Arc::clone(&run.handle), server, clocks)
+}
+
+/// [`begin_undisturbed`] with a changed scenario.
 async fn begin_with(
     number: u64,
     address: Ipv4Addr,
@@ -150,9 +160,10 @@ pub(in crate::simulation) async fn run_held(removes_hold: bool, address: Ipv4Add
 /// and its write. Returns whether a request exists then.
 pub(in crate::simulation) async fn end_restore_request(replaced_meanwhile: bool, address: Ipv4Addr) -> bool {
     let (run, _, _clocks) = begin_undisturbed(0, address).await;
-    let api: Api<ConfigMap> = Api::namespaced(client(&run.handle), NAMESPACE);
+    let server = run.handle.cluster().scenario_server();
+    let api = OwnedApi::<ConfigMap>::new(&client(&run.handle), &server);
     let (name, key) = ("lobby-init-requests", Key::new("configmaps", "lobby-init-requests"));
-    let map = json!({"metadata": {"name": name}, "data": {"restore.json": "1"}});
+    let map = json!({"metadata": {"name": name, "ownerReferences": [server.owner]}, "data": {"restore.json": "1"}});
     run.handle.cluster().objects.create("configmaps", map, now()).expect("the first restore request");
     let replace_request = || {
         if replaced_meanwhile {

@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use crate::content_store::StoreWriteError;
+use crate::url_for_display;
 
 /// The reason why the body of a response could not be received.
 #[derive(Debug, thiserror::Error)]
@@ -20,13 +21,13 @@ pub enum ReceiveError {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum DownloadError {
     /// The URL is not https, and no admin configured it.
-    #[error("`{url}` is not allowed: only https and the addresses of the configured upstreams are")]
+    #[error("`{}` is not allowed: only https and the addresses of the configured upstreams are", url_for_display(url))]
     NotHttps {
         /// The URL, perhaps of a redirect.
         url: String,
     },
     /// The host is in a private network.
-    #[error("`{url}` is not allowed: {host} is inside a private network")]
+    #[error("`{}` is not allowed: {host} is inside a private network", url_for_display(url))]
     PrivateHost {
         /// The URL, perhaps of a redirect.
         url: String,
@@ -34,7 +35,7 @@ pub enum DownloadError {
         host: String,
     },
     /// Too many redirects.
-    #[error("`{url}` redirects more than {limit} times")]
+    #[error("`{}` redirects more than {limit} times", url_for_display(url))]
     TooManyRedirects {
         /// The first URL.
         url: String,
@@ -42,7 +43,7 @@ pub enum DownloadError {
         limit: usize,
     },
     /// The connection failed, broke, or took too long.
-    #[error("`{url}` could not be reached")]
+    #[error("`{}` could not be reached", url_for_display(url))]
     Unreachable {
         /// The URL.
         url: String,
@@ -51,7 +52,7 @@ pub enum DownloadError {
         source: Arc<reqwest::Error>,
     },
     /// The response status is no success.
-    #[error("`{url}` answered {status}")]
+    #[error("`{}` answered {status}", url_for_display(url))]
     Status {
         /// The URL after all redirects.
         url: String,
@@ -59,7 +60,7 @@ pub enum DownloadError {
         status: u16,
     },
     /// The file exceeds the size limit.
-    #[error("`{url}` is larger than {limit} bytes")]
+    #[error("`{}` is larger than {limit} bytes", url_for_display(url))]
     TooLarge {
         /// The URL.
         url: String,
@@ -67,7 +68,10 @@ pub enum DownloadError {
         limit: u64,
     },
     /// Permanent: the announced hash and the content differ, and another download would give the same content.
-    #[error("`{url}` has the hash {found}, but {expected} was announced: its source must correct one of the two")]
+    #[error(
+        "`{}` has the hash {found}, but {expected} was announced: its source must correct one of the two",
+        url_for_display(url)
+    )]
     WrongHash {
         /// The URL.
         url: String,

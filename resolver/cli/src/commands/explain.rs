@@ -17,6 +17,7 @@ use resolver::explanation::{Explanation, ReleaseState};
 use resolver::model::catalog::Catalog;
 use resolver::model::request::Request;
 use resolver::model::software::Software;
+use resolver::model::untrusted_text::hide_secrets_in_text;
 use resolver::render::{svg, text};
 use upstream::format_chain;
 
@@ -177,7 +178,7 @@ fn add_explanation(
             } else {
                 serde_json::to_string_pretty(&WhatIf::new(assumptions, explanation))
             };
-            output.stdout.push_str(&json.expect("an explanation has string keys only"));
+            output.stdout.push_str(&hide_secrets_in_text(&json.expect("an explanation has string keys only")));
             output.stdout.push('\n');
         }
     }

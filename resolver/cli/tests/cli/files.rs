@@ -74,6 +74,25 @@ fn file_plugin_url_password_is_refused_and_not_printed() {
 }
 
 #[test]
+fn file_plugin_url_token_is_never_printed() {
+    let unavailable = file_plugin(&"cd".repeat(32)).replace("example.org", "10.0.0.1");
+    for plugin in [file_plugin(&cache_jar(&descriptor())), unavailable] {
+        let plugin = plugin.replace("HouseRules.jar", "HouseRules.jar?token=hunter2");
+        let workspace = Workspace::new(&[("lobby.yaml", &(server("  updateStrategy: auto\n") + &plugin))]);
+        for format in ["human", "json", "svg"] {
+            let printed = workspace.run(&["explain", "-f", "lobby.yaml", "--format", format]);
+            assert!(printed.contains("HouseRules") && !printed.contains("hunter2"), "{format}: {printed}");
+        }
+        for command in ["outdated", "plan"] {
+            for format in ["human", "json"] {
+                let printed = workspace.run(&[command, "-f", "lobby.yaml", "--format", format]);
+                assert!(!printed.contains("hunter2"), "{command} {format}: {printed}");
+            }
+        }
+    }
+}
+
+#[test]
 fn file_plugin_errors_are_all_reported() {
     let wrong = house_rules("type: url, project: warps") + &plugin("viaversion", "");
     assert_explained("file-many", &wrong);

@@ -133,6 +133,30 @@ fn external_file_name_becomes_safe_path_component() {
     }
 }
 
+#[test]
+fn hostile_file_name_stays_in_its_folder() {
+    let long = "x".repeat(300);
+    for name in [
+        "/etc/passwd",
+        "..",
+        "../../x.jar",
+        "..\\x.jar",
+        "C:\\x.jar",
+        "a\0b.jar",
+        "\u{202e}raj.exe",
+        "\u{1b}[2J.jar",
+        &long,
+    ] {
+        let artifact = Artifact { name: name.to_owned(), url: String::new(), size: None, hash: None };
+        for project in ["warps", "../..", name] {
+            let safe = safe_file_name(&artifact, project);
+            let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '+' | '-');
+            assert!(safe.chars().all(is_safe) && !safe.starts_with(['.', '-']), "{name:?}: {safe}");
+            assert!(safe.ends_with(".jar") && safe.len() > ".jar".len() && safe.len() <= 124, "{name:?}: {safe}");
+        }
+    }
+}
+
 /// The content that an operator of format 1 wrote into an immutable `ConfigMap`.
 const FORMAT_1: &str = include_str!("format-1.lock.json");
 

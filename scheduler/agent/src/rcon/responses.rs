@@ -148,9 +148,10 @@ pub fn title_arguments(part: TitleKind, text: &str) -> String {
     format!(" @a {part} {}", component(lines(text).first().map_or("", String::as_str)))
 }
 
-/// ` @a …`: the reason is the unescaped rest of the line.
+/// ` @a …`: the reason is the unescaped rest of the line. The server replaces a selector in it by the names of all players or entities that it
+/// selects, also in `mail@example.org`, which has `@e`. Another form of the sign prevents that.
 pub fn kick_arguments(reason: &str) -> String {
-    format!(" @a {}", lines(reason).join(" / "))
+    format!(" @a {}", lines(reason).join(" / ").replace('@', "＠"))
 }
 
 fn component(text: &str) -> serde_json::Value {
@@ -255,6 +256,36 @@ mod tests {
     #[test]
     fn disconnect_reason_is_one_line() {
         assert_eq!(kick_arguments("Update.\nop Mallory"), " @a Update. / op Mallory");
+    }
+
+    #[test]
+    fn text_for_players_never_becomes_command() {
+        for text in [
+            "now\nop Mallory",
+            "now\r\nstop\r",
+            "now\u{85}stop\u{0}",
+            "§cnow§r @a @e[type=item]",
+            r#"","clickEvent":{"action":"run_command","value":"/op Mallory"},"x":""#,
+            r#"now\",\u0022}] run op Mallory"#,
+            "/op Mallory",
+        ] {
+            let chat = tellraw_arguments(text);
+            let component: serde_json::Value = serde_json::from_str(chat.strip_prefix(" @a ").unwrap()).unwrap();
+            let fields: Vec<&String> = component.as_object().unwrap().keys().collect();
+            assert_eq!(fields, ["color", "text"], "{chat}");
+            let titles =
+                [TitleKind::ActionBar, TitleKind::Title, TitleKind::Subtitle].map(|of| title_arguments(of, text));
+            for title in &titles {
+                let (_, json) = title.split_once('{').unwrap();
+                assert!(serde_json::from_str::<serde_json::Value>(&format!("{{{json}")).is_ok(), "{title}");
+            }
+            let kick = kick_arguments(text);
+            assert!(!kick.strip_prefix(" @a ").unwrap().contains('@'), "a selector is replaced by names: {kick}");
+            for command in titles.iter().chain([&chat, &kick]) {
+                assert!(!command.contains(char::is_control), "{command:?}");
+            }
+        }
+        assert_eq!(kick_arguments("See mail@example.org"), " @a See mail＠example.org");
     }
 
     #[test]

@@ -6,6 +6,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Condition;
 
 use super::build_conditions;
 use crate::error_chain::cut;
+use crate::k8s::ownership::NameConflict;
 use crate::server::crash_loop::CRASH_LOOP;
 use crate::server::plan::PassInput;
 use crate::server::report::PassBlocked;
@@ -25,7 +26,9 @@ pub(in super::super) fn build_blocked(
     now: Timestamp,
     before: &[Condition],
 ) -> Vec<Condition> {
-    let is_old = |old: &&Condition| old.type_ != why.condition_type && !(is_rolling_out && old.type_ == "Updating");
+    // The pass has found no conflict before it ended.
+    let is_replaced = |of: &str| of == why.condition_type || of == NAME_CONFLICT || is_rolling_out && of == "Updating";
+    let is_old = |old: &&Condition| !is_replaced(&old.type_);
     let mut conditions: Vec<Condition> = before.iter().filter(is_old).cloned().collect();
     if !conditions.iter().any(|old| old.type_ == "Ready") {
         let message = cut(&why.message, MAX_MESSAGE_LENGTH);
@@ -74,14 +77,30 @@ pub(in super::super) fn build_rollout(report: &PassReport<'_>, why: &PassBlocked
     conditions
 }
 
-/// The conditions after a failed pass. Only `Reconciled` changes.
+/// Whether an object of somebody else has the name of an object of the server. The reason is its kind.
+pub(in super::super) const NAME_CONFLICT: &str = "NameConflict";
+
+/// The conditions after a failed pass. Only `Reconciled` and `NameConflict` change.
 pub(in super::super) fn build_failure(
     server: &PaperMCServer,
     message: &str,
+    name_conflict: Option<&NameConflict>,
     now: Timestamp,
     before: &[Condition],
 ) -> Vec<Condition> {
-    let mut conditions: Vec<Condition> = before.iter().filter(|old| old.type_ != "Reconciled").cloned().collect();
-    conditions.push(condition(server, "Reconciled", Some(false), "Failed", message.to_owned(), now, before));
+    let is_kept =
+        |old: &&Condition| old.type_ != "Reconciled" && !(name_conflict.is_some() && old.type_ == NAME_CONFLICT);
+    let mut conditions: Vec<Condition> = before.iter().filter(is_kept).cloned().collect();
+    let new = |type_, status, reason: &str, text: &str| {
+        condition(server, type_, Some(status), reason, text.to_owned(), now, before)
+    };
+    conditions.push(new("Reconciled", false, "Failed", message));
+    if let Some(conflict) = name_conflict {
+        let text = cut(&conflict.message, MAX_MESSAGE_LENGTH);
+        conditions.push(new(NAME_CONFLICT, true, &conflict.kind, &text));
+        if !conditions.iter().any(|old| old.type_ == "Ready") {
+            conditions.push(new("Ready", false, NAME_CONFLICT, &text));
+        }
+    }
     conditions
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::script::parse_key;
 use crate::simulation::cluster::SimCluster;
 use crate::simulation::objects::Key;
 
@@ -33,6 +34,9 @@ pub(super) enum Expect {
     Status(String, String),
     /// The same of the server's Service, from its root.
     Service(String, String),
+    /// The same of any object, by its plural and its name.
+    Object(Key, String, String),
+    NoObject(Key),
 }
 
 impl Expect {
@@ -76,6 +80,16 @@ impl Expect {
         if let Some(rest) = text.strip_prefix("service ") {
             let (field, value) = rest.split_once(' ').ok_or("write `service /spec/type ClusterIP`")?;
             return Ok(Self::Service(field.to_owned(), value.to_owned()));
+        }
+        if let Some(rest) = text.strip_prefix("object ") {
+            let parts: Vec<&str> = rest.splitn(3, ' ').collect();
+            let &[key, field, value] = &parts[..] else {
+                return Err("write `object services/lobby /spec/type ClusterIP`".to_owned());
+            };
+            return Ok(Self::Object(parse_key(key)?, field.to_owned(), value.to_owned()));
+        }
+        if let Some(key) = text.strip_prefix("no object ") {
+            return parse_key(key).map(Self::NoObject);
         }
         if text == "no pod" {
             return Ok(Self::NoPod);
@@ -145,13 +159,18 @@ impl Expect {
                 value_mismatch(value, server["status"].pointer(field))
             }
             Self::Service(field, value) => {
-                let service = cluster.objects.get(&Key::new("services", cluster.scenario.server_index.name));
-                service.map_or_else(
-                    |_| Some("there is no Service".to_owned()),
-                    |service| value_mismatch(value, service.pointer(field)),
-                )
+                object_mismatch(cluster, &Key::new("services", cluster.scenario.server_index.name), field, value)
             }
+            Self::Object(key, field, value) => object_mismatch(cluster, key, field, value),
+            Self::NoObject(key) => cluster.objects.get(key).is_ok().then(|| "it exists".to_owned()),
         }
+    }
+}
+
+fn object_mismatch(cluster: &SimCluster, key: &Key, field: &str, value: &str) -> Option<String> {
+    match cluster.objects.get(key) {
+        Ok(object) => value_mismatch(value, object.pointer(field)),
+        Err(_) => Some("it does not exist".to_owned()),
     }
 }
 

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::expect::Expect;
 use crate::server::observe::pending::Lack;
+use crate::simulation::objects::Key;
 use crate::simulation::scenario::{Ping, SetBehaviour};
 
 /// The start of every scenario: a Sunday, later than all files on the disk of any machine that plays it.
@@ -130,6 +131,16 @@ pub(super) enum ScriptAction {
     DeleteFile(String),
     /// Somebody who may write `ConfigMap`s replaces the lock of the running pod.
     ReplaceLock,
+    /// Another team creates an object, by its plural and its name.
+    CreateObject(Key, Value),
+    DeleteObject(Key),
+    /// Its team writes `labels` or `annotations` of an object.
+    Mark {
+        key: Key,
+        field: &'static str,
+        name: String,
+        value: String,
+    },
     Expect(Expect),
     End,
 }
@@ -353,6 +364,9 @@ impl ScriptAction {
         if let Some(rest) = text.strip_prefix("admin ") {
             return Self::parse_admin(rest);
         }
+        if let Some(rest) = text.strip_prefix("team ") {
+            return Self::parse_team(rest);
+        }
         if let Some(players) = text.strip_suffix(" join").or_else(|| text.strip_suffix(" joins")) {
             return parse_player_count(players).map(Self::Join);
         }
@@ -414,6 +428,24 @@ impl ScriptAction {
         })
     }
 
+    fn parse_team(text: &str) -> Result<Self, String> {
+        if let Some(rest) = text.strip_prefix("creates ") {
+            let (key, object) = rest.split_once(' ').ok_or("write `creates services/lobby {…}`")?;
+            return Ok(Self::CreateObject(parse_key(key)?, parse_yaml(object)?));
+        }
+        if let Some(key) = text.strip_prefix("deletes ") {
+            return parse_key(key).map(Self::DeleteObject);
+        }
+        for (verb, field) in [("labels ", "labels"), ("annotates ", "annotations")] {
+            if let Some(rest) = text.strip_prefix(verb) {
+                let parts = rest.split_once(' ').and_then(|(key, mark)| Some((key, mark.split_once('=')?)));
+                let (key, (name, value)) = parts.ok_or("write `labels services/lobby NAME=VALUE`")?;
+                return Ok(Self::Mark { key: parse_key(key)?, field, name: name.to_owned(), value: value.to_owned() });
+            }
+        }
+        Err("a team does nothing of that kind here: operator/scenarios/README.md lists what can happen".to_owned())
+    }
+
     fn parse_admin(text: &str) -> Result<Self, String> {
         if let Some(rest) = text.strip_prefix("sets Plugin ") {
             let (project, spec) = rest.split_once(' ').ok_or("write `sets Plugin PROJECT {…}`")?;
@@ -466,6 +498,12 @@ impl ScriptAction {
             }
         })
     }
+}
+
+/// `services/lobby`.
+pub(super) fn parse_key(text: &str) -> Result<Key, String> {
+    let (plural, name) = text.split_once('/').ok_or("write the object as `services/lobby`")?;
+    Ok(Key::new(plural, name))
 }
 
 fn parse_player_count(text: &str) -> Result<u32, String> {
