@@ -51,6 +51,7 @@ mod short_reason;
 mod status;
 mod stop_times;
 mod update_blocked;
+mod volume_rejected;
 mod waiting;
 mod world_damage;
 

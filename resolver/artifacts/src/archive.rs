@@ -22,7 +22,11 @@ pub struct Jar {
 impl Jar {
     /// Opens a file. Blocks.
     pub fn open(path: &Path) -> Result<Self, FactsError> {
-        let file = File::open(path).map_err(FactsError::Open)?;
+        Self::new(File::open(path).map_err(FactsError::Open)?)
+    }
+
+    /// Reads an open file. Blocks.
+    pub fn new(file: File) -> Result<Self, FactsError> {
         let zip = ZipArchive::new(BufReader::new(file)).map_err(FactsError::NotAJar)?;
         if zip.len() > MAX_ENTRIES {
             return Err(FactsError::TooManyEntries { count: zip.len(), limit: MAX_ENTRIES });

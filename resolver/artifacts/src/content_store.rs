@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -24,7 +24,6 @@ const UNFINISHED: &str = "unfinished";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContentStore {
     dir: PathBuf,
-    mode: u32,
 }
 
 /// The content at the path of a hash.
@@ -68,13 +67,7 @@ pub enum StoreWriteError {
 impl ContentStore {
     /// The store in this directory, which is created with the first file. Only the current user can read the files.
     pub fn new(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), mode: 0o600 }
-    }
-
-    /// The same store, whose new files all users can read.
-    #[must_use]
-    pub fn readable_by_all(self) -> Self {
-        Self { mode: 0o644, ..self }
+        Self { dir: dir.into() }
     }
 
     /// The directory.
@@ -149,17 +142,9 @@ impl ContentStore {
     /// Begins to receive a file of at most `limit` bytes, to be stored under its hash by `algorithm`.
     pub fn begin(&self, algorithm: Algorithm, limit: u64) -> io::Result<UnfinishedFile> {
         self.create()?;
-        let permissions = fs::Permissions::from_mode(self.mode);
-        let temporary = tempfile::Builder::new().permissions(permissions).tempfile_in(self.unfinished())?;
+        let temporary = tempfile::NamedTempFile::new_in(self.unfinished())?;
         let (file, path) = temporary.into_parts();
-        Ok(UnfinishedFile {
-            target: self.clone(),
-            file: tokio::fs::File::from_std(file),
-            path,
-            hasher: Hasher::new(algorithm),
-            size: 0,
-            limit,
-        })
+        Ok(UnfinishedFile { target: self.clone(), content: IncomingContent::new(file, algorithm, limit), path })
     }
 
     fn unfinished(&self) -> PathBuf {
@@ -167,18 +152,21 @@ impl ContentStore {
     }
 }
 
-/// A file that is being received. Dropping it removes it.
+/// The content of a file that is being received: limited, counted and hashed.
 #[derive(Debug)]
-pub struct UnfinishedFile {
-    target: ContentStore,
+pub struct IncomingContent {
     file: tokio::fs::File,
-    path: TempPath,
     hasher: Hasher,
     size: u64,
     limit: u64,
 }
 
-impl UnfinishedFile {
+impl IncomingContent {
+    /// Writes to `file`, which is empty, at most `limit` bytes.
+    pub fn new(file: fs::File, algorithm: Algorithm, limit: u64) -> Self {
+        Self { file: tokio::fs::File::from_std(file), hasher: Hasher::new(algorithm), size: 0, limit }
+    }
+
     /// Refuses a file of this size in bytes, if it exceeds the limit. For a size that is known before the content is.
     pub fn check_size(&self, size: u64) -> Result<(), StoreWriteError> {
         if size > self.limit { Err(StoreWriteError::TooLarge { limit: self.limit }) } else { Ok(()) }
@@ -192,11 +180,41 @@ impl UnfinishedFile {
         self.file.write_all(bytes).await.map_err(StoreWriteError::Disk)
     }
 
-    /// Ends the content.
-    pub async fn finish(mut self) -> Result<CompleteFile, StoreWriteError> {
+    /// Ends the content. Returns the file, the hash and the size in bytes.
+    pub async fn finish(mut self) -> Result<(fs::File, Hash, u64), StoreWriteError> {
         self.file.flush().await.map_err(StoreWriteError::Disk)?;
-        let Self { target, file, path, hasher, size, limit: _ } = self;
-        Ok(CompleteFile { target, file: file.into_std().await, path, hash: hasher.finish(), size })
+        Ok((self.file.into_std().await, self.hasher.finish(), self.size))
+    }
+}
+
+/// A file that is being received. Dropping it removes it.
+#[derive(Debug)]
+pub struct UnfinishedFile {
+    target: ContentStore,
+    content: IncomingContent,
+    path: TempPath,
+}
+
+impl Deref for UnfinishedFile {
+    type Target = IncomingContent;
+
+    fn deref(&self) -> &IncomingContent {
+        &self.content
+    }
+}
+
+impl DerefMut for UnfinishedFile {
+    fn deref_mut(&mut self) -> &mut IncomingContent {
+        &mut self.content
+    }
+}
+
+impl UnfinishedFile {
+    /// Ends the content.
+    pub async fn finish(self) -> Result<CompleteFile, StoreWriteError> {
+        let Self { target, content, path } = self;
+        let (file, hash, size) = content.finish().await?;
+        Ok(CompleteFile { target, file, path, hash, size })
     }
 }
 

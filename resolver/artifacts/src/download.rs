@@ -13,7 +13,7 @@ use reqwest::header::LOCATION;
 use reqwest::redirect;
 use reqwest::{Client, Response, Url};
 
-use crate::content_store::{CompleteFile, ContentStore, StoreWriteError, UnfinishedFile};
+use crate::content_store::{CompleteFile, ContentStore, IncomingContent, StoreWriteError};
 use crate::http_client::{ClientError, client};
 use crate::{Algorithm, Hash};
 
@@ -220,7 +220,7 @@ fn verify_hash(url: &str, expected: &str, found: &str) -> Result<(), DownloadErr
 /// Adds the body of a response to `file`. `on_chunk` receives all bytes in order.
 pub async fn receive_body(
     mut response: Response,
-    file: &mut UnfinishedFile,
+    file: &mut IncomingContent,
     mut on_chunk: impl FnMut(&[u8]),
 ) -> Result<(), ReceiveError> {
     if let Some(length) = response.content_length() {

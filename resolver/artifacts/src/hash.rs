@@ -20,7 +20,8 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
-    pub(crate) const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Sha1, Self::Sha256, Self::Sha512];
 
     /// The name before the colon, and of the directory with such files.
     pub fn as_str(self) -> &'static str {

@@ -1,6 +1,7 @@
 //! Edge (reads). Reads the descriptor in a plugin's JAR: `paper-plugin.yml`, otherwise `plugin.yml`, in the same order
 //! as Paper.
 
+use std::fs::File;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -60,7 +61,12 @@ pub struct PluginFacts {
 
 /// Reads a plugin's JAR. Blocks for a few milliseconds.
 pub fn facts(path: &Path) -> Result<PluginFacts, FactsError> {
-    let mut jar = Jar::open(path)?;
+    facts_in(File::open(path).map_err(FactsError::Open)?)
+}
+
+/// Reads a plugin's JAR that the caller has opened. Blocks for a few milliseconds.
+pub fn facts_in(file: File) -> Result<PluginFacts, FactsError> {
+    let mut jar = Jar::new(file)?;
     let mut facts = if let Some(bytes) = jar.entry(PAPER, MAX_DESCRIPTOR_SIZE)? {
         describe(PAPER, &bytes, paper_plugin_yml)?
     } else if let Some(bytes) = jar.entry(BUKKIT, MAX_DESCRIPTOR_SIZE)? {

@@ -1,4 +1,4 @@
-//! Pure. Defines the termination messages of an init container: its version set must not open the worlds, or a `ConfigMap` was changed.
+//! Pure. Defines the termination messages of an init container that refuses the worlds or an item on the volume, or ignores a changed `ConfigMap`.
 //!
 //! Users read it, and so does the operator, because a pod that does not start has no other source of information.
 
@@ -10,6 +10,10 @@ pub const MAX_NAMED: usize = 5;
 /// How many characters of a reason are kept. The kubelet keeps 4,096 bytes of the whole message.
 const MAX_REASON_CHARS: usize = 900;
 
+/// How many characters of a path are kept.
+const MAX_PATH_CHARS: usize = 600;
+
+const REJECTED_PREFIX: &str = "VOLUME REJECTED: ";
 const PREFIX: &str = "REFUSED: ";
 const FLOOR_LABEL: &str = "Format of the worlds (DataVersion): ";
 const BACKUPS_LABEL: &str = "Backups that it could open, newest first: ";
@@ -101,6 +105,39 @@ impl LockRejected {
     }
 }
 
+/// An item on the volume that the agent does not open. It was neither read nor changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct VolumeRejected {
+    /// Its path in the pod.
+    pub path: String,
+    /// What is wrong with it: `is a link`.
+    pub problem: String,
+}
+
+impl fmt::Display for VolumeRejected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { path, problem } = self;
+        write!(f, "{REJECTED_PREFIX}{}\n{}", plain(path, MAX_PATH_CHARS), plain(problem, MAX_REASON_CHARS))
+    }
+}
+
+impl VolumeRejected {
+    /// Parses a termination message. `None`: it is about another failure.
+    pub fn parse(text: &str) -> Option<Self> {
+        let (path, problem) = text.strip_prefix(REJECTED_PREFIX)?.split_once('\n')?;
+        Some(Self { path: path.to_owned(), problem: problem.trim_end().to_owned() })
+    }
+}
+
+/// One line of text without characters that change the direction of what follows: a plugin chooses the names on its volume.
+fn plain(text: &str, most: usize) -> String {
+    let is_harmless = |letter: &char| {
+        !letter.is_control()
+            && !matches!(letter, '\u{200e}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
+    one_line(text).chars().filter(is_harmless).take(most).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -110,6 +147,18 @@ mod tests {
         let rejected = LockRejected { files: vec!["files.json".to_owned(), "restore.json".to_owned()] };
         assert_eq!(LockRejected::parse(&rejected.to_string()), Some(rejected));
         assert_eq!(LockRejected::parse("REFUSED: a world cannot go back"), None);
+    }
+
+    #[test]
+    fn rejected_volume_is_read_as_written_on_one_line_each() {
+        let rejected = |path: &str| VolumeRejected { path: path.to_owned(), problem: "is a link".to_owned() };
+        let written = rejected("/data/plugins");
+        assert_eq!(VolumeRejected::parse(&written.to_string()), Some(written));
+        let hostile = rejected("/data/a\nREFUSED: b\u{202e}\u{1b}[31m").to_string();
+        assert_eq!(VolumeRejected::parse(&hostile), Some(rejected("/data/a REFUSED: b[31m")));
+        assert_eq!(WorldRefused::parse(&hostile), None);
+        assert!(rejected(&"ä".repeat(5_000)).to_string().len() < 4_096);
+        assert_eq!(VolumeRejected::parse("REFUSED: a world cannot go back"), None);
     }
 
     fn refused() -> WorldRefused {

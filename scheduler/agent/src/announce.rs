@@ -1,5 +1,6 @@
 //! Edge (writes). Tells players how much time is left before a stop, with true times.
 
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use tracing::{info, warn};
 use super::console_session::ConsoleLease;
 use super::state::SidecarState;
 use super::{ErrorChain, config, online_backup};
+use crate::plain_fs;
 use crate::rcon::{Error, Online};
 use agent_api::{Announce, AnnouncementTarget, CancelAnnouncement};
 use scheduler::announcement;
@@ -19,6 +21,9 @@ use scheduler::announcement::placeholder::{fill, remaining_time};
 
 /// The timeout of one command. A tick stall must not delay the following lines.
 const LINE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The largest record of it that is read, in bytes.
+const MAX_RECORD_BYTES: u64 = 64 * 1024;
 
 /// The last line that was sent, stored beside the socket. If the agent restarts, the next agent of this pod is given the same countdown and reads
 /// here which lines were sent. The operator decides whether the countdown continues, because it may have cancelled it meanwhile.
@@ -96,7 +101,9 @@ fn last_announced_path(shared: &SidecarState) -> PathBuf {
 /// The remaining time that an earlier agent of this pod stated in this countdown. An unreadable record counts as none. One line is then sent
 /// again, with the time that is really left.
 async fn read_last_announced(shared: &SidecarState, announce: &Announce) -> Option<SignedDuration> {
-    let bytes = tokio::fs::read(last_announced_path(shared)).await.ok()?;
+    let path = last_announced_path(shared);
+    let read = tokio::task::spawn_blocking(move || plain_fs::read(&path, MAX_RECORD_BYTES)).await;
+    let bytes = read.ok()?.ok()?;
     let record: LastAnnounced = serde_json::from_slice(&bytes).ok()?;
     (record.act == announce.act && record.ends == announce.ends).then_some(record.left)
 }
@@ -104,7 +111,9 @@ async fn read_last_announced(shared: &SidecarState, announce: &Announce) -> Opti
 async fn record_line(shared: &SidecarState, announce: &Announce, line: AnnouncementLine) {
     let last_announced = LastAnnounced { act: announce.act.clone(), ends: announce.ends, left: line.left };
     let bytes = serde_json::to_vec(&last_announced).expect("strings and numbers");
-    if let Err(error) = tokio::fs::write(last_announced_path(shared), bytes).await {
+    let path = last_announced_path(shared);
+    let written = tokio::task::spawn_blocking(move || plain_fs::write_anew(&path, &bytes)).await;
+    if let Err(error) = written.map_err(io::Error::other).flatten() {
         warn!("the next agent will not know this announcement: {error}");
     }
 }

@@ -1,9 +1,10 @@
 //! Edge (reads). Defines the settings that the agent's containers read from their environment.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::backup::due::BackupBefore;
+use crate::plain_fs;
 use crate::rcon::RconPassword;
 use agent_api::STOP_TIMEOUT_SECONDS;
 use agent_api::signature::Key;
@@ -144,8 +145,12 @@ pub struct SidecarConfig {
     pub listen: SocketAddr,
 }
 
+/// Limit of the file with the key, which has 64 hex digits.
+const MAX_KEY_BYTES: u64 = 1024;
+
 fn read_key(path: &str) -> Result<Key, String> {
-    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let bytes = plain_fs::read_provided(Path::new(path), MAX_KEY_BYTES).map_err(|error| error.to_string())?;
+    let text = String::from_utf8(bytes).map_err(|error| error.to_string())?;
     Key::from_hex(&text).map_err(|error| error.to_string())
 }
 

@@ -5,9 +5,7 @@
 //!
 //! Requests arrive on a Unix socket in the directory that only this pod's containers share.
 
-use std::fs;
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,6 +17,7 @@ use tracing::{info, warn};
 
 use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, clock, loaded_content, monitor, online_backup};
+use crate::plain_fs;
 use crate::rcon::responses;
 use agent_api::Announce;
 
@@ -35,12 +34,12 @@ const MAX_LINE_BYTES: u64 = 64;
 
 /// The socket. All users in the pod may open it, because the server's container may run as another user.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    match fs::remove_file(path) {
+    match plain_fs::remove_file(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
+    plain_fs::set_mode(path, 0o666)?;
     Ok(listener)
 }
 

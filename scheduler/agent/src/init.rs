@@ -6,10 +6,9 @@
 //! - Time cannot fix it in this container: a read-only disk.
 //! - The failure persists. It then exits once, because a running container cannot show from outside why it waits.
 
-use std::os::unix::fs::PermissionsExt;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use std::{fs, io};
 
 use tracing::{info, warn};
 
@@ -22,6 +21,7 @@ use super::{
     ErrorChain, config, plugin_data_step, pre_update_backup, process_record, requested_restore, rollback_restore,
     seed_volume, stage,
 };
+use crate::plain_fs::{self, refused_in};
 use crate::server_properties;
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::hash_cache::HashCache;
@@ -30,7 +30,7 @@ use crate::staging::volume_store::{self, VolumeStore};
 use crate::staging::{RecordError, Volume};
 use crate::world::session_lock::{self, SessionLocks};
 use crate::world::{WorldRefusal, Worlds, may_open};
-use agent_api::termination_message::{LockRejected, WorldRefused};
+use agent_api::termination_message::{LockRejected, VolumeRejected, WorldRefused};
 use agent_api::{FILES_KEY, FileSet, NO_BACKUP, NOT_RESTORED, Restored};
 use artifacts::http_client::ClientError;
 
@@ -113,6 +113,20 @@ enum Error {
     WorldOpen(String),
 }
 
+/// Runs [`run`] on a thread of its own, which is not joined. A step that waits for a disk then delays neither a signal nor the end.
+pub async fn run_apart(settings: config::InitConfig) -> InitResult {
+    let (sender, receiver) = tokio::sync::oneshot::channel();
+    std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let result = match runtime {
+            Ok(runtime) => runtime.block_on(run(&settings)),
+            Err(error) => InitResult::Retry(format!("could not start: {error}")),
+        };
+        sender.send(result)
+    });
+    receiver.await.unwrap_or_else(|_| InitResult::Retry("the thread that prepares the volume stopped".to_owned()))
+}
+
 /// Runs until the volume is ready or the start is refused.
 pub async fn run(settings: &config::InitConfig) -> InitResult {
     let mut locks = SessionLocks::default();
@@ -120,7 +134,20 @@ pub async fn run(settings: &config::InitConfig) -> InitResult {
     let (mut failed_backups, mut read_only) = (0, 0);
     let mut persistent_failure = PersistentFailure::new(&settings.shared);
     loop {
-        match prepare(settings, &mut locks, &persistent_failure).await {
+        let prepared = prepare(settings, &mut locks, &persistent_failure).await;
+        if let Some(plain_fs::Refused { path, problem }) = prepared.as_ref().err().and_then(|error| refused_in(error)) {
+            let why = VolumeRejected { path: path.clone(), problem: problem.clone() }.to_string();
+            // A retry cannot help before somebody has acted, so it is reported at once.
+            if !persistent_failure.was_reported(&why) {
+                persistent_failure.count_attempt(&why);
+                persistent_failure.mark_reported();
+                write_termination_message(settings, &why);
+                return InitResult::Retry(why);
+            }
+            wait(&mut backoff, &why.replace('\n', " ")).await;
+            continue;
+        }
+        match prepared {
             Ok(Prepared::Ready) => return InitResult::Ready(locks),
             Ok(Prepared::Refused(refused)) => return refuse(settings, refused.to_string()),
             Err(Error::Backup(error)) => {
@@ -180,7 +207,7 @@ fn refuse(settings: &config::InitConfig, message: String) -> InitResult {
 
 fn write_termination_message(settings: &config::InitConfig, message: &str) {
     warn!("{message}");
-    if let Err(error) = fs::write(&settings.termination_log, message) {
+    if let Err(error) = plain_fs::overwrite_provided(&settings.termination_log, message) {
         warn!("could not write the termination message at {}: {error}", settings.termination_log.display());
     }
 }
@@ -319,13 +346,8 @@ fn log_restored(restored: Option<&Restored>) {
 /// Places a program, usually this one, where the server's container finds it as its preStop hook. The server runs it as its own user, so all
 /// users may execute it and none may write it.
 fn install_hook(program: &Path, target: &Path) -> Result<(), Error> {
-    let copy = || {
-        let temporary = target.with_extension("new");
-        fs::copy(program, &temporary)?;
-        fs::set_permissions(&temporary, fs::Permissions::from_mode(0o555))?;
-        fs::rename(&temporary, target)
-    };
-    copy().map_err(|source| Error::Hook { path: target.display().to_string(), source })
+    let copied = plain_fs::replace_with_program(program, target);
+    copied.map_err(|source| Error::Hook { path: target.display().to_string(), source })
 }
 
 /// Reports files that the operator did not write, although the server starts.

@@ -3,6 +3,14 @@
 //! One static binary has three commands. The init container prepares the volume or waits. The sidecar observes, stages, announces and saves. The
 //! hook only asks the sidecar to prepare the stop. SIGTERM, which follows the hook, stops the server.
 
+#![cfg_attr(
+    test,
+    expect(
+        clippy::disallowed_methods,
+        reason = "tests prepare and inspect files; the build without tests checks the agent"
+    )
+)]
+
 mod announce;
 mod api;
 pub mod backup;
@@ -16,12 +24,15 @@ mod error_chain;
 pub mod fetch;
 mod graceful_stop;
 mod heartbeat;
+#[cfg(test)]
+mod hostile_volume;
 pub mod init;
 mod loaded_content;
 mod monitor;
 mod mounted_lock;
 mod online_backup;
 mod persistent_failure;
+mod plain_fs;
 pub mod play_record;
 pub mod plugin_data;
 mod plugin_data_step;

@@ -45,7 +45,7 @@ async fn main() -> ExitCode {
     };
     match Line::parse().command {
         Command::Init(settings) => tokio::select! {
-            outcome = init::run(&settings) => match outcome {
+            outcome = init::run_apart(settings) => match outcome {
                 // The locks on the worlds are held until the process ends.
                 init::InitResult::Ready(locks) => {
                     std::mem::forget(locks);
@@ -71,7 +71,7 @@ async fn main() -> ExitCode {
         },
         Command::BackupDirectory(settings) => {
             // `prepare` reports a volume that cannot be written, if a backup is due.
-            if let Err(problem) = std::fs::create_dir_all(&settings.backups) {
+            if let Err(problem) = agent::backup::repository::create(&settings.backups) {
                 warn!("could not make {}: {problem}", settings.backups.display());
             }
             ExitCode::SUCCESS

@@ -17,6 +17,7 @@ use super::server_log::{self, LoggedSaves};
 use super::server_state::{PingResult, Sample, Transition};
 use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, backup_size, clock, heartbeat, loaded_content, online_backup, play_record};
+use crate::plain_fs;
 use crate::server_list_ping::{self, ping};
 use crate::staging::drift::{Drift, drift};
 use crate::world::Worlds;
@@ -162,7 +163,7 @@ async fn sample(shared: &Arc<SidecarState>) -> Sample {
 
 /// Whether one of these locks is held. `None`: no lock file exists.
 fn is_held(locks: &[PathBuf]) -> Option<bool> {
-    let files: Vec<_> = locks.iter().filter(|lock| lock.exists()).collect();
+    let files: Vec<_> = locks.iter().filter(|lock| plain_fs::exists(lock)).collect();
     (!files.is_empty()).then(|| files.iter().any(|lock| is_held_by_another(lock).unwrap_or(true)))
 }
 

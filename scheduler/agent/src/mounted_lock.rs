@@ -3,12 +3,13 @@
 //! Others may write `ConfigMap`s, and a plugin may write the volume. So both count only with the digest that the pod template names. If the
 //! `ConfigMap` was changed, the copy lets the server start with the version set that it runs.
 
+use std::io;
 use std::path::Path;
-use std::{fs, io};
 
 use tracing::warn;
 
 use super::{ErrorChain, config};
+use crate::plain_fs::{self, MAX_CONFIG_MAP_BYTES};
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::{Volume, read_record};
 use agent_api::FileSet;
@@ -72,6 +73,7 @@ impl TrustedFiles {
 
 fn read_mounted(path: &Path) -> Result<FileSet, Error> {
     let name = || path.display().to_string();
-    let bytes = fs::read(path).map_err(|source| Error::Read { path: name(), source })?;
+    let read = plain_fs::read_provided(path, MAX_CONFIG_MAP_BYTES);
+    let bytes = read.map_err(|source| Error::Read { path: name(), source })?;
     serde_json::from_slice(&bytes).map_err(|source| Error::Parse { path: name(), source })
 }

@@ -4,14 +4,18 @@
 //! once. The new container retries with short waits, while the pod's status shows the message of the previous one. A fixed failure is therefore
 //! noticed as fast as before.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use tracing::warn;
 
+use crate::plain_fs;
+
 /// How often the failure occurs before it is reported. The waits in between add up to a quarter of a minute. A failure that is over by then (a
 /// store that starts, a network that comes up) needs no report.
 const ATTEMPTS_UNTIL_REPORTED: u32 = 5;
+
+/// The largest report that is read, in bytes.
+const MAX_REPORT_BYTES: u64 = 1024 * 1024;
 
 /// The current failure.
 #[derive(Debug)]
@@ -38,12 +42,12 @@ impl PersistentFailure {
 
     /// Whether a container of this pod has reported this before.
     pub(super) fn was_reported(&self, why: &str) -> bool {
-        fs::read_to_string(&self.report_path).ok() == Some(without_digits(why))
+        plain_fs::read(&self.report_path, MAX_REPORT_BYTES).ok() == Some(without_digits(why).into_bytes())
     }
 
     /// Records that it was reported. If that fails, the next container reports it again: too often is better than never.
     pub(super) fn mark_reported(&self) {
-        if let Err(error) = fs::write(&self.report_path, &self.last) {
+        if let Err(error) = plain_fs::write_anew(&self.report_path, self.last.as_bytes()) {
             warn!("could not record at {} which failure was reported: {error}", self.report_path.display());
         }
     }

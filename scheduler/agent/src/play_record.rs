@@ -2,9 +2,9 @@
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use walkdir::WalkDir;
 
 use super::clock;
+use crate::plain_fs::{Walk, WalkError, Walked, exists};
 use crate::staging::fs_ops::{self, Disk, RealFs};
 use crate::staging::{Volume, read_record};
 use crate::world::Worlds;
@@ -38,13 +38,13 @@ pub(super) fn may_have_played_since(volume: &Volume, worlds: &Worlds, since: Tim
     }
     let directories =
         worlds.folders.iter().flat_map(|folder| ["playerdata", "players"].map(|directory| folder.path.join(directory)));
-    let files = directories.filter(|directory| directory.exists()).flat_map(WalkDir::new);
-    let changed_later = |entry: Result<walkdir::DirEntry, walkdir::Error>| {
-        let Ok(entry) = entry else { return true };
-        if !entry.file_type().is_file() {
+    let files = directories.filter(|directory| exists(directory)).flat_map(|directory| Walk::new(&directory));
+    let changed_later = |walked: Result<Walked, WalkError>| {
+        let Ok(Walked { entry: _, metadata }) = walked else { return true };
+        if !metadata.is_file() {
             return false;
         }
-        let modified = entry.metadata().ok().and_then(|metadata| metadata.modified().ok());
+        let modified = metadata.modified().ok();
         modified.and_then(|modified| Timestamp::try_from(modified).ok()).is_none_or(|at| at > since)
     };
     files.into_iter().any(changed_later)

@@ -15,16 +15,14 @@ mod restore;
 mod snapshot;
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
-
-use rustix::fs::Access;
+use std::path::{Path, PathBuf};
 
 pub use restore::{finish, restore_data};
 pub use snapshot::{prune_saved, remove_outdated_record, save_data};
 
+use crate::plain_fs;
 use crate::staging::fs_ops;
 use crate::staging::{AppliedManifest, RecordError, Volume, read_record};
 use agent_api::FileSet;
@@ -173,42 +171,33 @@ enum PieceState {
 
 /// Checks without following a link. An accepted piece can be moved, because no step may fail once an exchange has begun.
 fn inspect(volume: &Volume, piece: &DataPiece) -> PieceState {
-    let device = |path: &Path| fs::symlink_metadata(path).map(|metadata| metadata.dev());
+    let device = |path: &Path| plain_fs::metadata(path).map(|metadata| metadata.dev());
     let path = piece.path_on(volume);
-    let found = match fs::symlink_metadata(&path) {
+    let found = match plain_fs::metadata(&path) {
         Ok(found) => found,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return PieceState::Missing,
         Err(error) => return PieceState::Unreadable(error.to_string()),
     };
     let is_same_device = device(volume.root()).is_ok_and(|root_device| root_device == found.dev());
     let is_of_its_kind = if piece.is_folder() { found.is_dir() } else { found.is_file() };
-    let is_behind_a_link = matches!(piece, DataPiece::OfPlugin(_)) && volume.plugins().is_symlink();
-    if is_behind_a_link || !is_of_its_kind || !is_same_device {
+    if !is_of_its_kind || !is_same_device {
         return PieceState::NotMovable;
     }
     // Moving a file needs write access to its parent folder, whatever its own mode. Moving a folder needs write access to both.
     let moves = [path.parent().unwrap_or(volume.root()), if found.is_dir() { &path } else { volume.root() }];
-    let refusal = |path: &Path| rustix::fs::access(path, Access::WRITE_OK | Access::EXEC_OK).err();
-    match moves.into_iter().find_map(refusal) {
+    match moves.into_iter().find_map(|path| plain_fs::check_writable(path).err()) {
         None => PieceState::Movable,
         Some(errno) => PieceState::Unreadable(format!("it cannot be moved: {errno}")),
     }
-}
-
-/// Whether the path, relative to the server's directory, is directly below one of Nightshift's directories.
-fn is_direct_child(path: &str, parent: &Path) -> bool {
-    let Ok(rest) = Path::new(path).strip_prefix(parent) else { return false };
-    let mut parts = rest.components();
-    matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
 }
 
 /// The names of the directories directly below a directory, in order. Empty if it does not exist.
 fn directories(directory: &Path) -> Result<Vec<String>, Error> {
     let error = |source| Error::Read { path: directory.display().to_string(), source };
     let mut names = Vec::new();
-    for entry in fs_ops::entries(directory).map_err(error)? {
-        let is_directory = entry.file_type().map_err(error)?.is_dir();
-        names.extend(entry.file_name().into_string().ok().filter(|_| is_directory));
+    for entry in plain_fs::entries(directory).map_err(error)? {
+        let is_directory = entry.kind().map_err(error)?.is_dir();
+        names.extend(entry.name().to_str().filter(|_| is_directory).map(str::to_owned));
     }
     names.sort();
     Ok(names)

@@ -3,13 +3,14 @@
 //! All lines in between may be chat. Outside of that part, a line counts only in the exact form in which the server writes it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use jiff::civil::Time;
 use jiff::{SignedDuration, Timestamp};
+
+use crate::plain_fs;
 
 /// How much of the file is read from its start. A start with 200 plugins writes some hundred KiB.
 const HEAD_BYTES: u64 = 8 * 1024 * 1024;
@@ -37,7 +38,7 @@ pub(super) struct StartLog {
 
 /// The log of the start that `latest.log` begins with. `None` if no such file exists, or if it continues a log that was rotated at midnight.
 pub(super) fn read(data: &Path) -> io::Result<Option<StartLog>> {
-    let file = match File::open(data.join("logs/latest.log")) {
+    let file = match plain_fs::open(&data.join("logs/latest.log")) {
         Ok(file) => file,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(other) => return Err(other),
@@ -50,7 +51,7 @@ pub(super) fn read(data: &Path) -> io::Result<Option<StartLog>> {
 
 /// When the log last grew.
 pub(super) fn changed_at(data: &Path) -> Option<Timestamp> {
-    std::fs::metadata(data.join("logs/latest.log")).ok()?.modified().ok()?.try_into().ok()
+    plain_fs::metadata(&data.join("logs/latest.log")).ok()?.modified().ok()?.try_into().ok()
 }
 
 /// The saves of all worlds that a log shows. A server does not log its automatic saves.
@@ -64,7 +65,7 @@ pub(super) struct LoggedSaves {
 
 /// The saves in the log of a server that has ended.
 pub(super) fn logged_saves(data: &Path) -> io::Result<LoggedSaves> {
-    let mut file = File::open(data.join("logs/latest.log"))?;
+    let mut file = plain_fs::open(&data.join("logs/latest.log"))?;
     let metadata = file.metadata()?;
     file.seek(SeekFrom::Start(metadata.len().saturating_sub(TAIL_BYTES)))?;
     let mut tail = Vec::new();
@@ -148,6 +149,8 @@ fn plugin_in<'a>(message: &'a str, action: &str) -> Option<(&'a str, &'a str)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
     use super::*;
 
     const LOG: &str = "\

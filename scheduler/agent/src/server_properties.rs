@@ -3,15 +3,19 @@
 //! Minecraft binds RCON to every address of the pod unless Paper's own `rcon.ip` overrides it (`rcon-facts.md`, 4.13), so these keys are set at
 //! every pod start. An adopted file may contain an old password, an old port or RCON switched off.
 
-use std::fs;
-use std::io;
+use std::fs::Permissions;
+use std::io::{self, Write as _};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Component, Path};
 
 use artifacts::java_properties::{self, key_of, logical_lines};
 
+use crate::plain_fs::{self, Refused, refused_in};
 use crate::rcon::RconPassword;
+
+/// The largest file that is read, in bytes. A real one has 2 KiB.
+pub(crate) const MAX_BYTES: u64 = 1024 * 1024;
 
 /// The prefix of files that may contain the content of `server.properties`, including its password. These are files that wait to replace it, and
 /// files that an editor leaves.
@@ -58,9 +62,9 @@ pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
     }
     clear(directory).map_err(|source| Error::File { operation: "remove the remains of", source })?;
     let path = directory.join("server.properties");
-    let (before, mode) = match fs::read(&path) {
+    let (before, mode) = match plain_fs::read(&path, MAX_BYTES) {
         Ok(bytes) => {
-            let metadata = fs::metadata(&path).map_err(|source| Error::File { operation: "read", source })?;
+            let metadata = plain_fs::metadata(&path).map_err(|source| Error::File { operation: "read", source })?;
             (bytes, metadata.permissions().mode() & 0o7777)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => (Vec::new(), 0o640),
@@ -75,17 +79,29 @@ pub fn write(directory: &Path, rcon: Rcon<'_>) -> Result<(), Error> {
 
 /// The name of the server's level, by `<directory>/server.properties`. Minecraft's own default is used if the file is unreadable or does not
 /// contain it.
-pub fn level_name(directory: &Path) -> String {
-    let bytes = fs::read(directory.join("server.properties")).unwrap_or_default();
+///
+/// # Errors
+/// The file is not a plain file, or the level is outside of the directory. Then it is unknown where the world is.
+pub fn level_name(directory: &Path) -> io::Result<String> {
+    let path = directory.join("server.properties");
+    let bytes = match plain_fs::read(&path, MAX_BYTES) {
+        Err(error) if refused_in(&error).is_some() => return Err(error),
+        read => read.unwrap_or_default(),
+    };
     let name = java_properties::value(&bytes, "level-name").filter(|name| !name.is_empty());
-    name.unwrap_or_else(|| "world".to_owned())
+    let name = name.unwrap_or_else(|| "world".to_owned());
+    let is_below = |part| matches!(part, Component::Normal(_) | Component::CurDir);
+    if Path::new(&name).components().all(is_below) {
+        Ok(name)
+    } else {
+        Err(Refused::new(&path, "has a `level-name` outside of the server's directory").into())
+    }
 }
 
 fn clear(directory: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(directory)? {
-        let entry = entry?;
-        if entry.file_name().as_bytes().starts_with(OWN_PREFIX.as_bytes()) && entry.file_type()?.is_file() {
-            fs::remove_file(entry.path())?;
+    for entry in plain_fs::entries(directory)? {
+        if entry.name().as_bytes().starts_with(OWN_PREFIX.as_bytes()) && !entry.is_directory() {
+            plain_fs::remove_file(entry.path())?;
         }
     }
     Ok(())
@@ -93,12 +109,13 @@ fn clear(directory: &Path) -> io::Result<()> {
 
 fn replace(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
     let directory = path.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(OWN_PREFIX).tempfile_in(directory)?;
-    io::Write::write_all(&mut file, content)?;
-    file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    file.as_file().sync_all()?;
-    file.persist(path).map_err(|error| error.error)?;
-    fs::File::open(directory)?.sync_all()
+    let temporary = directory.join(format!("{OWN_PREFIX}new"));
+    let mut file = plain_fs::create_anew(&temporary, 0o600)?;
+    file.write_all(content)?;
+    file.set_permissions(Permissions::from_mode(mode))?;
+    file.sync_all()?;
+    plain_fs::rename(&temporary, path)?;
+    plain_fs::sync_directory(directory)
 }
 
 /// The file's bytes with the managed keys set. Bytes are used because old files are in Latin-1. Every other line is unchanged.
@@ -154,6 +171,8 @@ pub(crate) fn without_secrets(bytes: &[u8]) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -197,7 +216,7 @@ mod tests {
     #[test]
     fn level_name_is_read_as_by_the_game() {
         let directory = tempfile::tempdir().unwrap();
-        assert_eq!(level_name(directory.path()), "world", "no file");
+        assert_eq!(level_name(directory.path()).unwrap(), "world", "no file");
         for (text, name) in [
             ("motd=x\n", "world"),
             ("level-name=\n", "world"),
@@ -206,7 +225,17 @@ mod tests {
             ("level-name=worlds\\:a\\\\b\n", "worlds:a\\b"),
         ] {
             fs::write(directory.path().join("server.properties"), text).unwrap();
-            assert_eq!(level_name(directory.path()), name, "{text}");
+            assert_eq!(level_name(directory.path()).unwrap(), name, "{text}");
+        }
+    }
+
+    #[test]
+    fn level_outside_of_server_directory_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["../other/world", "/backups/other", "worlds/../../other"] {
+            fs::write(directory.path().join("server.properties"), format!("level-name={name}\n")).unwrap();
+            let refused = level_name(directory.path()).unwrap_err();
+            assert!(refused_in(&refused).is_some(), "{name}: {refused}");
         }
     }
 
@@ -243,8 +272,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         // Killed before the rename.
-        let waiting = tempfile::Builder::new().prefix(OWN_PREFIX).tempfile_in(directory.path()).unwrap();
-        waiting.keep().unwrap();
+        fs::write(directory.path().join(format!("{OWN_PREFIX}x1")), "rcon.password=secret\n").unwrap();
         fs::write(directory.path().join(".server.properties.swp"), "of an editor").unwrap();
         write(directory.path(), rcon(&RconPassword::new("secret"))).unwrap();
         let names = fs::read_dir(directory.path()).unwrap().map(|entry| entry.unwrap().file_name());

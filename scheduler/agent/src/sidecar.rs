@@ -10,6 +10,7 @@ use super::fetch::Fetcher;
 use super::process_record::{self, ProcessRecord};
 use super::state::{PreparedStop, SidecarState};
 use super::{ErrorChain, api, clock, config, graceful_stop, monitor, online_backup, stage};
+use crate::staging::read_record;
 use artifacts::http_client::ClientError;
 use artifacts::http_server;
 
@@ -104,8 +105,7 @@ impl Sidecar {
 async fn load_records(shared: &Arc<SidecarState>) {
     let task = Arc::clone(shared);
     let read = tokio::task::spawn_blocking(move || {
-        let last_stop = std::fs::read(task.volume.last_stop_path()).ok();
-        let last_stop = last_stop.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let last_stop = read_record(&task.volume.last_stop_path()).unwrap_or_default();
         let record = ProcessRecord::inherit(process_record::unended(&task.volume));
         let pruned = task.store.record_run().and_then(|()| task.store.prune_for_worlds());
         match pruned {

@@ -1,12 +1,13 @@
 //! Edge (reads). Reads the operator's requests for this start from their `ConfigMap`. A request without its signature does not count.
 
-use std::path::PathBuf;
-use std::{fs, io};
+use std::io;
+use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use tracing::warn;
 
 use super::{ErrorChain, config};
+use crate::plain_fs::{self, MAX_CONFIG_MAP_BYTES};
 use crate::staging::RecordError;
 use agent_api::restore::{NEW_VOLUME_KEY, USER_RESTORE_KEY};
 use agent_api::signed::{Document, Verifier, signature_key};
@@ -75,9 +76,9 @@ impl SignedRequests {
     }
 }
 
-/// A file of a `ConfigMap`, which has at most 1 MiB. `None`: it does not exist.
-fn read_mounted(path: &std::path::Path) -> Result<Option<Vec<u8>>, RecordError> {
-    match fs::read(path) {
+/// A file of a `ConfigMap`. `None`: it does not exist.
+fn read_mounted(path: &Path) -> Result<Option<Vec<u8>>, RecordError> {
+    match plain_fs::read_provided(path, MAX_CONFIG_MAP_BYTES) {
         Ok(bytes) => Ok(Some(bytes)),
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(RecordError::Read { path: path.display().to_string(), source }),
@@ -86,6 +87,8 @@ fn read_mounted(path: &std::path::Path) -> Result<Option<Vec<u8>>, RecordError> 
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::fs;
+
     use serde::Serialize;
     use serde_json::{Value, json};
 

@@ -15,7 +15,6 @@ mod update_folder;
 pub mod volume_store;
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
@@ -25,8 +24,12 @@ use serde::{Deserialize, Serialize};
 use agent_api::signed::NotSigned;
 use agent_api::{File, FileHash, FileSet, NIGHTSHIFT_DIR};
 use artifacts::Hash;
-use artifacts::content_store::ContentStore;
 use hash_cache::Malformed;
+
+use crate::plain_fs;
+
+/// The largest record that is read, in bytes. Real ones have up to some hundred KiB.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The server's directory on the volume (`/data`).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,13 +85,13 @@ impl Volume {
         self.nightshift_dir().join("replaced.json")
     }
 
-    /// The server reads the files, whatever its user and group are.
-    fn content_store(&self) -> ContentStore {
-        ContentStore::new(self.nightshift_dir().join("store")).readable_by_all()
+    fn store_dir(&self) -> PathBuf {
+        self.nightshift_dir().join("store")
     }
 
+    /// The path of the file with this hash in the store.
     fn stored_path(&self, hash: &Hash) -> PathBuf {
-        self.content_store().path(hash)
+        self.store_dir().join(hash.algorithm().as_str()).join(hash.hex())
     }
 
     /// The copy of the files of the lock that was last applied.
@@ -346,9 +349,17 @@ pub fn all_files(set: &FileSet) -> impl Iterator<Item = &File> {
     std::iter::once(&set.server).chain(&set.support).chain(&set.plugins)
 }
 
+/// Whether the path, relative to the server's directory, is directly below one of Nightshift's directories.
+pub(crate) fn is_direct_child(path: &str, parent: &Path) -> bool {
+    let Ok(rest) = Path::new(path).strip_prefix(parent) else { return false };
+    let mut parts = rest.components();
+    matches!(parts.next(), Some(Component::Normal(_))) && parts.next().is_none()
+}
+
+/// Reads a record on the volume.
 pub(crate) fn read_record<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, RecordError> {
     let name = || path.display().to_string();
-    match fs::read(path) {
+    match plain_fs::read(path, MAX_RECORD_BYTES) {
         Ok(bytes) => {
             serde_json::from_slice(&bytes).map(Some).map_err(|source| RecordError::Content { path: name(), source })
         }

@@ -2,7 +2,7 @@
 //!
 //! Folders are found by their content, never by the name `world`. A world that a newer Minecraft has opened cannot be converted back, so the
 //! highest version in any `level.dat` is the floor. An unreadable one is unknown and allows no change of version. The name counts only for the
-//! server's own level: a link to nothing at that path does not mean that no world exists.
+//! server's own level: a link at that path does not mean that no world exists.
 
 pub mod damage;
 mod level_dat;
@@ -10,12 +10,12 @@ pub mod loaded_worlds;
 pub mod session_lock;
 
 use std::ffi::OsStr;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 
+use crate::plain_fs::{self, Refused, Walk, exists, refused_in};
 use crate::server_properties::level_name;
 use agent_api::{FileSet, Floor, NIGHTSHIFT_DIR, WorldReport};
 pub use level_dat::LevelDat;
@@ -84,19 +84,21 @@ pub struct Worlds {
 }
 
 impl Worlds {
-    /// Reads the volume. A folder that cannot be listed is an error, because it may contain the newest world. A link to nothing at the path of
-    /// the server's own level is an error too, because the world exists somewhere else.
+    /// Reads the volume. A folder that cannot be listed is an error, because it may contain the newest world. A link at the path of the server's
+    /// own level, or of a world that the last start has opened, is an error too: that world is somewhere else, and no link is followed.
     pub fn read(data: &Path) -> io::Result<Self> {
-        let level = level_name(data);
+        let level = level_name(data)?;
         for dimension in ["", "_nether", "_the_end"] {
             check_links(data, &format!("{level}{dimension}"))?;
         }
-        let mut folders = Vec::new();
-        find_worlds(data, 0, DEPTH, &mut folders)?;
-        folders.sort_by(|a, b| a.path.cmp(&b.path));
-        let mut worlds = Self { folders };
-        loaded_worlds::set_roles(data, &mut worlds);
-        Ok(worlds)
+        let mut found = FoundWorlds::default();
+        find_worlds(data, 0, DEPTH, &mut found)?;
+        found.folders.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut worlds = Self { folders: found.folders };
+        match loaded_worlds::set_roles(data, &mut worlds, &found.links) {
+            Some(link) => Err(Refused::new(link, LINKED_WORLD).into()),
+            None => Ok(worlds),
+        }
     }
 
     /// The newest Minecraft that opened any of them.
@@ -158,14 +160,14 @@ impl Worlds {
     /// The `session.lock` of each folder that a server locks, whether or not the file exists.
     pub fn session_locks(&self) -> Vec<PathBuf> {
         let locked =
-            self.folders.iter().filter(|folder| folder.level.is_some() || folder.path.join("session.lock").exists());
+            self.folders.iter().filter(|folder| folder.level.is_some() || exists(&folder.path.join("session.lock")));
         locked.map(|folder| folder.path.join("session.lock")).collect()
     }
 
     /// When a file of these worlds last changed: a start with progress is not stuck.
     pub fn changed_at(&self) -> Option<Timestamp> {
-        let files = self.folders.iter().flat_map(|folder| walkdir::WalkDir::new(&folder.path)).take(MAX_PROGRESS_FILES);
-        files.filter_map(|entry| entry.ok()?.metadata().ok()?.modified().ok()?.try_into().ok()).max()
+        let files = self.folders.iter().flat_map(|folder| Walk::new(&folder.path)).take(MAX_PROGRESS_FILES);
+        files.filter_map(|walked| walked.ok()?.metadata.modified().ok()?.try_into().ok()).max()
     }
 }
 
@@ -176,54 +178,67 @@ fn belongs_to(other: &Path, level: &Path) -> bool {
     matches!(suffix, Some("_nether" | "_the_end"))
 }
 
-/// Refuses a link to nothing, at `name` or in its parents. The claim that it pointed to may be mounted only into the server's container, or be
-/// lost. In either case no backup, start or restore may treat the world as missing.
+/// Why a linked world is refused.
+const LINKED_WORLD: &str = "is a link to a world";
+
+/// Refuses a link at `name` or in its parents. No backup, start or restore may treat the world as missing.
 fn check_links(data: &Path, name: &str) -> io::Result<()> {
     let mut path = data.to_owned();
     for part in Path::new(name).components() {
         path.push(part);
-        if path.is_symlink()
-            && let Err(error) = fs::metadata(&path)
-        {
-            let message = format!(
-                "`{}` is a broken link ({error}): replace it by the worlds on the data volume, or remove it if there \
-                are none",
-                path.display()
-            );
-            return Err(io::Error::new(error.kind(), message));
+        if plain_fs::metadata(&path).is_ok_and(|metadata| metadata.is_symlink()) {
+            return Err(Refused::new(&path, LINKED_WORLD).into());
         }
     }
     Ok(())
 }
 
-fn find_worlds(directory: &Path, depth: usize, deepest: usize, found: &mut Vec<WorldFolder>) -> io::Result<()> {
-    let with_path = |error: io::Error| io::Error::new(error.kind(), format!("`{}`: {error}", directory.display()));
-    let entries = match fs::read_dir(directory) {
+/// What a search for worlds has found.
+#[derive(Default)]
+struct FoundWorlds {
+    folders: Vec<WorldFolder>,
+    /// Links where a world may be.
+    links: Vec<PathBuf>,
+}
+
+fn find_worlds(directory: &Path, depth: usize, deepest: usize, found: &mut FoundWorlds) -> io::Result<()> {
+    let with_path = |error: io::Error| match refused_in(&error) {
+        Some(_) => error,
+        None => io::Error::new(error.kind(), format!("`{}`: {error}", directory.display())),
+    };
+    if depth == 0 {
+        plain_fs::metadata(directory).map_err(with_path)?;
+    }
+    let entries = match plain_fs::entries(directory) {
         Err(error) if cannot_hold_worlds(error.kind(), depth) => return Ok(()),
         entries => entries.map_err(with_path)?,
     };
     for entry in entries {
-        let entry = entry.map_err(with_path)?;
-        let (name, path) = (entry.file_name(), entry.path());
-        // Follows symbolic links, because worlds are often linked. Other files need no extra system call, because there may be thousands.
-        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
-        let is_directory = entry.file_type().is_ok_and(|kind| kind.is_dir()) || (is_link && path.is_dir());
-        if !is_directory || (depth == 0 && NO_WORLDS.iter().any(|no| name == *no)) {
+        let (name, path) = (entry.name(), entry.path());
+        if depth == 0 && NO_WORLDS.iter().any(|no| name == *no) {
             continue;
         }
+        match entry.kind() {
+            Ok(kind) if kind.is_dir() => {}
+            Ok(kind) if kind.is_symlink() => {
+                found.links.push(path.to_owned());
+                continue;
+            }
+            Ok(_) | Err(_) => continue,
+        }
         let level_dat = path.join("level.dat");
-        let level = if level_dat.exists() { Some(level_dat::read(&level_dat)) } else { None };
+        let level = if exists(&level_dat) { Some(level_dat::read(&level_dat)?) } else { None };
         let old_layout =
             ["region", "DIM-1/region", "DIM1/region"].iter().any(|region_path| has_regions(&path.join(region_path)));
         let dimensions = path.join("dimensions/minecraft");
         let regions_of = |dimension: &&str| has_regions(&dimensions.join(dimension).join("region"));
-        let new_layout = dimensions.exists() && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
-        // A link may lead upwards, and its target is found at its own path.
-        let deepest = if is_link || is_flat(&name) { deepest.min(FLAT_DEPTH) } else { deepest };
+        let new_layout = exists(&dimensions) && ["overworld", "the_nether", "the_end"].iter().any(regions_of);
+        let deepest = if is_flat(name) { deepest.min(FLAT_DEPTH) } else { deepest };
         if level.is_some() || old_layout || new_layout {
-            found.push(WorldFolder { path, level, old_layout, new_layout, role: Role::default() });
+            let path = path.to_owned();
+            found.folders.push(WorldFolder { path, level, old_layout, new_layout, role: Role::default() });
         } else if depth + 1 < deepest {
-            find_worlds(&path, depth + 1, deepest, found)?;
+            find_worlds(path, depth + 1, deepest, found)?;
         }
     }
     Ok(())
@@ -243,8 +258,7 @@ fn is_flat(name: &OsStr) -> bool {
 }
 
 fn has_regions(directory: &Path) -> bool {
-    let Ok(mut entries) = fs::read_dir(directory) else { return false };
-    entries.any(|entry| entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "mca")))
+    plain_fs::has_name(directory, |name| name.extension().is_some_and(|extension| extension == "mca"))
 }
 
 /// Why a version set must not open the worlds. The messages are for users, and each starts the agent's termination message.

@@ -1,6 +1,7 @@
 //! Edge (writes). Tests the agent from outside: its binary as init container, and its sidecar over real sockets beside
 //! a server.
 #![expect(clippy::unwrap_used, reason = "test code; clippy's exemption covers only the test functions themselves")]
+#![expect(clippy::disallowed_methods, reason = "tests prepare and inspect files")]
 
 #[path = "agent/bad_exits.rs"]
 mod bad_exits;
@@ -18,6 +19,8 @@ mod fake_server;
 mod harness;
 #[path = "agent/hostile_network.rs"]
 mod hostile_network;
+#[path = "agent/hostile_volume.rs"]
+mod hostile_volume;
 #[path = "agent/init.rs"]
 mod init;
 #[path = "agent/loaded_content.rs"]

@@ -16,6 +16,7 @@ use super::format::format_short_duration;
 use super::manual_recovery::{no_backup_message, roll_forward_past_refusal, rollback_would_lose_message};
 use super::plugins_enabled::{NOT_ENABLED, PLUGINS_ENABLED, RunningPlugins};
 use super::seed_volume::{self, RESTORED_FROM};
+use super::volume_rejected::{self, UNSAFE_ITEM, VOLUME_REJECTED};
 use super::waiting::{players_message, scaled_to_zero_message};
 use super::{displaced_jars, drift, lock_rejection, pending, update_blocked, world_damage};
 use crate::error_chain::cut;
@@ -170,6 +171,8 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
     let agent = report.pass.observed.reply.report.as_deref();
     let drift =
         drift::reason_and_message(report).map(|(reason, message)| report.true_condition("Drifted", reason, &message));
+    let rejected =
+        volume_rejected::message(report).map(|message| report.true_condition(VOLUME_REJECTED, UNSAFE_ITEM, &message));
     let exposed = agent.filter(|agent| agent.rcon_exposed).map(|_| {
         let message = "RCON answers on the pod's own address. The server software ignores `rcon.ip`.";
         report.true_condition("RconExposed", "ReachableOnPodIP", message)
@@ -203,7 +206,8 @@ fn pod_conditions(report: &PassReport<'_>) -> Vec<Condition> {
         None => report.previous_condition(update_blocked::OTHER_PROJECT),
     };
     let of_plugins = plugins.into_iter().chain(displaced).chain(duplicate).chain(other_project);
-    drift.into_iter().chain(unsigned).chain(exposed).chain(rejects).chain(damage).chain(of_plugins).collect()
+    let of_server = rejected.into_iter().chain(drift).chain(unsigned).chain(exposed).chain(rejects).chain(damage);
+    of_server.chain(of_plugins).collect()
 }
 
 /// Pinned sets, partial updates and restores.
@@ -264,6 +268,9 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
         Some(PodPhase::Up) => responsiveness::condition_parts(report)
             .unwrap_or_else(|| (Some(true), "Running", "The server answers.".to_owned())),
         Some(PodPhase::Pending) => down_for(pending::reason_and_message(report)),
+        Some(PodPhase::Starting { .. }) if volume_rejected::message(report).is_some() => {
+            down_for(init_refusal(checked, report))
+        }
         Some(PodPhase::Starting { .. }) => {
             down("Starting", &format!("The server is starting.{}", init_container::error_suffix(report)))
         }
@@ -283,6 +290,9 @@ fn ready(checked: &CheckedServer, report: &PassReport<'_>) -> (Option<bool>, &'s
 
 /// Why the init container refuses to let the server start.
 fn init_refusal(checked: &CheckedServer, report: &PassReport<'_>) -> (&'static str, String) {
+    if let Some(why) = volume_rejected::message(report) {
+        return (VOLUME_REJECTED, why);
+    }
     if let Some(why) = lock_rejection::message(report).filter(|_| report.pass.observed.is_start_rejected()) {
         return (lock_rejection::NOT_SIGNED, why);
     }

@@ -15,7 +15,7 @@ use super::stop_times::{disconnected_players, downtime};
 use super::waiting::COUNTDOWN_WHILE_EMPTY;
 use super::{
     backup, backup_schedule, displaced_jars, last_stop, lock_rejection, pending, plugin_data, responsiveness,
-    seed_volume, short_reason, status, update_blocked, world_damage,
+    seed_volume, short_reason, status, update_blocked, volume_rejected, world_damage,
 };
 use crate::k8s::events::EventText;
 use crate::server::act::outcome::{MarkedStable, StepOutcome};
@@ -64,6 +64,7 @@ pub(super) fn server_events(
     events.extend(lock_rejection::event(report, &before.conditions));
     events.extend(responsiveness::event(report));
     events.extend(pending::event(report));
+    events.extend(volume_rejected::event(report, before));
     events.extend(backup::events(server, report, before));
     events.extend(world_damage::event(server, report, before));
     events.extend(plugin_data::events(report, before));

@@ -3,7 +3,7 @@
 use agent_api::termination_message::WorldRefused;
 
 use super::context::PassReport;
-use super::lock_rejection;
+use super::{lock_rejection, volume_rejected};
 use crate::error_chain::cut;
 
 /// The message that the init container wrote when it refused the start.
@@ -12,5 +12,7 @@ pub(crate) fn init_message(report: &PassReport<'_>) -> Option<String> {
     if report.pass.observed.is_start_rejected() {
         return lock_rejection::message(report);
     }
-    Some(cut(&WorldRefused::parse(message).map_or_else(|| message.to_owned(), |refusal| refusal.why), 1_024))
+    let rejected = volume_rejected::describe(message);
+    let refused = || WorldRefused::parse(message).map_or_else(|| message.to_owned(), |refusal| refusal.why);
+    Some(cut(&rejected.unwrap_or_else(refused), 1_024))
 }

@@ -429,6 +429,11 @@ impl SimCluster {
                 self.scripted.jars.remove(path);
             }
             ScriptAction::ReplaceLock => self.replace_lock(),
+            ScriptAction::LinkFile(path, target) => {
+                let path = self.disks.data().join(path);
+                let _ = std::fs::rename(&path, path.with_extension("moved"));
+                std::os::unix::fs::symlink(target, &path).expect("a link on the volume");
+            }
             ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
             ScriptAction::CreateObject(key, object) => {
                 let mut object = object.clone();

@@ -12,9 +12,10 @@ use std::path::{Component, Path, PathBuf};
 use flate2::read::GzDecoder;
 use serde::{Deserialize, Serialize};
 
-use super::contents::{BackupSource, Content, Item, escape_path, holds_chunks, is_removed};
+use super::contents::{BackupSource, Content, Item, MAX_PATH_BYTES, holds_chunks, is_removed};
 use super::gzip::GzipWriter;
 use super::{Checksum, LiveReads, MAX_NAMED_FILES, contents};
+use crate::plain_fs::{self, escape_path, refused_in};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use agent_api::NIGHTSHIFT_DIR;
 use artifacts::{Algorithm, Hasher};
@@ -28,8 +29,8 @@ pub(super) const ARCHIVE: &str = "archive.tar.gz";
 /// The file name of the list.
 pub(super) const LIST: &str = "files.jsonl";
 
-/// The longest line of the list: the longest path that Linux accepts, with each byte as three characters, and the rest.
-const MAX_LINE_BYTES: u64 = 3 * 4096 + 256;
+/// The longest line of the list: the longest path, with each byte as three characters, and the rest.
+const MAX_LINE_BYTES: u64 = 3 * MAX_PATH_BYTES as u64 + 256;
 
 /// How much is read or written at once, in bytes.
 const CHUNK_BYTES: usize = 128 * 1024;
@@ -135,7 +136,7 @@ enum Appended {
         /// Whether it was written to meanwhile.
         changed: bool,
     },
-    /// It was removed before it could be opened.
+    /// It was removed or replaced before it could be opened.
     Removed,
 }
 
@@ -156,13 +157,14 @@ fn append(
             builder.append_data(&mut header, &item.name, io::empty())?;
             Ok(Appended::Complete { line: ManifestLine { path, size: None, sha256: None }, changed: false })
         }
-        Content::File { path: from, size } => {
-            let file = match File::open(from) {
-                Err(error) if reading == LiveReads::Online && is_removed(&error) => return Ok(Appended::Removed),
+        Content::File { entry, size } => {
+            let is_replaced = |error: &io::Error| is_removed(error) || refused_in(error).is_some();
+            let file = match entry.open() {
+                Err(error) if reading == LiveReads::Online && is_replaced(&error) => return Ok(Appended::Removed),
                 opened => opened?,
             };
             let begun = file.metadata()?.modified()?;
-            let check = || check(from);
+            let check = || check(entry.path());
             let mut content = ExactLength::new(InterruptibleRead { file: &file, check: &check }, *size, reading);
             builder.append_data(&mut header, &item.name, &mut content)?;
             let (sha256, resized) = content.finish()?;
@@ -259,7 +261,7 @@ struct Sink<'a, 'b, S> {
 
 impl<'a, 'b, S: FsHook> Sink<'a, 'b, S> {
     fn create(disk: &'a RefCell<&'b mut Disk<S>>, path: PathBuf) -> Result<Self, fs_ops::Error> {
-        let file = disk.borrow_mut().step("create", &path, |path| File::create(path))?;
+        let file = disk.borrow_mut().step("create", &path, |path| plain_fs::create_anew(path, 0o644))?;
         Ok(Self { disk, path, file, hasher: Hasher::new(Algorithm::Sha256), written: 0 })
     }
 
@@ -323,8 +325,8 @@ impl<S: FsHook> ArchiveTarget for DiscardTarget<'_, S> {
 pub(super) fn read(directory: &Path, seal: &Checksum, target: &mut impl ArchiveTarget) -> Result<(), Damaged> {
     let of_archive = |source| Damaged::Read { file: ARCHIVE, source };
     let of_list = |source| Damaged::Read { file: LIST, source };
-    let file = File::open(directory.join(ARCHIVE)).map_err(of_archive)?;
-    let list = File::open(directory.join(LIST)).map_err(of_list)?;
+    let file = plain_fs::open(&directory.join(ARCHIVE)).map_err(of_archive)?;
+    let list = plain_fs::open(&directory.join(LIST)).map_err(of_list)?;
     let mut list = BufReader::with_capacity(CHUNK_BYTES, Hashing::new(list));
     let mut archive = tar::Archive::new(GzDecoder::new(Hashing::new(file)));
     let (mut files, mut bytes) = (0_u64, 0_u64);

@@ -1,15 +1,14 @@
 //! Edge (reads). Lists the files of a server's directory that belong in a backup, one after the other.
 
-use std::fs;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
-use walkdir::{DirEntry, WalkDir};
-
 use super::{LiveReads, MAX_NAMED_FILES};
+use crate::plain_fs::{Entry, Walk, WalkError, Walked, escape_path, refused_in};
 use crate::server_properties;
 use crate::world::Worlds;
 use agent_api::Contents;
@@ -61,10 +60,7 @@ pub(super) fn is_left_in_place(name: &Path) -> bool {
     is_secret(name) || [NIGHTSHIFT_DIR].iter().chain(&REGENERATED).any(|path| name == Path::new(path))
 }
 
-/// The largest `server.properties` that is read. A real one has 2 KiB.
-const MAX_PROPERTIES_BYTES: u64 = 1024 * 1024;
-
-/// The file system failed, or contains an item that cannot be backed up.
+/// The file system failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A path could not be read.
@@ -76,15 +72,10 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
-    /// The file with the password is too large to be one.
-    #[error(
-        "`server.properties` has {size} bytes, more than the {MAX_PROPERTIES_BYTES} that are read to remove the password"
-    )]
-    Properties {
-        /// Its size in bytes.
-        size: u64,
-    },
 }
+
+/// The longest path of an item, in bytes, as for the system's own calls. A program can create longer ones in steps.
+pub(super) const MAX_PATH_BYTES: usize = 4096;
 
 /// One item of a backup.
 #[derive(Debug)]
@@ -103,7 +94,7 @@ pub(super) enum Content {
     Directory,
     /// A file, and its size when it was listed.
     File {
-        path: PathBuf,
+        entry: Entry,
         size: u64,
     },
     /// A file whose content is not read from the disk.
@@ -114,7 +105,7 @@ impl Content {
     pub(super) fn size(&self) -> u64 {
         match self {
             Self::Directory => 0,
-            Self::File { path: _, size } => *size,
+            Self::File { entry: _, size } => *size,
             Self::Bytes(bytes) => u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         }
     }
@@ -138,9 +129,8 @@ impl BackupSource<'_> {
 
     /// Passes each item to `visit`, a directory before its content, always in the same order. Returns the items that cannot be backed up.
     ///
-    /// World folders are often links to another disk, so links in them are followed: a copied link would not back up the world. Outside of them a
-    /// link is listed and left out, because it can point anywhere. On a running server, an item that disappeared before it was listed is left out
-    /// and named too, unless it is a whole world.
+    /// Anything but plain files and directories is left out and named: a link can lead to the backups of another server. On a running server, an
+    /// item that disappeared before it was listed is left out and named too, unless it is a whole world.
     pub(super) fn for_each<E: From<Error>>(
         &self,
         mut visit: impl FnMut(Item) -> Result<(), E>,
@@ -148,11 +138,12 @@ impl BackupSource<'_> {
         let mut left_out = Vec::new();
         if self.contents.has_worlds() {
             for folder in &self.worlds.folders {
-                self.walk(&folder.path, true, &mut left_out, &mut visit)?;
+                self.walk(&folder.path, |_| true, &mut left_out, &mut visit)?;
             }
         }
         if self.contents.has_server_files() {
-            self.walk(self.data, false, &mut left_out, &mut visit)?;
+            let folders = self.folders();
+            self.walk(self.data, |path| self.is_included(path, &folders), &mut left_out, &mut visit)?;
         }
         Ok(left_out)
     }
@@ -160,35 +151,36 @@ impl BackupSource<'_> {
     fn walk<E: From<Error>>(
         &self,
         from: &Path,
-        is_world: bool,
+        is_included: impl FnMut(&Path) -> bool,
         left_out: &mut Vec<String>,
         visit: &mut impl FnMut(Item) -> Result<(), E>,
     ) -> Result<(), E> {
-        let folders = self.folders();
-        let is_included = |entry: &DirEntry| is_world || self.is_included(entry, &folders);
-        let walk = WalkDir::new(from).follow_links(is_world).sort_by_file_name();
-        for entry in walk.into_iter().filter_entry(is_included) {
-            let entry = match entry {
-                Ok(entry) => entry,
-                Err(failed) => {
-                    let path = failed.path().unwrap_or(from).to_owned();
-                    let missing = failed.io_error().is_some_and(is_removed);
-                    // A link to nothing. Any other missing file means that the server is writing.
-                    if missing && (path.is_symlink() || (self.reading == LiveReads::Online && failed.depth() > 0)) {
+        for walked in Walk::filtered(from, is_included) {
+            let walked = match walked {
+                Ok(walked) => walked,
+                Err(WalkError { path, is_first, source }) => {
+                    // A missing file means that the server is writing.
+                    let is_gone = self.reading == LiveReads::Online && is_removed(&source);
+                    if !is_first && (is_gone || refused_in(&source).is_some()) {
                         self.name(&path, left_out);
                         continue;
                     }
-                    return Err(Error::Read { path: path.display().to_string(), source: failed.into() }.into());
+                    return Err(Error::Read { path: path.display().to_string(), source }.into());
                 }
             };
-            if entry.path() == self.data || entry.file_name() == SESSION_LOCK {
+            let path = walked.entry.path().to_owned();
+            if path == self.data || path.file_name() == Some(OsStr::new(SESSION_LOCK)) {
                 continue;
             }
-            match self.item(&entry) {
+            if self.relative(&path).as_os_str().len() > MAX_PATH_BYTES {
+                self.name(&path, left_out);
+                continue;
+            }
+            match self.item(walked) {
                 Ok(Some(item)) => visit(item)?,
-                Ok(None) => self.name(entry.path(), left_out),
+                Ok(None) => self.name(&path, left_out),
                 Err(Error::Read { path: _, source }) if self.reading == LiveReads::Online && is_removed(&source) => {
-                    self.name(entry.path(), left_out);
+                    self.name(&path, left_out);
                 }
                 Err(failed) => return Err(failed.into()),
             }
@@ -196,8 +188,8 @@ impl BackupSource<'_> {
         Ok(())
     }
 
-    fn is_included(&self, entry: &DirEntry, folders: &[PathBuf]) -> bool {
-        let name = self.relative(entry.path());
+    fn is_included(&self, path: &Path, folders: &[PathBuf]) -> bool {
+        let name = self.relative(path);
         let is_regenerated = REGENERATED.iter().any(|path| name == Path::new(path));
         name != Path::new(NIGHTSHIFT_DIR)
             && !is_regenerated
@@ -206,21 +198,20 @@ impl BackupSource<'_> {
     }
 
     /// `None`: neither a file nor a directory.
-    fn item(&self, entry: &DirEntry) -> Result<Option<Item>, Error> {
-        let error = |source: io::Error| Error::Read { path: entry.path().display().to_string(), source };
-        let metadata = entry.metadata().map_err(|failed| error(failed.into()))?;
-        let name = self.relative(entry.path()).to_owned();
+    fn item(&self, walked: Walked) -> Result<Option<Item>, Error> {
+        let Walked { entry, metadata } = walked;
+        let path = entry.path().to_owned();
+        let error = |source: io::Error| Error::Read { path: path.display().to_string(), source };
+        let name = self.relative(&path).to_owned();
         let content = if metadata.is_dir() {
             Content::Directory
         } else if !metadata.is_file() {
             return Ok(None);
         } else if name == Path::new("server.properties") {
-            if metadata.len() > MAX_PROPERTIES_BYTES {
-                return Err(Error::Properties { size: metadata.len() });
-            }
-            Content::Bytes(server_properties::without_secrets(&fs::read(entry.path()).map_err(error)?))
+            let bytes = entry.read(server_properties::MAX_BYTES).map_err(error)?;
+            Content::Bytes(server_properties::without_secrets(&bytes))
         } else {
-            Content::File { path: entry.path().to_owned(), size: metadata.len() }
+            Content::File { entry, size: metadata.len() }
         };
         let modified = metadata.modified().map_err(error)?.duration_since(UNIX_EPOCH);
         Ok(Some(Item {
@@ -237,7 +228,8 @@ impl BackupSource<'_> {
 
     fn name(&self, path: &Path, left_out: &mut Vec<String>) {
         if left_out.len() < MAX_NAMED_FILES {
-            left_out.push(escape_path(self.relative(path).as_os_str().as_bytes()));
+            let name = self.relative(path).as_os_str().as_bytes();
+            left_out.push(escape_path(&name[..name.len().min(MAX_PATH_BYTES)]));
         }
     }
 }
@@ -245,26 +237,4 @@ impl BackupSource<'_> {
 /// Whether the item was removed since its name was read, or a directory above it became a file.
 pub(super) fn is_removed(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
-}
-
-/// The bytes of a path as a unique text: `%` and bytes that are not printable or not UTF-8 become `%` and two hex digits.
-pub(super) fn escape_path(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for letter in chunk.valid().chars() {
-            if letter == '%' || letter.is_control() {
-                let mut bytes = [0; 4];
-                letter.encode_utf8(&mut bytes).bytes().for_each(|byte| push_hex(&mut text, byte));
-            } else {
-                text.push(letter);
-            }
-        }
-        chunk.invalid().iter().for_each(|byte| push_hex(&mut text, *byte));
-    }
-    text
-}
-
-fn push_hex(text: &mut String, byte: u8) {
-    text.push('%');
-    text.push_str(&hex::encode_upper([byte]));
 }

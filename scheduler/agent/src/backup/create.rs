@@ -11,9 +11,10 @@ use jiff::Timestamp;
 use tracing::info;
 
 use super::archive::{self, Damaged, DiscardTarget, WriteError};
-use super::contents::{self, BackupSource, escape_path};
+use super::contents::{self, BackupSource};
 use super::repository::{self, BackupRepository, PARTIAL, RECORD, RepositoryVolume};
 use super::{Backup, FORMAT, LiveReads, new_id};
+use crate::plain_fs::escape_path;
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use crate::world::{Role, WorldFolder, Worlds};
 use agent_api::backup_size::space_for_backup;

@@ -3,7 +3,6 @@
 //! A backup is added atomically: it is written under a name that begins with a point, verified, and renamed. It is removed the same way in
 //! reverse.
 
-use std::fs;
 use std::io;
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -12,6 +11,7 @@ use jiff::Timestamp;
 
 use super::archive::{self, ARCHIVE, Damaged, DiscardTarget};
 use super::{Backup, FORMAT};
+use crate::plain_fs::{self, exists};
 use crate::staging::fs_ops::{self, Disk, FsHook};
 use agent_api::Trigger;
 use agent_api::restore::{FREE_FOR_WORLDS, RESERVED_BYTES};
@@ -24,6 +24,8 @@ const DAMAGED: &str = "damaged.txt";
 /// A file with this name states that the disk could not read the backup last time, and why. A bad sector is permanent, a loose cable is not. So
 /// the file is removed the first time that the whole backup is read.
 const UNREAD: &str = "unread.txt";
+/// The largest record and note that are read, in bytes. A record names a few files and some world folders.
+const MAX_RECORD_BYTES: u64 = 16 * 1024 * 1024;
 /// The prefix of unfinished backups.
 pub(super) const PARTIAL: &str = ".partial-";
 /// The prefix of backups that are being removed.
@@ -44,6 +46,11 @@ pub enum Error {
     /// A step on the disk failed.
     #[error(transparent)]
     Disk(#[from] fs_ops::Error),
+}
+
+/// Creates the directory of a repository. Does nothing if it exists.
+pub fn create(directory: &Path) -> io::Result<()> {
+    plain_fs::create_directories(directory)
 }
 
 /// One backup in the repository.
@@ -162,7 +169,7 @@ impl BackupRepository {
     /// The bytes that the next backup of the server with this directory may use, while all backups stay.
     pub fn free_bytes<S: FsHook>(&self, data: &Path, disk: &Disk<S>) -> io::Result<u64> {
         // The first backup creates the directory.
-        let existing = self.root.ancestors().find(|path| fs_ops::exists(path)).unwrap_or(&self.root);
+        let existing = self.root.ancestors().find(|path| exists(path)).unwrap_or(&self.root);
         Ok(disk.free_bytes(existing)?.saturating_sub(self.volume(data).reserved_bytes()))
     }
 
@@ -174,7 +181,7 @@ impl BackupRepository {
     /// The name for a new backup: `id`, or `id` with a number if a backup of the same second has that name.
     pub(super) fn free_id(&self, id: &str) -> String {
         let mut numbered = (2..100).map(|number| format!("{id}-{number}"));
-        let is_free = |id: &str| !fs_ops::exists(&self.directory(id));
+        let is_free = |id: &str| !exists(&self.directory(id));
         if is_free(id) { id.to_owned() } else { numbered.find(|id| is_free(id)).unwrap_or_else(|| id.to_owned()) }
     }
 
@@ -199,7 +206,7 @@ impl BackupRepository {
     /// Removes unfinished and half removed backups. Only the one process that takes backups here may call it.
     pub fn remove_unfinished<S: FsHook>(&self, disk: &mut Disk<S>) -> Result<(), Error> {
         for name in self.names(|name| name.starts_with(PARTIAL) || name.starts_with(REMOVING))? {
-            disk.step("remove", &self.root.join(&name), |path| fs::remove_dir_all(path))?;
+            disk.remove_all(&self.root.join(&name))?;
         }
         Ok(())
     }
@@ -222,7 +229,7 @@ impl BackupRepository {
     /// The size of the backups that [`BackupRepository::prune`] would remove, in bytes.
     pub fn removable_bytes(&self, retention: Retention, needed: &[&str], now: Timestamp) -> Result<u64, Error> {
         let removed = self.removable(retention, needed, now)?;
-        let files = removed.iter().flat_map(|id| fs_ops::entries(&self.directory(id)).unwrap_or_default());
+        let files = removed.iter().flat_map(|id| plain_fs::entries(&self.directory(id)).unwrap_or_default());
         Ok(files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum())
     }
 
@@ -250,13 +257,13 @@ impl BackupRepository {
         let removing = self.root.join(format!("{REMOVING}{id}"));
         disk.rename(&self.directory(id), &removing)?;
         disk.sync_directory(&self.root)?;
-        disk.step("remove", &removing, |path| fs::remove_dir_all(path))?;
+        disk.remove_all(&removing)?;
         Ok(())
     }
 
     pub(super) fn mark_damaged<S: FsHook>(&self, id: &str, why: &Damaged, disk: &mut Disk<S>) -> Result<(), Error> {
         let path = self.directory(id).join(DAMAGED);
-        disk.step("write", &path, |path| fs::write(path, format!("{why}\n")))?;
+        disk.step("write", &path, |path| plain_fs::write_anew(path, format!("{why}\n").as_bytes()))?;
         Ok(())
     }
 
@@ -265,28 +272,29 @@ impl BackupRepository {
         let causes = iter::successors(Some(why as &dyn std::error::Error), |cause| cause.source());
         let why: Vec<String> = causes.map(ToString::to_string).collect();
         let path = self.directory(id).join(UNREAD);
-        drop(disk.step("write", &path, |path| fs::write(path, format!("{}\n", why.join(": ")))));
+        let text = format!("{}\n", why.join(": "));
+        drop(disk.step("write", &path, |path| plain_fs::write_anew(path, text.as_bytes())));
     }
 
     /// Records that the whole backup was read from the disk and matches its record.
     pub(super) fn mark_read<S: FsHook>(&self, id: &str, disk: &mut Disk<S>) {
         let path = self.directory(id).join(UNREAD);
-        if fs_ops::exists(&path) {
+        if exists(&path) {
             drop(disk.remove(&path));
         }
     }
 
     fn state(&self, id: &str) -> Result<Backup, IgnoredBackup> {
         let directory = self.directory(id);
-        if let Ok(why) = fs::read_to_string(directory.join(DAMAGED)) {
+        if let Some(why) = read_note(&directory.join(DAMAGED)) {
             return Err(IgnoredBackup::new(why.trim()));
         }
         let backup = self.recorded(id).map_err(IgnoredBackup::new)?;
         let unread = directory.join(UNREAD);
-        if !fs_ops::exists(&unread) {
+        if !exists(&unread) {
             return Ok(backup);
         }
-        let noted = fs::read_to_string(unread).unwrap_or_default();
+        let noted = read_note(&unread).unwrap_or_default();
         let why = format!("could not be read at the last attempt: {}", noted.trim());
         Err(IgnoredBackup { why: why.trim_end_matches(": ").to_owned(), unread: Some(Box::new(backup)) })
     }
@@ -294,13 +302,14 @@ impl BackupRepository {
     /// The record, if the archive may be the one that it describes.
     fn recorded(&self, id: &str) -> Result<Backup, String> {
         let directory = self.directory(id);
-        let bytes = fs::read(directory.join(RECORD)).map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
+        let read = plain_fs::read(&directory.join(RECORD), MAX_RECORD_BYTES);
+        let bytes = read.map_err(|error| format!("`{RECORD}` cannot be read: {error}"))?;
         let backup: Backup =
             serde_json::from_slice(&bytes).map_err(|error| format!("`{RECORD}` is not a valid record: {error}"))?;
         if backup.format != FORMAT || backup.id != id {
             return Err(format!("`{RECORD}` belongs to `{}` in format {}", backup.id, backup.format));
         }
-        match fs::metadata(directory.join(ARCHIVE)) {
+        match plain_fs::metadata(&directory.join(ARCHIVE)) {
             Ok(archive) if archive.len() == backup.seal.archive_bytes => Ok(backup),
             Ok(archive) => {
                 Err(format!("`{ARCHIVE}` has {} bytes, its record says {}", archive.len(), backup.seal.archive_bytes))
@@ -311,7 +320,7 @@ impl BackupRepository {
 
     /// When a backup without a record was added.
     fn added_at(&self, id: &str) -> Timestamp {
-        let modified = fs::metadata(self.directory(id)).and_then(|metadata| metadata.modified());
+        let modified = plain_fs::metadata(&self.directory(id)).and_then(|metadata| metadata.modified());
         modified.ok().and_then(|modified| modified.try_into().ok()).unwrap_or(Timestamp::MIN)
     }
 
@@ -319,13 +328,18 @@ impl BackupRepository {
     fn names(&self, wanted: impl Fn(&str) -> bool) -> Result<Vec<String>, Error> {
         let error = |source| Error::Read { path: self.root.display().to_string(), source };
         let mut names = Vec::new();
-        for entry in fs_ops::entries(&self.root).map_err(error)? {
-            let name = entry.file_name().into_string().ok();
+        for entry in plain_fs::entries(&self.root).map_err(error)? {
+            let name = entry.name().to_str().map(str::to_owned);
             // `lost+found` of a new volume is not a backup.
             let is_backup = |name: &String| wanted(name) && name != "lost+found";
-            names.extend(name.filter(|name| entry.path().is_dir() && is_backup(name)));
+            names.extend(name.filter(|name| is_backup(name) && entry.is_directory()));
         }
         names.sort();
         Ok(names)
     }
+}
+
+fn read_note(path: &Path) -> Option<String> {
+    let bytes = plain_fs::read(path, MAX_RECORD_BYTES).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
 }

@@ -4,22 +4,22 @@
 //! are journalled. After the first rename no server starts before the last one: any process that finds the journal continues it.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
+use std::fs::{File, FileTimes, Metadata, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use walkdir::WalkDir;
 
 use super::Backup;
 use super::archive::{self, ArchiveTarget, Damaged, safe_path};
 use super::contents::{is_left_in_place, is_removed};
 use super::repository::BackupRepository;
-use crate::staging::fs_ops::{self, Disk, FsHook, exists};
-use crate::staging::{RecordError, Volume, read_record};
+use crate::plain_fs::{self, Walk, exists};
+use crate::staging::fs_ops::{self, Disk, FsHook};
+use crate::staging::{RecordError, Volume, is_direct_child, read_record};
 use crate::world::{Worlds, damage};
 use agent_api::restore::{RESERVED_BYTES, space_needed};
 use agent_api::{NIGHTSHIFT_DIR, Restored};
@@ -88,6 +88,9 @@ pub enum Error {
 /// An existing key is never replaced by one from a backup.
 const FLOODGATE_KEY: &str = "plugins/floodgate/key.pem";
 
+/// The directory of displaced files, below Nightshift's own.
+const SET_ASIDE: &str = "set-aside";
+
 /// The part of the server's files that is replaced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RestorePart {
@@ -145,7 +148,7 @@ pub fn restore<S: FsHook>(
             (folders(volume.root(), worlds), folders(&unpacked, &Worlds::read(&unpacked).map_err(read)?))
         }
         RestorePart::Everything => {
-            let existing = entries_to_displace(volume.root(), worlds)?;
+            let existing = entries_to_displace(volume.root())?;
             // Plugins behind a link stay, including the key, unless the backup contains plugins.
             let plugins = PathBuf::from("plugins");
             if existing.contains(&plugins) || exists(&unpacked.join(&plugins)) {
@@ -172,8 +175,8 @@ pub fn restore<S: FsHook>(
 
 /// The free bytes for a restore. Files of an earlier attempt count as free, because they are removed first.
 pub(crate) fn available_space(volume: &Volume) -> io::Result<u64> {
-    let left = WalkDir::new(volume.restoring_dir()).into_iter().filter_map(Result::ok);
-    let files = left.filter_map(|entry| entry.metadata().ok()).filter(Metadata::is_file);
+    let left = Walk::new(&volume.restoring_dir()).filter_map(Result::ok);
+    let files = left.map(|walked| walked.metadata).filter(Metadata::is_file);
     let leftover_bytes: u64 = files.map(|file| file.len()).sum();
     Ok(fs_ops::free_bytes(volume.root())?.saturating_add(leftover_bytes))
 }
@@ -187,25 +190,24 @@ fn folders(root: &Path, worlds: &Worlds) -> Vec<PathBuf> {
 /// The top-level items of a server's directory that belong in a backup of everything, in order.
 fn restorable_entries(root: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source| RecordError::Read { path: root.display().to_string(), source };
-    let names = fs_ops::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.file_name()));
+    let names = plain_fs::entries(root).map_err(read)?.into_iter().map(|entry| PathBuf::from(entry.name()));
     let mut names: Vec<PathBuf> = names.filter(|name| !is_left_in_place(name)).collect();
     names.sort();
     Ok(names)
 }
 
-/// The items that are displaced. A link that leads to no world stays: no backup contains it, so it would not be replaced.
-fn entries_to_displace(root: &Path, worlds: &Worlds) -> Result<Vec<PathBuf>, Error> {
-    let worlds = folders(root, worlds);
-    let leads_to_world = |name: &PathBuf| worlds.iter().any(|world| world.starts_with(name));
+/// The items that are displaced. A link stays: no backup contains it, so it would not be replaced.
+fn entries_to_displace(root: &Path) -> Result<Vec<PathBuf>, Error> {
+    let is_link = |path: &Path| plain_fs::metadata(path).is_ok_and(|metadata| metadata.is_symlink());
     let mut names = restorable_entries(root)?;
-    names.retain(|name| !root.join(name).is_symlink() || leads_to_world(name));
+    names.retain(|name| !is_link(&root.join(name)));
     Ok(names)
 }
 
 /// Replaces the Floodgate key in the unpacked backup with the existing one, if any.
 fn keep_floodgate_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     let (current_key, new_key) = (volume.root().join(FLOODGATE_KEY), unpacked.join(FLOODGATE_KEY));
-    match fs::metadata(&current_key) {
+    match plain_fs::metadata(&current_key) {
         Ok(key) if key.is_file() && key.len() > 0 => {}
         Ok(_) => return Ok(()),
         Err(missing) if is_removed(&missing) => return Ok(()),
@@ -213,9 +215,7 @@ fn keep_floodgate_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Di
     }
     let folder = new_key.parent().unwrap_or(unpacked);
     disk.make_directory(folder)?;
-    disk.remove(&new_key)?;
-    disk.step("copy to", &new_key, |new_key| fs::copy(&current_key, new_key).map(drop))?;
-    disk.step("flush", &new_key, |new_key| File::open(new_key)?.sync_all())?;
+    disk.copy(&current_key, &new_key)?;
     for directory in folder.ancestors().take_while(|directory| directory.starts_with(unpacked)) {
         disk.sync_directory(directory)?;
     }
@@ -225,7 +225,7 @@ fn keep_floodgate_key<S: FsHook>(volume: &Volume, unpacked: &Path, disk: &mut Di
 /// A free path for displaced files, relative to the server's directory. Displaced worlds must never conflict, which would keep the server down
 /// for ever. Conflicts arise from two restores in one second, or from a clock that was set back.
 fn unused_path(volume: &Volume, now: Timestamp) -> String {
-    let path = format!("{NIGHTSHIFT_DIR}/set-aside/{}", now.strftime("%Y%m%dT%H%M%SZ"));
+    let path = format!("{NIGHTSHIFT_DIR}/{SET_ASIDE}/{}", now.strftime("%Y%m%dT%H%M%SZ"));
     let is_free = |path: &String| !exists(&volume.root().join(path));
     let mut numbered = (2..100).map(|number| format!("{path}-{number}"));
     if is_free(&path) { path } else { numbered.find(is_free).unwrap_or(path) }
@@ -244,6 +244,10 @@ fn apply_journal<S: FsHook>(volume: &Volume, journal: &RestoreJournal, disk: &mu
     let RestoreJournal { done, displaced, restored } = journal;
     for folder in displaced.iter().chain(restored) {
         safe_path(folder.as_os_str().as_bytes()).map_err(|_| Error::Journal { name: folder.display().to_string() })?;
+    }
+    let own_dir = Path::new(NIGHTSHIFT_DIR).join(SET_ASIDE);
+    if !displaced.is_empty() && !is_direct_child(&done.set_aside, &own_dir) {
+        return Err(Error::Journal { name: done.set_aside.clone() });
     }
     let displaced_dir = volume.root().join(&done.set_aside);
     // All are displaced before the first is moved in. An item that is already displaced was moved before a crash, and its replacement may be in
@@ -299,14 +303,7 @@ pub fn unpack<S: FsHook>(
         }
     }
     // Names last, because each file's content is already on disk.
-    for entry in WalkDir::new(into).contents_first(true).sort_by_file_name() {
-        let entry = entry.map_err(io::Error::from);
-        let path = disk.step("list", into, |_| entry)?;
-        if path.file_type().is_dir() {
-            disk.sync_directory(path.path())?;
-        }
-    }
-    Ok(())
+    Ok(disk.step("flush all of", into, plain_fs::sync_file_system)?)
 }
 
 struct Unpacking<'a, S> {
@@ -325,9 +322,7 @@ impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
         if let Some(parent) = path.parent() {
             self.disk.make_directory(parent)?;
         }
-        let file = self
-            .disk
-            .step("create", &path, |path| OpenOptions::new().write(true).create_new(true).mode(0o600).open(path))?;
+        let file = self.disk.step("create", &path, |path| plain_fs::create_new(path, 0o600))?;
         self.open = Some((path, file, mode, modified));
         Ok(())
     }
@@ -342,7 +337,7 @@ impl<S: FsHook> ArchiveTarget for Unpacking<'_, S> {
     fn end(&mut self) -> Result<(), fs_ops::Error> {
         let Some((path, file, mode, modified)) = self.open.take() else { return Ok(()) };
         self.disk.step("flush", &path, |_| {
-            file.set_permissions(fs::Permissions::from_mode(mode))?;
+            file.set_permissions(Permissions::from_mode(mode))?;
             file.set_times(FileTimes::new().set_modified(UNIX_EPOCH + Duration::from_secs(modified)))?;
             file.sync_all()
         })

@@ -3,13 +3,13 @@
 //! Settings are small files that users edit. They are stored apart from the folders that are saved whole. A rollback restores the folders and
 //! removes their saved copies. Only a user restores the settings, after comparing them with the current ones.
 
-use std::fs::{self, DirEntry, File, Metadata};
+use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use super::Error;
 use super::copy::copy_file;
-use super::snapshot::discard;
+use crate::plain_fs::{self, Entry};
 use crate::staging::Volume;
 use crate::staging::fs_ops::{Disk, FsHook};
 use agent_api::restore::RESERVED_BYTES;
@@ -74,7 +74,7 @@ pub(super) fn copy_config_files<S: FsHook>(
     }
     let to = partial.join(folder);
     let Ok((files, bytes)) = copy_up_to(&found, &from, &to, most, disk) else {
-        discard(&to, disk)?;
+        disk.remove_all(&to)?;
         return Ok(none);
     };
     left.files -= files;
@@ -91,7 +91,7 @@ fn has_space<S: FsHook>(volume: &Volume, bytes: u64, disk: &Disk<S>) -> bool {
 /// and items on another file system are skipped. The search goes level by level, so that with too many names the top of the folder is still
 /// found. No link is followed.
 fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usize) {
-    let device = |path: &Path| fs::symlink_metadata(path).ok().map(|metadata| metadata.dev());
+    let device = |path: &Path| plain_fs::metadata(path).ok().map(|metadata| metadata.dev());
     let root_device = device(folder);
     let (mut found, mut examined, mut level) = (Vec::new(), 0, vec![folder.to_owned()]);
     for _ in 0..=MAX_DEPTH {
@@ -100,8 +100,8 @@ fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usi
             let entries = first_entries(folder, names - examined);
             examined += entries.len();
             for entry in entries {
-                let Ok(kind) = entry.file_type() else { continue };
-                let path = entry.path();
+                let Ok(kind) = entry.kind() else { continue };
+                let path = entry.path().to_owned();
                 if kind.is_dir() && device(&path) == root_device {
                     below.push(path);
                 } else if kind.is_file() && is_settings_file(&path) {
@@ -116,13 +116,12 @@ fn settings_below(folder: &Path, names: usize) -> (Vec<(PathBuf, Metadata)>, usi
 }
 
 /// The direct entries of a folder, sorted by name. If it has more than `most`, the first ones that the file system returns.
-fn first_entries(folder: &Path, most: usize) -> Vec<DirEntry> {
+fn first_entries(folder: &Path, most: usize) -> Vec<Entry> {
     if most == 0 {
         return Vec::new();
     }
-    let entries = fs::read_dir(folder).into_iter().flatten();
-    let mut entries: Vec<_> = entries.filter_map(Result::ok).take(most).collect();
-    entries.sort_by_cached_key(DirEntry::file_name);
+    let mut entries = plain_fs::first_entries(folder, most).unwrap_or_default();
+    entries.sort_by(|a, b| a.name().cmp(b.name()));
     entries
 }
 
@@ -143,7 +142,7 @@ fn copy_up_to<S: FsHook>(
         if bytes + metadata.len() > most.bytes {
             break;
         }
-        if File::open(path).is_err() {
+        if plain_fs::open(path).is_err() {
             continue;
         }
         let target = to.join(path.strip_prefix(from).unwrap_or(path));

@@ -1,14 +1,13 @@
 //! Edge (writes). Copies a folder with its whole content on the same volume.
 
-use std::fs::{self, File, FileTimes, Metadata, OpenOptions};
-use std::io;
-use std::os::unix::fs::{OpenOptionsExt, PermissionsExt, symlink};
+use std::fs::{File, FileTimes, Metadata, Permissions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
-
-use walkdir::WalkDir;
 
 use super::Error;
 use crate::backup::MAX_NAMED_FILES;
+use crate::plain_fs::{self, Walk, Walked};
 use crate::staging::fs_ops::{Disk, FsHook};
 
 /// Copies the folder `from` to `to`, which does not exist yet: files, folders, and links as links, with their modes and times. It follows no
@@ -16,26 +15,26 @@ use crate::staging::fs_ops::{Disk, FsHook};
 /// content of `to` is invalid.
 pub(super) fn copy<S: FsHook>(from: &Path, to: &Path, disk: &mut Disk<S>) -> Result<Vec<String>, Error> {
     let (mut folders, mut left_out) = (Vec::new(), Vec::new());
-    for entry in WalkDir::new(from).sort_by_file_name() {
-        let entry = entry.map_err(|failed| unreadable(failed.path().unwrap_or(from).to_owned().as_path(), failed))?;
+    for walked in Walk::new(from) {
+        let Walked { entry, metadata } = walked.map_err(|failed| unreadable(&failed.path, failed.source))?;
         let name = entry.path().strip_prefix(from).unwrap_or(entry.path());
         let target = if name.as_os_str().is_empty() { to.to_owned() } else { to.join(name) };
-        let metadata = entry.metadata().map_err(|failed| unreadable(entry.path(), failed))?;
         if metadata.is_dir() {
-            disk.step("create the directory", &target, |target| fs::create_dir(target))?;
+            disk.step("create the directory", &target, plain_fs::create_directory)?;
             folders.push((target, metadata));
         } else if metadata.is_file() {
             copy_file(entry.path(), &target, &metadata, disk)?;
         } else if metadata.is_symlink() {
-            let leads_to = fs::read_link(entry.path()).map_err(|failed| unreadable(entry.path(), failed))?;
-            disk.step("link", &target, |target| symlink(leads_to, target))?;
+            disk.step("link", &target, |target| plain_fs::copy_link(entry.path(), target))?;
         } else if left_out.len() < MAX_NAMED_FILES {
             left_out.push(name.display().to_string());
         }
     }
     // The innermost first: a read-only folder accepts no more files, and each new file changes its time.
     for (folder, metadata) in folders.iter().rev() {
-        disk.step("set mode and time of", folder, |folder| copy_metadata(&File::open(folder)?, metadata))?;
+        disk.step("set mode and time of", folder, |folder| {
+            copy_metadata(&plain_fs::open_directory(folder)?, metadata)
+        })?;
     }
     Ok(left_out)
 }
@@ -47,11 +46,10 @@ pub(super) fn copy_file<S: FsHook>(
     metadata: &Metadata,
     disk: &mut Disk<S>,
 ) -> Result<(), Error> {
-    let mut source = File::open(from).map_err(|failed| unreadable(from, failed))?;
-    let mut target =
-        disk.step("create", to, |to| OpenOptions::new().write(true).create_new(true).mode(0o600).open(to))?;
+    let source = plain_fs::open(from).map_err(|failed| unreadable(from, failed))?;
+    let mut target = disk.step("create", to, |to| plain_fs::create_new(to, 0o600))?;
     // The kernel shares the blocks where the file system supports it.
-    let copied = disk.step("write", to, |_| io::copy(&mut source, &mut target))?;
+    let copied = disk.step("write", to, |_| io::copy(&mut source.take(metadata.len() + 1), &mut target))?;
     if copied != metadata.len() {
         return Err(unreadable(from, io::Error::other("its size changed while it was read: something writes to it")));
     }
@@ -60,7 +58,7 @@ pub(super) fn copy_file<S: FsHook>(
 
 fn copy_metadata(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_times(FileTimes::new().set_modified(like.modified()?))?;
-    file.set_permissions(fs::Permissions::from_mode(like.permissions().mode() & 0o777))
+    file.set_permissions(Permissions::from_mode(like.permissions().mode() & 0o777))
 }
 
 fn unreadable(path: &Path, source: impl Into<io::Error>) -> Error {

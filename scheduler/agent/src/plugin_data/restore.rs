@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Error, PieceFiles as _, PieceState, inspect, is_direct_child, last, relative};
+use super::{Error, PieceFiles as _, PieceState, inspect, last, relative};
 use crate::staging::fs_ops::{Disk, FsHook, exists};
-use crate::staging::{Volume, read_record};
+use crate::staging::{Volume, is_direct_child, read_record};
 use agent_api::plugin_data::{DataPiece, NOT_MOVABLE, PluginData, PluginDataRestored};
 
 /// `plugin-data-back.json`: an exchange is in progress.
@@ -90,7 +90,7 @@ fn restore_blocker(volume: &Volume, record: &PluginData, to: &str) -> Option<Str
 /// A version set that failed twice has two of them.
 fn unused_path(directory: &Path, failed: &str) -> PathBuf {
     let (mut path, mut number) = (directory.join(failed), 1);
-    while path.exists() {
+    while exists(&path) {
         number += 1;
         path = directory.join(format!("{failed}.{number}"));
     }

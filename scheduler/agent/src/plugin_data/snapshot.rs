@@ -1,13 +1,11 @@
 //! Edge (writes). Saves the data that an update may change, and the settings of all other plugins, before another version set is put in place.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
-use walkdir::WalkDir;
 
 use super::config_files::{self, ConfigCopied, CopyLimits};
 use super::copy::copy;
@@ -15,6 +13,7 @@ use super::{
     Error, PieceFiles as _, PieceState, changed_pieces, directories, inspect, last, relative, unchanged_folders,
 };
 use crate::backup::{MAX_NAMED_FILES, new_id};
+use crate::plain_fs::{self, Walk};
 use crate::staging::Volume;
 use crate::staging::fs_ops::{self, Disk, FsHook, exists};
 use agent_api::FileSet;
@@ -177,7 +176,7 @@ impl Copy {
             return Ok(disk.remove_all(partial)?);
         }
         // One call for all of them: syncing thousands of small files one by one would be downtime.
-        disk.step("flush all of", partial, |partial| Ok(rustix::fs::syncfs(File::open(partial)?)?))?;
+        disk.step("flush all of", partial, plain_fs::sync_file_system)?;
         disk.rename(partial, target)?;
         Ok(disk.sync_directory(self.parent())?)
     }
@@ -233,7 +232,7 @@ fn save_piece<S: FsHook>(
     match copy(&from, &to, disk) {
         Ok(left_out) => Ok(SavedPiece::Saved { left_out }),
         Err(error) => {
-            discard(&to, disk)?;
+            disk.remove_all(&to)?;
             Ok(unreadable(&error))
         }
     }
@@ -242,8 +241,8 @@ fn save_piece<S: FsHook>(
 /// The total size of its files, and whether all of it is on one file system.
 fn measure(piece: &Path) -> io::Result<(u64, bool)> {
     let (mut bytes, mut device) = (0_u64, None);
-    for entry in WalkDir::new(piece) {
-        let metadata = entry?.metadata()?;
+    for walked in Walk::new(piece) {
+        let metadata = walked.map_err(|error| error.source)?.metadata;
         // Files of an overlay have the device of the layer that contains them.
         if metadata.is_dir() && *device.get_or_insert(metadata.dev()) != metadata.dev() {
             return Ok((bytes, false));
@@ -282,7 +281,7 @@ pub fn prune_saved<S: FsHook>(volume: &Volume, disk: &mut Disk<S>) -> Result<Vec
             let removing = directory.join(format!("{REMOVING}{name}"));
             disk.rename(&directory.join(name), &removing)?;
             disk.sync_directory(&directory)?;
-            discard(&removing, disk)?;
+            disk.remove_all(&removing)?;
             removed.push(relative(volume, &directory.join(name)));
         }
     }
@@ -300,21 +299,8 @@ fn settings_dir(record: PluginData) -> Option<PathBuf> {
 fn remove_unfinished<S: FsHook>(directory: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
     for name in directories(directory)? {
         if name.starts_with(PARTIAL) || name.starts_with(REMOVING) {
-            discard(&directory.join(name), disk)?;
+            disk.remove_all(&directory.join(name))?;
         }
     }
     Ok(())
-}
-
-/// Removes a copy of a file or of folders, including read-only ones.
-pub(super) fn discard<S: FsHook>(path: &Path, disk: &mut Disk<S>) -> Result<(), Error> {
-    if path.is_file() {
-        return Ok(disk.remove(path)?);
-    }
-    for entry in WalkDir::new(path).into_iter().filter_map(Result::ok).filter(|entry| entry.file_type().is_dir()) {
-        disk.step("make room for the removal of", entry.path(), |folder| {
-            fs::set_permissions(folder, fs::Permissions::from_mode(0o700))
-        })?;
-    }
-    Ok(disk.remove_all(path)?)
 }

@@ -1,8 +1,10 @@
 //! Edge (writes). Records which unmanaged JARs were displaced by managed plugins, and their new paths.
 
-use super::fs_ops::{self, Disk, FsHook};
+use std::path::Path;
+
+use super::fs_ops::{self, Disk, FsHook, exists};
 use super::{Volume, read_record};
-use agent_api::ReplacedJar;
+use agent_api::{NIGHTSHIFT_DIR, ReplacedJar};
 
 /// How many are recorded. A user who puts a JAR back each time has been informed by then.
 const MAX_RECORDED: usize = 20;
@@ -25,7 +27,7 @@ pub(super) fn record<S: FsHook>(
 /// The displaced JARs that still exist, the latest first. A JAR that a user has removed needs no report.
 pub fn displaced_jars(volume: &Volume) -> Vec<ReplacedJar> {
     let mut recorded = read_recorded(volume);
-    recorded.retain(|jar| volume.root().join(&jar.place).exists());
+    recorded.retain(|jar| Path::new(&jar.place).starts_with(NIGHTSHIFT_DIR) && exists(&volume.root().join(&jar.place)));
     recorded.reverse();
     recorded
 }

@@ -2,12 +2,14 @@
 //!
 //! A test can let each one fail, or simulate a crash there.
 
-use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use serde::Serialize;
+
+use crate::plain_fs;
+pub(crate) use crate::plain_fs::{exists, free_bytes};
 
 #[cfg(test)]
 pub(crate) mod faulty;
@@ -83,12 +85,16 @@ impl<S: FsHook> Disk<S> {
 
     /// Creates a directory and its parents. Does nothing if it exists.
     pub(crate) fn make_directory(&mut self, path: &Path) -> Result<(), Error> {
-        if path.is_dir() { Ok(()) } else { self.step("create the directory", path, |path| fs::create_dir_all(path)) }
+        if plain_fs::is_directory(path) {
+            Ok(())
+        } else {
+            self.step("create the directory", path, plain_fs::create_directories)
+        }
     }
 
     /// Removes a file. Succeeds if it does not exist.
     pub(crate) fn remove(&mut self, path: &Path) -> Result<(), Error> {
-        self.step("remove", path, |path| match fs::remove_file(path) {
+        self.step("remove", path, |path| match plain_fs::remove_file(path) {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         })
@@ -96,7 +102,7 @@ impl<S: FsHook> Disk<S> {
 
     /// Removes a directory with its whole content. Succeeds if it does not exist.
     pub(crate) fn remove_all(&mut self, path: &Path) -> Result<(), Error> {
-        self.step("remove", path, |path| match fs::remove_dir_all(path) {
+        self.step("remove", path, |path| match plain_fs::remove_tree(path) {
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(()),
             other => other,
         })
@@ -104,7 +110,7 @@ impl<S: FsHook> Disk<S> {
 
     /// Moves a file atomically.
     pub(crate) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
-        self.step("move a file to", to, |to| fs::rename(from, to))
+        self.step("move a file to", to, |to| plain_fs::rename(from, to))
     }
 
     /// Moves a folder or a link, and syncs both of its directories to disk before any other move.
@@ -118,7 +124,7 @@ impl<S: FsHook> Disk<S> {
 
     /// Syncs a directory's names to disk.
     pub(crate) fn sync_directory(&mut self, path: &Path) -> Result<(), Error> {
-        self.step("flush", path, |path| File::open(path)?.sync_all())
+        self.step("flush", path, plain_fs::sync_directory)
     }
 
     /// Replaces `to` with the content of `from`, by a hard link beside it and a rename, so that either the old or the new file exists at each
@@ -128,12 +134,23 @@ impl<S: FsHook> Disk<S> {
         self.remove(&temporary)?;
         let linked = self.links && self.step("link", &temporary, |temporary| try_link(from, temporary))?;
         if !linked {
-            self.step("copy to", &temporary, |temporary| fs::copy(from, temporary).map(drop))?;
-            self.step("flush", &temporary, |temporary| File::open(temporary)?.sync_all())?;
+            self.copy(from, &temporary)?;
         }
         self.rename(&temporary, to)?;
         // Renaming a link onto another link of the same file does nothing and leaves both names.
         self.remove(&temporary)
+    }
+
+    /// Copies a file to a temporary name, with its mode, and syncs it to disk.
+    pub(crate) fn copy(&mut self, from: &Path, to: &Path) -> Result<(), Error> {
+        let copy = self.step("copy to", to, |to| {
+            let mut source = plain_fs::open(from)?;
+            let mut copy = plain_fs::create_anew(to, 0o600)?;
+            io::copy(&mut source, &mut copy)?;
+            copy.set_permissions(source.metadata()?.permissions())?;
+            Ok(copy)
+        })?;
+        self.step("flush", to, |_| copy.sync_all())
     }
 
     /// Writes a record atomically: to a file beside it, synced to disk, then renamed over it.
@@ -144,33 +161,13 @@ impl<S: FsHook> Disk<S> {
         self.make_directory(directory)?;
         let temporary = temporary_path(path);
         let (half, rest) = text.split_at(text.len() / 2);
-        let mut file = self.step("write", &temporary, |temporary| File::create(temporary))?;
+        let mut file = self.step("write", &temporary, |temporary| plain_fs::create_anew(temporary, 0o644))?;
         self.step("write", &temporary, |_| file.write_all(half))?;
         self.step("write", &temporary, |_| file.write_all(rest))?;
         self.step("flush", &temporary, |_| file.sync_all())?;
         self.rename(&temporary, path)?;
         self.sync_directory(directory)
     }
-}
-
-/// The bytes that a user other than root may still write on the file system of `path`.
-pub(crate) fn free_bytes(path: &Path) -> io::Result<u64> {
-    let space = rustix::fs::statvfs(path)?;
-    Ok(space.f_bavail.saturating_mul(space.f_frsize))
-}
-
-/// The direct entries of a directory, in no order. Empty if it does not exist.
-pub(crate) fn entries(directory: &Path) -> io::Result<Vec<fs::DirEntry>> {
-    match fs::read_dir(directory) {
-        Ok(entries) => entries.collect(),
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(other) => Err(other),
-    }
-}
-
-/// Whether the path exists. A link to nothing counts too.
-pub(crate) fn exists(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_ok()
 }
 
 /// The temporary name beside `path` for new content. It is not a `.jar`, so no server loads it.
@@ -182,7 +179,7 @@ pub(super) fn temporary_path(path: &Path) -> PathBuf {
 fn try_link(from: &Path, to: &Path) -> io::Result<bool> {
     // The errors of a file system without hard links, of another mount of the same volume, and of a full link count.
     let no_link_errors = [Errno::XDEV, Errno::PERM, Errno::NOTSUP, Errno::NOSYS, Errno::MLINK, Errno::ACCESS];
-    match fs::hard_link(from, to) {
+    match plain_fs::hard_link(from, to) {
         Ok(()) => Ok(true),
         Err(error) if Errno::from_io_error(&error).is_some_and(|errno| no_link_errors.contains(&errno)) => Ok(false),
         Err(error) => Err(error),

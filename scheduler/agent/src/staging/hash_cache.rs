@@ -2,13 +2,18 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fs::{File, Metadata};
-use std::io;
+use std::fs::Metadata;
+use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use agent_api::FileHash;
 use artifacts::{Algorithm, Hash};
+
+use crate::plain_fs;
+
+/// A larger file is not hashed: no lock has one, and a file without content could have any size.
+const MAX_HASHED_BYTES: u64 = 4 << 30;
 
 /// The text is not a supported hash.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -45,21 +50,27 @@ impl FileStamp {
 }
 
 impl HashCache {
-    /// Whether the file at `path` has this content. False for a missing file.
+    /// Whether the file at `path` has this content. False for a missing file, and for a link or another item that is no plain file.
     pub fn matches_file(&mut self, hash: &Hash, path: &Path) -> io::Result<bool> {
         match self.hash_file(hash.algorithm(), path) {
-            Ok(found) => Ok(found == hash),
+            Ok(found) => Ok(found == Some(hash)),
             Err(missing) if missing.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(other) if plain_fs::refused_in(&other).is_some_and(|refused| refused.is_about(path)) => Ok(false),
             Err(other) => Err(other),
         }
     }
 
-    fn hash_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<&Hash> {
-        let file = File::open(path)?;
+    /// `None`: the file is too large.
+    fn hash_file(&mut self, algorithm: Algorithm, path: &Path) -> io::Result<Option<&Hash>> {
+        let file = plain_fs::open(path)?;
         // Taken from the open file, because another one may replace it at this path.
-        match self.0.entry((FileStamp::from_metadata(&file.metadata()?), algorithm)) {
-            Entry::Occupied(entry) => Ok(entry.into_mut()),
-            Entry::Vacant(unknown) => Ok(unknown.insert(algorithm.hash(file)?)),
+        let metadata = file.metadata()?;
+        if metadata.len() > MAX_HASHED_BYTES {
+            return Ok(None);
+        }
+        match self.0.entry((FileStamp::from_metadata(&metadata), algorithm)) {
+            Entry::Occupied(entry) => Ok(Some(entry.into_mut())),
+            Entry::Vacant(unknown) => Ok(Some(unknown.insert(algorithm.hash(file.take(MAX_HASHED_BYTES))?))),
         }
     }
 }

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use artifacts::FactsError;
-use artifacts::plugin_descriptor::{PluginFacts, facts};
+use artifacts::plugin_descriptor::{PluginFacts, facts_in};
+
+use crate::plain_fs;
 
 /// The plugin in this JAR. `None` if it contains none, or one that a server refuses for its descriptor, or one whose
 /// descriptor is not readable here.
 pub fn plugin(path: &Path) -> Result<Option<PluginFacts>, FactsError> {
-    match facts(path) {
+    match facts_in(plain_fs::open(path).map_err(FactsError::Open)?) {
         Ok(facts) => Ok(Some(facts)),
         Err(
             FactsError::NoDescriptor

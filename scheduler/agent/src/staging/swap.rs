@@ -7,13 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::{io, iter};
 
-use super::fs_ops::{self, Disk, FsHook, temporary_path};
+use super::fs_ops::{self, Disk, FsHook, exists, temporary_path};
 use super::hash_cache::HashCache;
 use super::update_folder::update_folder;
 use super::{
     AppliedManifest, Journal, Managed, RecordError, Volume, WantedFile, all_files, displaced_jars, jar_descriptor,
     validate,
 };
+use crate::plain_fs;
 use agent_api::{FileHash, FileSet};
 use artifacts::Hash;
 
@@ -171,12 +172,15 @@ fn conflicting_jars<'a>(
 /// All JARs that a server would load or move into place: those in `plugins/` and in the update folder.
 pub(super) fn jars(volume: &Volume) -> Result<Vec<PathBuf>, Error> {
     let mut jars = Vec::new();
-    for directory in iter::once(volume.plugins()).chain(update_folder(volume).filter(|folder| folder.is_dir())) {
+    for directory in
+        iter::once(volume.plugins()).chain(update_folder(volume).filter(|folder| plain_fs::is_directory(folder)))
+    {
         let error = |source| Error::Read { path: directory.display().to_string(), source };
-        for entry in fs_ops::entries(&directory).map_err(error)? {
-            let path = entry.path();
-            if path.is_file() && path.extension().is_some_and(|extension| extension == "jar") {
-                jars.push(path);
+        for entry in plain_fs::entries(&directory).map_err(error)? {
+            // A link to a JAR counts, because the server loads it. It is not followed here.
+            let is_jar = entry.path().extension().is_some_and(|extension| extension == "jar");
+            if is_jar && entry.kind().is_ok_and(|kind| kind.is_file() || kind.is_symlink()) {
+                jars.push(entry.path().to_owned());
             }
         }
     }
@@ -200,7 +204,7 @@ impl<S: FsHook> Work<'_, S> {
         owned: &BTreeMap<String, Vec<FileHash>>,
     ) -> Result<(), Error> {
         for (path, want) in conflicting_jars(self.volume, wanted, owned, self.hashes)? {
-            if !want.path.exists() && matches_file(self.hashes, &want.hash, &path)? {
+            if !exists(&want.path) && matches_file(self.hashes, &want.hash, &path)? {
                 self.mark_touched(&path);
                 self.create_parent(&want.path)?;
                 self.disk.rename(&path, &want.path)?;
@@ -220,7 +224,7 @@ impl<S: FsHook> Work<'_, S> {
             }
             let file = self.volume.resolve_path(path)?;
             self.remove_temporary(&file)?;
-            if file.is_file() && is_owned(self.hashes, &file, Some(hashes))? {
+            if is_owned(self.hashes, &file, Some(hashes))? {
                 self.disk.remove(&file)?;
                 self.mark_touched(&file);
                 self.done.removed.push(path.clone());
@@ -248,7 +252,7 @@ impl<S: FsHook> Work<'_, S> {
                 self.done.adopted.push(path.clone());
                 continue;
             }
-            if want.path.is_file() && !is_owned(self.hashes, &want.path, owned.get(path))? {
+            if exists(&want.path) && !is_owned(self.hashes, &want.path, owned.get(path))? {
                 self.displace(&want.path)?;
             }
             self.create_parent(&want.path)?;
@@ -259,7 +263,7 @@ impl<S: FsHook> Work<'_, S> {
     }
 
     fn remove_temporary(&mut self, path: &Path) -> Result<(), Error> {
-        if temporary_path(path).exists() {
+        if exists(&temporary_path(path)) {
             self.disk.remove(&temporary_path(path))?;
         }
         Ok(())
@@ -270,7 +274,7 @@ impl<S: FsHook> Work<'_, S> {
         let directory = self.volume.displaced_jars_dir();
         self.disk.make_directory(&directory)?;
         let (mut target, mut number) = (directory.join(&name), 1);
-        while target.exists() {
+        while exists(&target) {
             number += 1;
             target = directory.join(format!("{name}.{number}"));
         }

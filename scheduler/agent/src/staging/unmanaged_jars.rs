@@ -1,8 +1,7 @@
 //! Edge (reads). Describes unmanaged JARs, each of which is read once and again when it changes.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
@@ -11,9 +10,14 @@ use super::{Volume, jar_descriptor};
 use agent_api::UnmanagedJar;
 use artifacts::Algorithm;
 
+use crate::plain_fs;
+
 /// The maximum number of JARs that are read. The others are reported by name only, and block updates as unknown ones
 /// do.
 const MAX_JARS: usize = 100;
+
+/// The most bytes of a JAR that are hashed. Real ones have up to some hundred MiB.
+const MAX_BYTES: u64 = 4 << 30;
 
 /// The longest name or version that a status accepts.
 const MAX_TEXT_CHARS: usize = 64;
@@ -33,7 +37,7 @@ impl UnmanagedJars {
         let mut found = Vec::new();
         for file in files.iter().take(MAX_JARS) {
             let path = volume.plugins().join(file);
-            let Ok(metadata) = fs::metadata(&path) else { continue };
+            let Ok(metadata) = plain_fs::metadata(&path) else { continue };
             let stamp = FileStamp::from_metadata(&metadata);
             let same = cache.get(file).filter(|(of, _)| *of == stamp).map(|(_, jar)| jar.clone());
             let Some(jar) = same.or_else(|| read(&path, file).ok()) else { continue };
@@ -45,7 +49,8 @@ impl UnmanagedJars {
 }
 
 fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
-    let hash = |algorithm: Algorithm| algorithm.hash(File::open(path)?).map(|hash| hash.hex().to_owned());
+    let hash =
+        |algorithm: Algorithm| algorithm.hash(plain_fs::open(path)?.take(MAX_BYTES)).map(|hash| hash.hex().to_owned());
     let (sha256, sha512) = (hash(Algorithm::Sha256)?, hash(Algorithm::Sha512)?);
     // A JAR without a readable plugin is loaded by no server. It is reported all the same, because it may be a part of
     // a plugin.
@@ -68,6 +73,8 @@ fn read(path: &Path, file: &str) -> io::Result<UnmanagedJar> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use sha2::{Digest, Sha256, Sha512};
 
     use super::super::jar_descriptor::tests::jar;

@@ -1,14 +1,13 @@
 //! Edge (reads). Finds the folder from which a starting server updates plugins: `settings.update-folder` of `bukkit.yml`.
 
-use std::fs;
-use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use artifacts::update_folder_name;
 
 use super::Volume;
+use crate::plain_fs;
 
-/// The maximum number of bytes that is read of the file. Real ones have a few thousand bytes.
+/// The largest file that is read, in bytes. Real ones have a few thousand.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// The folder, whether it exists or not. A path is relative to `plugins/`. `None` in three cases:
@@ -27,10 +26,7 @@ pub(super) fn update_folder(volume: &Volume) -> Option<PathBuf> {
 }
 
 fn read_text(path: &Path) -> Option<String> {
-    // A pipe would never end.
-    fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
-    let mut bytes = Vec::new();
-    fs::File::open(path).ok()?.take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
+    let bytes = plain_fs::read(path, MAX_BYTES).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
 }
 
@@ -53,6 +49,8 @@ fn normalize(path: &Path) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// The folder that a `bukkit.yml` names, relative to the server's directory.

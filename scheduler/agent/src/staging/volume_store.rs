@@ -1,10 +1,9 @@
-//! Edge (writes). Stores the files of the next and current locks on the volume, in a [`ContentStore`] below `.nightshift/store`.
+//! Edge (writes). Stores the files of the next and current locks on the volume, below `.nightshift/store`.
 //!
 //! Before a file is added, its hash is compared with the lock and, if it is a JAR, it is opened. A start links stored files into place. A plugin
 //! that writes into its own JAR therefore changes the store too, so every use hashes again.
 
 use std::fmt::Display;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,9 +12,12 @@ use super::hash_cache::{self, HashCache};
 use super::{RecordError, Volume, WantedFile, jar_descriptor, read_record, validate};
 use agent_api::restore::RESERVED_BYTES;
 use agent_api::{File, FileSet};
-use artifacts::content_store::{CompleteFile, ContentStore, UnfinishedFile};
 use artifacts::{FactsError, Hash};
 
+use crate::plain_fs;
+pub use content::{CompleteFile, UnfinishedFile};
+
+mod content;
 mod previous_sets;
 
 /// The size limit for a file whose source publishes no size. The largest server JAR has about 60 MB, the largest plugins some hundred.
@@ -92,13 +94,12 @@ pub enum Error {
 #[derive(Debug, Clone)]
 pub struct VolumeStore {
     volume: Volume,
-    content: ContentStore,
 }
 
 impl VolumeStore {
     /// The store on `volume`.
     pub fn new(volume: Volume) -> Self {
-        Self { content: volume.content_store(), volume }
+        Self { volume }
     }
 
     /// The files of `set` that are not complete in the store. A file that is already in place is linked into the store and not returned. A stored
@@ -132,7 +133,7 @@ impl VolumeStore {
         let hash = parse_hash(file)?;
         let room = self.free_bytes()?.saturating_sub(RESERVED_BYTES);
         let limit = file.size.unwrap_or(MAX_UNSIZED_BYTES).min(room);
-        self.content.begin(hash.algorithm(), limit).map_err(failed("begin", &file.path))
+        content::begin(&self.volume.store_dir(), hash.algorithm(), limit).map_err(failed("begin", &file.path))
     }
 
     /// Records that all files of `set` are stored. Removes records of locks that were staged and never ran, or ran too long ago.
@@ -143,7 +144,7 @@ impl VolumeStore {
         retained.extend(self.earlier_sets()?);
         for (lock, path) in self.records()? {
             if lock != set.lock && !retained.contains(&lock) {
-                fs::remove_file(&path).map_err(failed("remove", &path.display()))?;
+                Disk::new(RealFs).remove(&path)?;
             }
         }
         Ok(())
@@ -166,7 +167,7 @@ impl VolumeStore {
             if complete {
                 whole.push(lock);
             } else {
-                fs::remove_file(&path).map_err(failed("remove", &path.display()))?;
+                Disk::new(RealFs).remove(&path)?;
             }
         }
         Ok(whole)
@@ -176,12 +177,12 @@ impl VolumeStore {
     /// stay. Returns the number of removed complete files.
     pub fn prune(&self) -> Result<usize, Error> {
         let named = self.files_without(&[])?;
-        let directory = self.content.dir().display();
-        self.content.remove_unfinished().map_err(failed("remove unfinished files of", &directory))?;
+        let store = self.volume.store_dir();
+        content::remove_unfinished(&store).map_err(failed("remove unfinished files of", &store.display()))?;
         let mut removed = 0;
-        for file in self.content.list().map_err(failed("list", &directory))? {
-            if !named.contains(&file.path) {
-                fs::remove_file(&file.path).map_err(failed("remove", &file.path.display()))?;
+        for file in content::list(&store).map_err(failed("list", &store.display()))? {
+            if !named.contains(&file) {
+                Disk::new(RealFs).remove(&file)?;
                 removed += 1;
             }
         }
@@ -190,20 +191,21 @@ impl VolumeStore {
 
     /// Whether the content is stored and matches its hash. A mismatch is removed, because every later check would fail too.
     fn verify(&self, hash: &Hash, hashes: &mut HashCache) -> Result<bool, Error> {
-        let stored = self.content.path(hash);
+        let stored = self.volume.stored_path(hash);
         let fits = hashes.matches_file(hash, &stored).map_err(failed("read", &stored.display()))?;
         if !fits {
-            self.content.remove(hash).map_err(failed("remove the damaged", &stored.display()))?;
+            Disk::new(RealFs).remove(&stored)?;
         }
         Ok(fits)
     }
 
     fn link_into_store(&self, path: &Path, hash: &Hash) -> Result<(), Error> {
         let mut disk = Disk::new(RealFs);
-        let directory = self.content.folder(hash.algorithm());
-        disk.make_directory(&directory)?;
-        disk.replace_with(path, &self.content.path(hash))?;
-        disk.sync_directory(&directory)?;
+        let stored = self.volume.stored_path(hash);
+        let directory = stored.parent().unwrap_or(&stored);
+        disk.make_directory(directory)?;
+        disk.replace_with(path, &stored)?;
+        disk.sync_directory(directory)?;
         Ok(())
     }
 
@@ -214,19 +216,13 @@ impl VolumeStore {
     /// The records of staged locks, in the order of their digests.
     fn records(&self) -> Result<Vec<(String, PathBuf)>, Error> {
         let directory = self.volume.staged_dir();
-        let error = |source| failed("list", &directory.display())(source);
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(other) => return Err(error(other)),
-        };
         let mut records = Vec::new();
-        for entry in entries {
-            let path = entry.map_err(error)?.path();
+        for entry in plain_fs::entries(&directory).map_err(failed("list", &directory.display()))? {
+            let path = entry.path();
             if path.extension().is_some_and(|extension| extension == "json")
                 && let Some(lock) = path.file_stem().and_then(|stem| stem.to_str())
             {
-                records.push((lock.to_owned(), path.clone()));
+                records.push((lock.to_owned(), path.to_owned()));
             }
         }
         records.sort();

@@ -3,7 +3,7 @@
 //! The record is written only when a line reports damage. It includes the position up to which the log was read. Later lines reported no damage.
 //! So a new agent reads them again and counts no line twice. A log that was rotated, at a start or at midnight, is not read further.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::path::Path;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
+use crate::plain_fs;
 use crate::staging::fs_ops::{self, Disk, FsHook, RealFs};
 use crate::staging::{RecordError, Volume, read_record};
 use agent_api::world_damage::DamageReport;
@@ -141,7 +142,8 @@ impl DamageLog {
             return Ok(record?.unwrap_or_default());
         }
         self.is_written = false;
-        let written_at = fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|at| at.try_into().ok());
+        let written_at =
+            plain_fs::metadata(path).and_then(|file| file.modified()).ok().and_then(|at| at.try_into().ok());
         let since = written_at.unwrap_or(now).min(now);
         let first = "could not read the earlier reports of damage".to_owned();
         Ok(DamageRecord { log: None, reported: Some(DamageReport { since, last: now, lines: 0, first }) })
@@ -214,14 +216,12 @@ struct OpenedLog {
 /// `None`: it does not exist, or its first line is still being written.
 fn open(root: &Path) -> io::Result<Option<OpenedLog>> {
     let path = root.join("logs/latest.log");
-    // Checked before opening, because opening a pipe blocks until a writer appears.
-    match fs::metadata(&path) {
-        Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Ok(None),
-        Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(other) => return Err(other),
-    }
-    let mut file = File::open(&path)?;
+    let mut file = match plain_fs::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound || plain_fs::refused_in(&error).is_some() => {
+            return Ok(None);
+        }
+        opened => opened?,
+    };
     let metadata = file.metadata()?;
     let mut head = Vec::new();
     file.by_ref().take(MAX_HEAD_BYTES).read_to_end(&mut head)?;

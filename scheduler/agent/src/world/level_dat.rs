@@ -1,13 +1,14 @@
 //! Edge (reads). Reads a `level.dat`: gzipped NBT with the version of the Minecraft that wrote it.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
 use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use crate::plain_fs::{self, refused_in};
 use agent_api::Floor;
 
 /// The largest content that is read. Real files have a few KiB, and mods add registries of some hundred.
@@ -56,25 +57,31 @@ struct Selection {
     enabled: Vec<String>,
 }
 
-pub(super) fn read(path: &Path) -> LevelDat {
-    match read_data(path) {
+/// # Errors
+/// It is not a plain file.
+pub(super) fn read(path: &Path) -> io::Result<LevelDat> {
+    let data = match plain_fs::open(path) {
+        Err(error) if refused_in(&error).is_some() => return Err(error),
+        opened => opened.map_err(|error| error.to_string()).and_then(read_data),
+    };
+    Ok(match data {
         Ok(VersionTag { version: Some(Version { id, name }) }) => {
             LevelDat::OpenedBy(Floor { minecraft: name, data_version: id })
         }
         Ok(VersionTag { version: None }) => LevelDat::BeforeVersions,
         Err(why) => LevelDat::Unreadable(why),
-    }
+    })
 }
 
 /// The datapacks that were enabled when it was written, `Data.DataPacks.Enabled`. `None`: it lists no datapacks, not even Minecraft's own.
 pub(super) fn enabled_datapacks(path: &Path) -> Result<Option<Vec<String>>, String> {
-    read_data::<Packs>(path).map(|packs| packs.datapacks.map(|selection| selection.enabled))
+    let file = plain_fs::open(path).map_err(|error| error.to_string())?;
+    read_data::<Packs>(file).map(|packs| packs.datapacks.map(|selection| selection.enabled))
 }
 
-fn read_data<D: DeserializeOwned>(path: &Path) -> Result<D, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
+fn read_data<D: DeserializeOwned>(file: File) -> Result<D, String> {
     let mut bytes = Vec::new();
-    GzDecoder::new(file).take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    GzDecoder::new(file.take(MAX_BYTES)).take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     fastnbt::from_bytes::<Root<D>>(&bytes).map(|root| root.data).map_err(|error| error.to_string())
 }
 

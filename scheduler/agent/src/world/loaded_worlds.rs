@@ -4,7 +4,6 @@
 //! of them are below the level's folder and only that one is locked. Only the server's console can tell which are open.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -12,6 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 
 use super::{Role, Worlds, level_dat};
+use crate::plain_fs::{self, exists, is_directory};
 use crate::server_properties::level_name;
 use crate::staging::{Volume, read_record};
 
@@ -50,9 +50,9 @@ struct WorldRecord {
 /// The folder of the server's own level. `None` before its first start. In a container it is the topmost folder: a deeper one with the same name
 /// is a copy of a user.
 pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
-    let name = level_name(data);
+    let name = level_name(data).ok()?;
     let candidate = data.join(&name);
-    let is_level = |path: &&PathBuf| path.join("level.dat").exists();
+    let is_level = |path: &&PathBuf| exists(&path.join("level.dat"));
     if is_level(&&candidate) {
         return Some(candidate);
     }
@@ -62,35 +62,38 @@ pub fn level_folder(data: &Path, worlds: &Worlds) -> Option<PathBuf> {
 
 /// Whether the server has opened a new level that it has not saved yet. Paper writes the first `level.dat` with the first save.
 pub fn is_unsaved(data: &Path) -> bool {
-    let level = data.join(level_name(data));
-    level.join("session.lock").exists() && !level.join("level.dat").exists()
+    let Ok(name) = level_name(data) else { return false };
+    let level = data.join(name);
+    exists(&level.join("session.lock")) && !exists(&level.join("level.dat"))
 }
 
-/// Sets how the server uses each folder. If the record cannot be read, only the level is known.
-pub(super) fn set_roles(data: &Path, worlds: &mut Worlds) {
-    let Some(level) = level_folder(data, worlds) else { return };
+/// Sets how the server uses each folder. If the record cannot be read, only the level is known. Returns the first of these links that the last
+/// start has opened as a world.
+pub(super) fn set_roles<'a>(data: &Path, worlds: &mut Worlds, links: &'a [PathBuf]) -> Option<&'a Path> {
+    let level = level_folder(data, worlds)?;
     let record: Option<OpenedRecord> = read_record(&Volume::new(data).loaded_content_path()).unwrap_or_default();
     let opened = record.unwrap_or_default().worlds.opened;
+    let is_opened = |path: &Path| sibling_name(path, &level).is_some_and(|name| opened.contains(&name));
     for folder in &mut worlds.folders {
-        let is_opened = || sibling_name(&folder.path, &level).is_some_and(|name| opened.contains(&name));
         folder.role = if folder.path == level {
             Role::Level
-        } else if is_opened() {
+        } else if is_opened(&folder.path) {
             Role::Opened
         } else {
             Role::Unused
         };
     }
+    links.iter().map(PathBuf::as_path).find(|link| is_opened(link))
 }
 
 /// The worlds on the volume, by the names of [`agent_api::loaded_content::Loaded`].
 pub fn open_evidence(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<String, OpenEvidence>> {
     let dimensions = level.join("dimensions");
-    let is_new = dimensions.join("minecraft/overworld").is_dir();
+    let is_new = is_directory(&dimensions.join("minecraft/overworld"));
     let mut found = BTreeMap::new();
     for folder in &worlds.folders {
         let lock = folder.path.join("session.lock");
-        let Some(name) = sibling_name(&folder.path, level).filter(|_| folder.level.is_some() || lock.exists()) else {
+        let Some(name) = sibling_name(&folder.path, level).filter(|_| folder.level.is_some() || exists(&lock)) else {
             continue;
         };
         // In the new layout this world was not moved yet, but a plugin may open it and have it moved. A name that is not a valid key cannot be
@@ -122,14 +125,9 @@ pub fn open_evidence(level: &Path, worlds: &Worlds) -> io::Result<BTreeMap<Strin
 /// The datapacks that users have put into the level's folder.
 pub fn datapacks_present(level: &Path) -> io::Result<BTreeSet<String>> {
     let mut found = BTreeSet::new();
-    let entries = match fs::read_dir(level.join("datapacks")) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(found),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let Some(name) = entry.file_name().to_str().map(str::to_owned) else { continue };
-        let is_pack = entry.path().extension() == Some("zip".as_ref()) || entry.path().join("pack.mcmeta").exists();
+    for entry in plain_fs::entries(&level.join("datapacks"))? {
+        let Some(name) = entry.name().to_str().map(str::to_owned) else { continue };
+        let is_pack = entry.path().extension() == Some("zip".as_ref()) || exists(&entry.path().join("pack.mcmeta"));
         if is_pack && name != BUKKIT_DATAPACK {
             found.insert(format!("file/{name}"));
         }
@@ -143,7 +141,8 @@ pub fn datapacks_present(level: &Path) -> io::Result<BTreeSet<String>> {
 /// requested datapacks, not the active ones.
 pub fn datapacks_enabled(level: &Path, since: Timestamp) -> Result<Option<BTreeSet<String>>, String> {
     let path = level.join("level.dat");
-    let modified = fs::metadata(&path).and_then(|metadata| metadata.modified()).map_err(|error| error.to_string())?;
+    let modified =
+        plain_fs::metadata(&path).and_then(|metadata| metadata.modified()).map_err(|error| error.to_string())?;
     if Timestamp::try_from(modified).map_err(|error| error.to_string())? < since {
         return Ok(None);
     }
@@ -167,7 +166,7 @@ fn sibling_name(folder: &Path, level: &Path) -> Option<String> {
     // A dimension of a datapack: `world_skylands_high/dimensions/skylands/high`.
     let of_a_pack = name.strip_prefix(level_name).and_then(|rest| rest.strip_prefix('_')).and_then(|rest| {
         let mut splits = rest.match_indices('_').map(|(at, _)| (&rest[..at], &rest[at + 1..]));
-        splits.find(|(namespace, path)| folder.join("dimensions").join(namespace).join(path).is_dir())
+        splits.find(|(namespace, path)| is_directory(&folder.join("dimensions").join(namespace).join(path)))
     });
     Some(match of_a_pack {
         Some((namespace, path)) => format!("{namespace}:{path}"),
@@ -194,7 +193,7 @@ fn relative_name(inner: &Path, outer: &Path) -> Option<String> {
 
 fn find_dimensions(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> io::Result<()> {
     for path in directories(directory)? {
-        if DIMENSION_FOLDERS.iter().any(|part| path.join(part).is_dir()) {
+        if DIMENSION_FOLDERS.iter().any(|part| is_directory(&path.join(part))) {
             found.push(path);
         } else if depth + 1 < DIMENSION_DEPTH {
             find_dimensions(&path, depth + 1, found)?;
@@ -204,8 +203,8 @@ fn find_dimensions(directory: &Path, depth: usize, found: &mut Vec<PathBuf>) -> 
 }
 
 fn directories(directory: &Path) -> io::Result<Vec<PathBuf>> {
-    let paths = fs::read_dir(directory)?.map(|entry| entry.map(|entry| entry.path()));
-    Ok(paths.collect::<io::Result<Vec<_>>>()?.into_iter().filter(|path| path.is_dir()).collect())
+    let entries = plain_fs::entries(directory)?.into_iter();
+    Ok(entries.filter(plain_fs::Entry::is_directory).map(|entry| entry.path().to_owned()).collect())
 }
 
 #[cfg(test)]

@@ -4,13 +4,15 @@
 //! and are dropped when **any** descriptor of that file is closed in it. No other code in a process that holds them may open the files, and
 //! [`is_held_by_another`] is for processes that hold none.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{FcntlArg, fcntl};
 use nix::libc::{self, c_short};
 use rustix::fs::{FlockOperation, fcntl_lock};
+
+use crate::plain_fs;
 
 /// A `session.lock` could not be opened or checked.
 #[derive(Debug, thiserror::Error)]
@@ -70,7 +72,7 @@ impl SessionLocks {
                 continue;
             }
             let error = |source| Error::new(path, source);
-            let file = OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(error)?;
+            let file = plain_fs::open_or_create(path).map_err(error)?;
             match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => self.held.push((path.clone(), file)),
                 Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => busy.push(path.clone()),
@@ -85,7 +87,7 @@ impl SessionLocks {
 pub fn is_held_by_another(path: &Path) -> Result<bool, Error> {
     let error = |source| Error::new(path, source);
     // Checking needs no write permission. A failed disk grants none, and a server that has ended would seem to run.
-    let file = match File::open(path) {
+    let file = match plain_fs::open(path) {
         Ok(file) => file,
         Err(missing) if missing.kind() == io::ErrorKind::NotFound => return Ok(false),
         Err(other) => return Err(error(other)),

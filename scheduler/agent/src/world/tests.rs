@@ -1,5 +1,6 @@
 //! Edge (writes). Checks worlds built in a temporary directory.
 
+use std::fs;
 use std::io::Write;
 
 use flate2::Compression;
@@ -143,7 +144,7 @@ fn worlds_are_found_up_to_four_folders_deep() {
 }
 
 #[test]
-fn dangling_level_link_does_not_mean_missing_world() {
+fn link_at_path_of_level_does_not_mean_missing_world() {
     let link = |name: &str, to: &Path| {
         let data = tempfile::tempdir().unwrap();
         put(data.path(), "server.properties", b"level-name=maps/lobby\n");
@@ -155,19 +156,29 @@ fn dangling_level_link_does_not_mean_missing_world() {
         std::os::unix::fs::symlink(to, &link).unwrap();
         (Worlds::read(data.path()), link)
     };
-    for name in ["maps", "maps/lobby", "maps/lobby_nether", "maps/lobby_the_end"] {
-        let (read, link) = link(name, Path::new("/nightshift/of/the/servers/container"));
-        let message = read.unwrap_err().to_string();
-        assert!(message.starts_with(&format!("`{}` is a broken link (", link.display())), "{message}");
-        assert!(message.contains("replace it by the worlds on the data volume"), "{message}");
-    }
-    let (elsewhere, _) = link("maps/creative", Path::new("nowhere"));
-    assert_eq!(elsewhere.unwrap(), Worlds::default(), "only a broken link at the path of the level is refused");
     let disk = tempfile::tempdir().unwrap();
     put(disk.path(), "level.dat", &level_dat(Some((4556, "1.21.10"))));
-    let (found, link) = link("maps/lobby", disk.path());
-    let found = found.unwrap().folders;
-    assert_eq!((found[0].path.as_path(), found[0].role), (link.as_path(), Role::Level));
+    for target in [Path::new("/nightshift/of/the/servers/container"), disk.path()] {
+        for name in ["maps", "maps/lobby", "maps/lobby_nether", "maps/lobby_the_end"] {
+            let (read, link) = link(name, target);
+            let message = read.unwrap_err().to_string();
+            assert_eq!(message, format!("`{}` is a link to a world", link.display()));
+        }
+        let (elsewhere, _) = link("maps/creative", target);
+        assert_eq!(elsewhere.unwrap(), Worlds::default(), "the server did not open it");
+    }
+}
+
+#[test]
+fn link_to_world_that_last_start_opened_is_refused() {
+    let (data, disk) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    put(data.path(), "world/level.dat", &level_dat(Some((4556, "1.21.10"))));
+    put(disk.path(), "level.dat", &level_dat(Some((4556, "1.21.10"))));
+    std::os::unix::fs::symlink(disk.path(), data.path().join("Creative Map")).unwrap();
+    assert_eq!(Worlds::read(data.path()).unwrap().folders.len(), 1);
+    put(data.path(), ".nightshift/opened.json", br#"{"worlds": {"opened": ["creative_map"]}}"#);
+    let message = Worlds::read(data.path()).unwrap_err().to_string();
+    assert!(message.ends_with("Creative Map` is a link to a world"), "{message}");
 }
 
 #[test]

@@ -141,6 +141,8 @@ pub(super) enum ScriptAction {
         name: String,
         value: String,
     },
+    /// A path on the volume becomes a link to another one.
+    LinkFile(String, String),
     Expect(Expect),
     End,
 }
@@ -477,6 +479,10 @@ impl ScriptAction {
         }
         if let Some(path) = text.strip_prefix("deletes from the volume: ") {
             return Ok(Self::DeleteFile(path.to_owned()));
+        }
+        if let Some(link) = text.strip_prefix("replaces on the volume: ") {
+            let (path, target) = link.split_once(" by a link to ").ok_or("write `… PATH by a link to TARGET`")?;
+            return Ok(Self::LinkFile(path.to_owned(), target.to_owned()));
         }
         if let Some(minecraft) = text.strip_prefix("copies to the volume worlds of Minecraft ") {
             return Ok(Self::OpenElsewhere(minecraft.to_owned()));

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io;
 
+use crate::plain_fs::refused_in;
 use crate::staging::fs_ops;
 
 /// An archive does not match its record.
@@ -58,5 +59,7 @@ impl Damaged {
 fn is_system_error(error: &io::Error) -> bool {
     let causes = std::iter::successors(Some(error as &(dyn Error + 'static)), |error| (*error).source());
     let mut io_errors = causes.filter_map(|cause| cause.downcast_ref::<io::Error>());
-    io_errors.any(|error| error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound)
+    // A link or a directory in place of the file says nothing about the file.
+    refused_in(error).is_some()
+        || io_errors.any(|error| error.raw_os_error().is_some() && error.kind() != io::ErrorKind::NotFound)
 }

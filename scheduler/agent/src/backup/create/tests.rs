@@ -11,9 +11,10 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::*;
-use crate::backup::Checksum;
 use crate::backup::archive::{ARCHIVE, LIST};
 use crate::backup::restore::{self, unpack};
+use crate::backup::{Checksum, MAX_NAMED_FILES};
+use crate::plain_fs::hostile_tree;
 use crate::staging::fs_ops::RealFs;
 use artifacts::Algorithm;
 use scheduler::backup_retention::Retention;
@@ -250,16 +251,27 @@ fn backup_of_compressed_files_is_no_larger_than_room_check_allows() {
 }
 
 #[test]
-fn linked_world_is_backed_up_and_dangling_link_reported() {
-    let server = Server::new(&[]);
+fn links_in_worlds_are_left_out_and_named() {
+    let server = Server::new(&[("world/level.dat", b"level")]);
     let elsewhere = server.directory.path().join("disk2");
-    fs::create_dir_all(elsewhere.join("region")).unwrap();
-    fs::write(elsewhere.join("level.dat"), b"level").unwrap();
-    std::os::unix::fs::symlink(&elsewhere, server.data().join("world")).unwrap();
-    std::os::unix::fs::symlink("nowhere", elsewhere.join("gone")).unwrap();
+    fs::create_dir_all(&elsewhere).unwrap();
+    fs::write(elsewhere.join("r.0.0.mca"), b"chunks").unwrap();
+    std::os::unix::fs::symlink(&elsewhere, server.data().join("world/region")).unwrap();
+    std::os::unix::fs::symlink("nowhere", server.data().join("world/gone")).unwrap();
     let backup = server.create(Contents::Worlds);
-    assert_eq!(backup.left_out, ["world/gone"]);
+    assert_eq!(backup.left_out, ["world/gone", "world/region"]);
     assert_eq!(only_files(&server.restored(&backup)), files(&[("world/level.dat", b"level")]));
+}
+
+#[test]
+fn path_too_long_or_deep_for_other_tools_is_left_out_and_named() {
+    let server = Server::new(&[("world/level.dat", b"level"), ("plugins/A/config.yml", b"x")]);
+    hostile_tree::deep(&server.data().join("plugins/A/deep"), 200);
+    let backup = server.create(Contents::Everything);
+    assert_eq!(backup.left_out.len(), MAX_NAMED_FILES);
+    assert!(backup.left_out.iter().all(|name| name.starts_with("plugins/A/deep/")), "{:?}", backup.left_out);
+    let restored = server.restored(&backup);
+    assert_eq!(restored["plugins/A/config.yml"], b"x");
 }
 
 #[test]

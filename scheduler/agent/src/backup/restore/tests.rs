@@ -1,10 +1,12 @@
 //! Edge (writes). Checks restores of worlds, interrupted after each operation.
 
 use std::collections::BTreeMap;
+use std::fs;
 
 use super::*;
 use crate::backup::LiveReads;
 use crate::backup::create::{BackupSpec, create_backup};
+use crate::plain_fs::refused_in;
 use crate::staging::fs_ops::RealFs;
 use agent_api::{Contents, Trigger};
 
@@ -227,34 +229,29 @@ fn full_restore_replaces_everything_but_regenerated_files() {
 }
 
 #[test]
-fn full_restore_keeps_links_except_links_to_worlds() {
+fn full_restore_keeps_links_and_refuses_linked_plugins() {
     let server = Server::new(Contents::Everything);
     let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
     let link = |name: &str| std::os::unix::fs::symlink(elsewhere.join(name), root.join(name)).unwrap();
-    put(&elsewhere, &[("more/arena/level.dat", b"new"), ("tools/run.sh", b"x")]);
-    fs::write(elsewhere.join("ops.json"), b"[]").unwrap();
-    for name in ["more", "tools", "ops.json"] {
+    put(&elsewhere, &[("more/arena/level.dat", b"new"), ("ops.json", b"[]"), ("notes.txt", b"x")]);
+    for name in ["more", "ops.json"] {
         link(name);
     }
-    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     let is_link = |path: PathBuf| path.is_symlink();
-    assert!(["tools", "ops.json"].iter().all(|name| is_link(root.join(name))));
-    assert!(
-        !is_link(root.join("more")) && is_link(root.join(&done.set_aside).join("more")),
-        "a link to a world is displaced"
-    );
+    server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
+    assert!(["more", "ops.json"].iter().all(|name| is_link(root.join(name))));
     assert_eq!(server.files(), files(&[&OLD, &OTHER]), "all other files equal the backup");
 
-    // Content of the backup replaces a link, too.
+    // Behind this link may be a key that must stay.
     fs::rename(root.join("plugins"), elsewhere.join("plugins")).unwrap();
     link("plugins");
-    let done = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap();
-    assert!(!is_link(root.join("plugins")) && is_link(root.join(done.set_aside).join("plugins")));
-    assert_eq!(server.files(), files(&[&OLD, &OTHER]));
+    let failed = server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 120).unwrap_err();
+    assert!(refused_in(&failed).is_some_and(|refused| refused.is_about(&root.join("plugins"))), "{failed:?}");
+    assert!(is_link(root.join("plugins")) && !exists(&server.volume.restore_journal_path()));
 }
 
 #[test]
-fn linked_plugins_directory_is_kept_because_backup_lacks_it() {
+fn linked_plugins_directory_stays_without_its_key_being_read() {
     let mut server = Server::new(Contents::Everything);
     let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
     fs::remove_dir_all(root.join("plugins")).unwrap();
@@ -264,7 +261,7 @@ fn linked_plugins_directory_is_kept_because_backup_lacks_it() {
     assert_eq!(server.backup.left_out, ["plugins"]);
     server.restore_part(RestorePart::Everything, &mut Disk::new(RealFs), 60).unwrap();
     assert!(root.join("plugins").is_symlink());
-    assert_eq!(fs::read(root.join(FLOODGATE_KEY)).unwrap(), b"of the network");
+    assert_eq!(fs::read(elsewhere.join("floodgate/key.pem")).unwrap(), b"of the network");
 }
 
 #[test]
@@ -363,14 +360,17 @@ fn damaged_backup_changes_no_world() {
 }
 
 #[test]
-fn linked_world_is_set_aside_as_a_link() {
+fn link_at_path_of_restored_world_is_set_aside_as_a_link() {
     let server = Server::new(Contents::Worlds);
-    let elsewhere = server.directory.path().join("disk2");
-    fs::rename(server.volume.root().join("world"), &elsewhere).unwrap();
-    std::os::unix::fs::symlink(&elsewhere, server.volume.root().join("world")).unwrap();
-    let done = server.restore(&mut Disk::new(RealFs), 60).unwrap();
+    let (root, elsewhere) = (server.volume.root(), server.directory.path().join("disk2"));
+    let worlds = Worlds::read(root).unwrap();
+    fs::rename(root.join("world"), &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, root.join("world")).unwrap();
+    let target = RestoreTarget { part: RestorePart::Worlds, request: None };
+    let mut disk = Disk::new(RealFs);
+    let done = restore(&server.repository, &server.backup, &server.volume, &worlds, target, &mut disk, at(60)).unwrap();
     assert_eq!(server.files(), files(&[&OLD, &OTHER]));
-    assert!(server.volume.root().join(done.set_aside).join("world").is_symlink());
+    assert!(root.join(done.set_aside).join("world").is_symlink());
     assert_eq!(fs::read(elsewhere.join("level.dat")).unwrap(), b"new");
 }
 

@@ -3,7 +3,6 @@
 //! The current version set and the previous one are never removed here, because a rollback needs them.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -14,6 +13,8 @@ use super::{Error, RESERVED_BYTES, VolumeStore};
 use agent_api::restore::FREE_FOR_WORLDS;
 use agent_api::{File, FileHash, FileSet};
 use artifacts::Hash;
+
+use crate::plain_fs;
 
 /// The current version set and five earlier ones. A failed version set counts too, because it ran.
 const MAX_SETS: usize = 6;
@@ -99,7 +100,7 @@ impl VolumeStore {
             let files = set.iter().flat_map(all_files).filter_map(|file| self.stored_path(&file.hash));
             freed.extend(files.filter(|path| !staying.contains(path)));
         }
-        Ok(freed.iter().filter_map(|path| fs::metadata(path).ok()).map(|file| file.len()).sum())
+        Ok(freed.iter().filter_map(|path| plain_fs::metadata(path).ok()).map(|file| file.len()).sum())
     }
 
     /// Removes the records of these version sets, and then files that no record names any more. Files of a version set that is being downloaded,
@@ -166,7 +167,7 @@ impl VolumeStore {
     }
 
     fn stored_path(&self, hash: &FileHash) -> Option<PathBuf> {
-        Hash::parse(&hash.0).map(|hash| self.content.path(&hash))
+        Hash::parse(&hash.0).map(|hash| self.volume.stored_path(&hash))
     }
 
     /// An unreadable record counts as empty, because it only determines how many old version sets are kept.

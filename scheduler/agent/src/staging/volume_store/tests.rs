@@ -1,5 +1,6 @@
 //! Edge (writes). Checks which files are added to the store, refused, and removed from it.
 
+use std::fs;
 use std::os::unix::fs::OpenOptionsExt;
 
 use super::super::fs_ops::{Disk, RealFs};
@@ -53,7 +54,7 @@ fn complete(mut incoming: UnfinishedFile, content: &[u8]) -> Result<CompleteFile
 }
 
 fn everything(store: &VolumeStore) -> Vec<String> {
-    let files = walkdir::WalkDir::new(store.content.dir()).into_iter().filter_map(Result::ok);
+    let files = walkdir::WalkDir::new(store.volume.store_dir()).into_iter().filter_map(Result::ok);
     let files = files.filter(|entry| entry.file_type().is_file());
     files.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
 }
@@ -69,7 +70,7 @@ fn file_is_stored_under_its_hash_in_each_algorithm() {
         let demo = file("plugins/Demo.jar", Some("Demo"), &content, algorithm);
         receive(&store, &demo, &content).unwrap();
         let digits = demo.hash.0.split_once(':').unwrap().1;
-        let stored = store.content.dir().join(algorithm.as_str()).join(digits);
+        let stored = store.volume.store_dir().join(algorithm.as_str()).join(digits);
         assert_eq!(fs::read(&stored).unwrap(), content);
         assert_eq!(permissions(&stored), permissions(&public), "the server can read it");
     }
@@ -175,7 +176,7 @@ fn cleanup_removes_files_of_killed_processes() {
     let half = complete(store.begin(&set.server).unwrap(), &content).unwrap();
     fs::write(half.path().with_file_name("half"), "ha").unwrap();
     // An agent before the shared store left its unfinished files here. A link that was being made has such a name, too.
-    fs::write(store.content.folder(Algorithm::Sha256).join(".incoming.x"), "ha").unwrap();
+    fs::write(store.volume.store_dir().join("sha256").join(".incoming.x"), "ha").unwrap();
     assert_eq!(store.prune().unwrap(), 1);
     assert_eq!(everything(&store).len(), 1);
     assert_eq!(store.staged(None).unwrap(), [set.lock]);
@@ -283,15 +284,15 @@ fn failed_write_names_the_file_and_second_try_succeeds() {
     let content = b"x: 1";
     let file = file("config/paper.yml", None, content, Algorithm::Sha256);
     // A file at the path of its directory causes a system error, as on a failing disk.
-    let beginning = store.content.dir();
+    let beginning = store.volume.store_dir();
     fs::create_dir_all(beginning.parent().unwrap()).unwrap();
-    fs::write(beginning, b"").unwrap();
+    fs::write(&beginning, b"").unwrap();
     let refused = store.begin(&file).unwrap_err().to_string();
     assert_eq!(refused, format!("could not begin `{}` in the store on the volume", file.path));
-    fs::remove_file(beginning).unwrap();
+    fs::remove_file(&beginning).unwrap();
 
     let received = complete(store.begin(&file).unwrap(), content).unwrap();
-    fs::remove_dir_all(beginning).unwrap();
+    fs::remove_dir_all(&beginning).unwrap();
     let refused = keep(&file, received).unwrap_err().to_string();
     assert_eq!(refused, format!("could not keep `{}` in the store on the volume", file.path));
     assert_eq!(everything(&store), [""; 0]);

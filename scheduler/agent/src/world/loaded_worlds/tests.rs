@@ -1,5 +1,6 @@
 //! Edge (writes). Checks volumes of both layouts, built in a temporary directory.
 
+use std::fs;
 use std::io::Write as _;
 
 use fastnbt::{Value, nbt};

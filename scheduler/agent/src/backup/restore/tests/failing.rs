@@ -2,6 +2,8 @@
 //!
 //! The process continues after each failure.
 
+use std::fs;
+
 use rustix::io::Errno;
 
 use super::*;
@@ -94,8 +96,9 @@ fn temporarily_unreadable_backup_is_not_damaged_and_restores_later() {
         let noted = server.repository.list().unwrap().remove(0);
         assert_eq!(noted.record(), Some(&server.backup), "the backup can be retried");
         let why = noted.state.unwrap_err().why;
+        let path = file.display();
         let message =
-            format!("could not be read at the last attempt: `{name}` cannot be read: Is a directory (os error 21)");
+            format!("could not be read at the last attempt: `{name}` cannot be read: `{path}` is a directory");
         assert_eq!(why, message);
         server.restore(&mut Disk::new(RealFs), 120).unwrap();
         assert_eq!(server.files(), files(&[&OLD, &OTHER]));
