@@ -33,7 +33,7 @@ pub(super) fn describe(termination_message: &str) -> Option<String> {
 pub(super) fn event(report: &PassReport<'_>, before: &PaperMCServerStatus) -> Option<EventText> {
     let text = message(report)?;
     let is_reported = before.conditions.iter().any(|old| old.type_ == VOLUME_REJECTED && old.message == text);
-    (!is_reported).then(|| EventText { reason: VOLUME_REJECTED, warning: true, text })
+    (!is_reported).then_some(EventText { reason: VOLUME_REJECTED, warning: true, text })
 }
 
 #[cfg(test)]
