@@ -7,6 +7,7 @@
 pub mod damage;
 mod level_dat;
 pub mod loaded_worlds;
+mod nbt_check;
 pub mod session_lock;
 
 use std::ffi::OsStr;

@@ -8,6 +8,7 @@ use flate2::read::GzDecoder;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::nbt_check;
 use crate::plain_fs::{self, refused_in};
 use agent_api::Floor;
 
@@ -82,6 +83,7 @@ pub(super) fn enabled_datapacks(path: &Path) -> Result<Option<Vec<String>>, Stri
 fn read_data<D: DeserializeOwned>(file: File) -> Result<D, String> {
     let mut bytes = Vec::new();
     GzDecoder::new(file.take(MAX_BYTES)).take(MAX_BYTES).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    nbt_check::check(&bytes)?;
     fastnbt::from_bytes::<Root<D>>(&bytes).map(|root| root.data).map_err(|error| error.to_string())
 }
 
