@@ -148,12 +148,12 @@ pub(crate) async fn observe(server: &PaperMCServer, ctx: &Context, now: Timestam
         None => None,
     };
     let mut rejected_maps = Vec::new();
-    let (pod_revision, pod_lock) = match &pod {
-        Some(pod) => read_pod_revision(ctx, &namespace, pod, &mut rejected_maps).await?,
-        None => (None, None),
-    };
     let keys = read_keys(ctx, &owner, now).await?;
     let verifier = keys.as_ref().map(|keys| keys.signer.verifier());
+    let (pod_revision, pod_lock) = match &pod {
+        Some(pod) => read_pod_revision(ctx, &namespace, pod, verifier.as_ref(), &mut rejected_maps).await?,
+        None => (None, None),
+    };
     let (stable, stable_lock) =
         read_stable_set(ctx, &namespace, &name, &facts, verifier.as_ref(), &mut rejected_maps).await?;
     let reply = match (&pod, &keys) {
@@ -209,7 +209,8 @@ async fn read_stable_set(
     let stable = unless_rejected(stable, rejected)?;
     let lock = match stable.as_ref().and_then(|record| records::mounted_lock_of(&record.template)) {
         Some(lock) => {
-            unless_rejected(records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, &lock).await, rejected)?
+            let read = records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, &lock, verifier).await;
+            unless_rejected(read, rejected)?
         }
         None => None,
     };
@@ -509,13 +510,15 @@ async fn read_pod_revision(
     ctx: &Context,
     namespace: &str,
     pod: &Pod,
+    verifier: Option<&Verifier>,
     rejected: &mut Vec<String>,
 ) -> Result<(Option<Revision>, Option<Arc<LockRecord>>), ObserveError> {
     let Some(entry_name) = pod.labels().get("controller-revision-hash") else { return Ok((None, None)) };
     let Some(entry) = read_history(ctx, namespace, entry_name).await? else { return Ok((None, None)) };
     let lock = match &entry.lock {
         Some(lock) => {
-            unless_rejected(records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, lock).await, rejected)?
+            let read = records::read_mounted_lock(&ctx.client, &ctx.caches, namespace, lock, verifier).await;
+            unless_rejected(read, rejected)?
         }
         None => None,
     };

@@ -17,7 +17,7 @@ use validate::image_contract::{FILES_DIGEST, PREPARE_CONTAINER};
 
 use super::model::baseline::Baseline;
 use super::model::records::{LockRecord, MountedLock, StableRecord};
-use super::render::lock_config_map::{LOCK_KEY, lock_map_name};
+use super::render::lock_config_map::{LOCK_KEY, lock_map_name, signed_text};
 use super::server_keys::{KeysError, read_verifier};
 use super::template_variable::variable_of;
 use crate::caches::{Caches, Key};
@@ -90,19 +90,20 @@ pub(crate) fn mounted_lock_of(template: &PodTemplateSpec) -> Option<MountedLock>
 }
 
 /// Reads the lock that a pod template mounts. `None` if its `ConfigMap` does not exist. Others may write it, so it counts only with the files
-/// that the template names.
+/// that the template names, and with the operator's signature.
 pub(crate) async fn read_mounted_lock(
     client: &Client,
     caches: &Caches,
     namespace: &str,
     lock: &MountedLock,
+    verifier: Option<&Verifier>,
 ) -> Result<Option<Arc<LockRecord>>, RecordError> {
     let key: Key = (namespace.to_owned(), lock.map.clone());
     if let Some(cached) = caches.locks.get(&key).filter(|cached| cached.files.digest() == lock.files_digest) {
         return Ok(Some(cached));
     }
     let Some(map) = read_map(client, namespace, &lock.map).await? else { return Ok(None) };
-    let record = parse_lock(&map, &lock.map)?;
+    let record = parse_lock(&map, &lock.map, verifier)?;
     if record.files.digest() != lock.files_digest {
         return Err(RecordError::NotSigned { name: lock.map.clone() });
     }
@@ -122,24 +123,25 @@ pub(crate) async fn read_signed_lock(
         return Ok(Some(cached));
     }
     let Some(map) = read_map(&ctx.client, &owner.namespace, &name).await? else { return Ok(None) };
-    let record = parse_lock(&map, &name)?;
     let verifier = read_verifier(ctx, owner, now()).await?;
-    check_signature(verifier.as_ref(), Document::Lock, &map, &record.files.digest())?;
+    let record = parse_lock(&map, &name, verifier.as_ref())?;
+    if !record.files.lock.starts_with(digest) {
+        // A lock of this server, but another one.
+        return Err(RecordError::NotSigned { name });
+    }
     ctx.caches.locks.put(key, record.clone());
     Ok(Some(record))
 }
 
-/// The digest of the lock in the files binds the lock to them.
-fn parse_lock(map: &ConfigMap, name: &str) -> Result<Arc<LockRecord>, RecordError> {
+/// The lock in a `ConfigMap` that the operator has signed.
+fn parse_lock(map: &ConfigMap, name: &str, verifier: Option<&Verifier>) -> Result<Arc<LockRecord>, RecordError> {
     let garbled = |source| RecordError::Garbled { name: name.to_owned(), source };
     let text = |of: &str| map.data.as_ref().and_then(|data| data.get(of)).map_or("", String::as_str);
     let record = LockRecord {
         lock: serde_json::from_str(text(LOCK_KEY)).map_err(garbled)?,
         files: serde_json::from_str(text(FILES_KEY)).map_err(garbled)?,
     };
-    if record.lock.digest().as_str() != record.files.lock {
-        return Err(RecordError::NotSigned { name: name.to_owned() });
-    }
+    check_signature(verifier, Document::Lock, map, &signed_text(text(LOCK_KEY), &record.files))?;
     Ok(Arc::new(record))
 }
 
@@ -265,6 +267,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::server::render::lock_config_map::build_lock_map;
     use crate::server::test_server::signer;
 
     fn map(name: &str, data: &[(&str, &Value)]) -> ConfigMap {
@@ -300,15 +303,29 @@ mod tests {
     }
 
     #[test]
-    fn lock_counts_only_with_its_own_files() {
+    fn changed_lock_does_not_count() {
         let record = crate::server::report::tests::record(130);
-        let parse = |digest: &str| {
-            let files = agent_api::FileSet { lock: digest.to_owned(), ..record.files.clone() };
-            let [lock, files] = [serde_json::to_value(&record.lock), serde_json::to_value(&files)].map(Result::unwrap);
-            parse_lock(&map("lobby-lock-1", &[(LOCK_KEY, &lock), (FILES_KEY, &files)]), "lobby-lock-1")
+        let checked = validate::check(&crate::server::test_server::server(json!({}))).unwrap();
+        let ours = build_lock_map(&checked, &record.lock, &record.files, &signer());
+        let is_ours = |map: &ConfigMap| match parse_lock(map, &map.name_any(), Some(&signer().verifier())) {
+            Ok(found) => found.files == record.files,
+            Err(RecordError::NotSigned { .. }) => false,
+            Err(error) => panic!("{error}"),
         };
-        assert!(parse(record.lock.digest().as_str()).is_ok());
-        assert!(matches!(parse(&"a".repeat(64)), Err(RecordError::NotSigned { .. })));
+        assert!(is_ours(&ours));
+        let changes: [(&str, &dyn Fn(&mut Value)); 3] = [
+            (LOCK_KEY, &|lock| lock["jvmFlags"] = json!(["-XX:OnError=sh"])),
+            (LOCK_KEY, &|lock| lock["paper"]["url"] = json!("http://example.com")),
+            (FILES_KEY, &|files| files["server"]["hash"] = json!("sha256:01")),
+        ];
+        for (key, change) in changes {
+            let mut other = ours.clone();
+            let text = other.data.as_mut().unwrap().get_mut(key).unwrap();
+            let mut value = serde_json::from_str(text).unwrap();
+            change(&mut value);
+            *text = value.to_string();
+            assert!(!is_ours(&other), "{text}");
+        }
     }
 
     #[test]

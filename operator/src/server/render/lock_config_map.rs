@@ -25,15 +25,21 @@ pub(crate) fn lock_map_name(server: &str, digest: &str) -> String {
 /// compares the files with the digest in the pod template.
 pub(crate) fn build_lock_map(server: &CheckedServer, lock: &Lock, files: &FileSet, signer: &Signer) -> ConfigMap {
     let mut metadata = child_meta(server, lock_map_name(&server.name, &files.lock));
+    let text = lock.to_json();
     metadata.annotations = Some(BTreeMap::from([
         (labels::LOCK_DIGEST.to_owned(), files.lock.clone()),
-        (labels::SIGNATURE.to_owned(), signer.sign(Document::Lock, files.digest().as_bytes())),
+        (labels::SIGNATURE.to_owned(), signer.sign(Document::Lock, signed_text(&text, files).as_bytes())),
     ]));
     let files = serde_json::to_string_pretty(files).expect("a file set has string keys only");
     ConfigMap {
         metadata,
         immutable: Some(true),
-        data: Some(BTreeMap::from([(LOCK_KEY.to_owned(), lock.to_json()), (FILES_KEY.to_owned(), files)])),
+        data: Some(BTreeMap::from([(LOCK_KEY.to_owned(), text), (FILES_KEY.to_owned(), files)])),
         ..ConfigMap::default()
     }
+}
+
+/// What the signature of a lock covers. The digest of a lock leaves out fields that count for a start, such as the flags of the JVM.
+pub(crate) fn signed_text(lock: &str, files: &FileSet) -> String {
+    format!("{}\n{lock}", files.digest())
 }
