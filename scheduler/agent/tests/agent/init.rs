@@ -108,13 +108,10 @@ async fn init_container_writes_persistent_failure_to_termination_message_once() 
     fs::write(web.path().join("paper.jar"), &server).unwrap();
     fs::write(web.path().join("demo.jar"), &demo).unwrap();
     let init = Init::new(&set);
-    init.put("world/level.dat", &level_dat(4556, "1.21.10"));
-    // A path that no user can write as a file, including root.
-    let lock = init.data.path().join("world/session.lock");
-    fs::create_dir(&lock).unwrap();
+    init.put(".nightshift/manifest.json", b"{");
     assert_eq!(tokio::task::block_in_place(|| init.run()).code(), Some(1), "the kubelet restarts it");
     let message = fs::read_to_string(init.termination_log.path()).unwrap();
-    assert!(message.starts_with("could not lock `") && message.contains("world/session.lock"), "{message}");
+    assert!(message.contains("manifest.json` was changed by another program"), "{message}");
 
     let mut child = init.spawn();
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
@@ -122,7 +119,7 @@ async fn init_container_writes_persistent_failure_to_termination_message_once() 
         // The third attempt, after which the previous container has ended.
         let mut lines = lines.skip_while(|line| !line.contains("retrying in 4 s"));
         assert!(lines.next().is_some());
-        fs::remove_dir(&lock).unwrap();
+        fs::remove_file(init.data.path().join(".nightshift/manifest.json")).unwrap();
         lines.for_each(drop);
     });
     assert!(child.0.wait().unwrap().success(), "a fixed cause is noticed in the same container");
