@@ -131,6 +131,7 @@ async fn worlds_are_backed_up_once_before_newer_minecraft_starts() {
     // The swap is blocked after the backup.
     let journal = server.init.data.path().join(".nightshift/journal.json");
     fs::create_dir(&journal).unwrap();
+    assert_eq!(server.run().code(), Some(1), "the first container reports it");
     let mut child = server.init.spawn();
     let lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
     let again =
@@ -347,7 +348,15 @@ async fn unreadable_backup_is_retried_if_players_joined_since_previous() {
     let mut has_line = |text: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(text)));
     assert!(has_line(&format!("the backup `{unread}` cannot be read from the disk at the moment")));
     assert!(has_line(&format!("players may have joined since the backup {readable}")));
+    assert_eq!(
+        tokio::task::block_in_place(|| child.0.wait().unwrap().code()),
+        Some(1),
+        "the first container reports it"
+    );
     // The second attempt begins with the readable backup, and then tries the other one again.
+    let mut child = server.init.spawn();
+    let mut lines = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut has_line = |text: &str| tokio::task::block_in_place(|| lines.any(|line| line.contains(text)));
     assert!(has_line(&format!("the backup `{unread}` cannot be read from the disk at the moment")));
     drop(child);
 
