@@ -380,6 +380,8 @@ impl SimCluster {
                 }
             }
             Some(InitResult::Refused(message) | InitResult::Retry(message)) => {
+                // In a pod the volume is mounted there.
+                let message = message.replace(&self.disks.data().display().to_string(), "/data");
                 let line = message.replace('\n', " / ");
                 self.trace(format!("init container: refuses: {line}"));
                 let pod = self.pod.as_mut().expect("the pod exists");

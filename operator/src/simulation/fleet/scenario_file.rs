@@ -430,8 +430,9 @@ impl SimCluster {
             }
             ScriptAction::ReplaceLock => self.replace_lock(),
             ScriptAction::LinkFile(path, target) => {
-                let path = self.disks.data().join(path);
-                let _ = std::fs::rename(&path, path.with_extension("moved"));
+                let data = self.disks.data();
+                let _ = std::fs::rename(data.join(path), data.join(format!("{path}.moved")));
+                let path = data.join(path);
                 std::os::unix::fs::symlink(target, &path).expect("a link on the volume");
             }
             ScriptAction::RefuseCommands(duration) => self.refuse_commands(*duration),
