@@ -18,6 +18,7 @@ use crate::config::BackupConfig;
 use crate::plain_fs::hostile_tree::{Canary, Random, has_canary, spoil};
 use crate::plain_fs::refused_in;
 use crate::prune::RetentionInput;
+use crate::signed_requests::SignedRequests;
 use crate::staging::Volume;
 use crate::staging::fs_ops::{Disk, RealFs};
 use crate::staging::hash_cache::HashCache;
@@ -29,7 +30,8 @@ use crate::world::Worlds;
 use crate::world::damage::DamageLog;
 use crate::world::session_lock::SessionLocks;
 use crate::{plugin_data, seed_volume, server_log, server_properties};
-use agent_api::restore::{NEW_VOLUME_KEY, SeedRequest};
+use agent_api::restore::SeedRequest;
+use agent_api::signed::Document;
 use agent_api::{Contents, File, FileHash, FileSet, Trigger};
 
 mod generated;

@@ -166,7 +166,7 @@ fn server_properties(bytes: &[u8]) -> bool {
         fs::read(directory.path().join("server.properties")).unwrap()
     };
     assert_eq!(write(), write());
-    !server_properties::level_name(directory.path()).is_empty()
+    server_properties::level_name(directory.path()).is_ok_and(|name| !name.is_empty())
 }
 
 fn server_log(bytes: &[u8]) -> bool {

@@ -148,11 +148,16 @@ fn backup_config(server: &Server) -> BackupConfig {
     BackupConfig {
         backups: Some(server.repository.root().to_owned()),
         backup_before: crate::backup::due::BackupBefore::Always,
-        restore_request: Some(server.directory.path().join("requests/restore.json")),
+        restore_request: Some(requests_of(server).rollback),
+        signed_by: Some(requests_of(server).verifier),
         restore_repositories: None,
         backup_max_count: 1,
         backup_max_age: None,
     }
+}
+
+fn requests_of(server: &Server) -> SignedRequests {
+    SignedRequests::at(server.directory.path().join("requests/restore.json"))
 }
 
 /// The restore of a volume without a world.
@@ -160,8 +165,7 @@ fn fill(server: &Server) -> Result<Option<agent_api::Restored>, seed_volume::Err
     let config = backup_config(server);
     let request =
         SeedRequest { server: "lobby".into(), backup: "latest".into(), claim: "backup-lobby-0".into(), apart: false };
-    let path = config.restore_request.as_ref().unwrap().with_file_name(NEW_VOLUME_KEY);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::write(path, serde_json::to_vec(&request).unwrap()).unwrap();
+    fs::create_dir_all(server.directory.path().join("requests")).unwrap();
+    requests_of(server).write(Document::NewVolume, &request);
     seed_volume::fill_if_new(&config, &server.volume, &Worlds::default(), &server.sets[0])
 }
