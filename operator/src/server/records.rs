@@ -324,7 +324,7 @@ mod tests {
             let mut value = serde_json::from_str(text).unwrap();
             change(&mut value);
             *text = value.to_string();
-            assert!(!is_ours(&other), "{text}");
+            assert!(!is_ours(&other), "{value}");
         }
     }
 
