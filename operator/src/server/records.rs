@@ -313,16 +313,16 @@ mod tests {
             Err(error) => panic!("{error}"),
         };
         assert!(is_ours(&ours));
-        let changes: [(&str, &dyn Fn(&mut Value)); 3] = [
-            (LOCK_KEY, &|lock| lock["jvmFlags"] = json!(["-XX:OnError=sh"])),
-            (LOCK_KEY, &|lock| lock["paper"]["url"] = json!("http://example.com")),
-            (FILES_KEY, &|files| files["server"]["hash"] = json!("sha256:01")),
-        ];
-        for (key, change) in changes {
+        let paper = json!({"name": "paper.jar", "url": "http://example.com", "hash": "sha256:00"});
+        for (key, field, foreign) in [
+            (LOCK_KEY, "jvmFlags", json!(["-XX:OnError=sh"])),
+            (LOCK_KEY, "paper", paper),
+            (FILES_KEY, "minecraft", json!("1.21.9")),
+        ] {
             let mut other = ours.clone();
             let text = other.data.as_mut().unwrap().get_mut(key).unwrap();
-            let mut value = serde_json::from_str(text).unwrap();
-            change(&mut value);
+            let mut value: Value = serde_json::from_str(text).unwrap();
+            value[field] = foreign;
             *text = value.to_string();
             assert!(!is_ours(&other), "{value}");
         }
