@@ -90,7 +90,7 @@ where
     pub(crate) async fn apply(&self, writer: FieldManager, desired: &K, live: &K) -> Result<K, OwnedError> {
         if let Some(entries) = writer.handed_over(live.managed_fields()) {
             let patch = json!([
-                {"op": "replace", "path": "/metadata/managedFields", "value": entries},
+                {"op": "add", "path": "/metadata/managedFields", "value": entries},
                 {"op": "replace", "path": "/metadata/resourceVersion", "value": live.resource_version()},
             ]);
             let patch = serde_json::from_value(patch).expect("the operations above are JSON Patch");
