@@ -17,7 +17,8 @@ pub struct NotifyChannel {
     /// The message format: `Discord` or `Slack`. Mattermost and others understand `Slack` too.
     #[serde(rename = "type")]
     pub kind: ChatKind,
-    /// The Secret key that holds the webhook address. Treat the address as a password: everyone who has it may write to the channel.
+    /// The Secret key that holds the webhook address. Treat the address as a password: everyone who has it may write to the channel. The Secret
+    /// needs the label `nightshift.dev/allow-use: "true"`.
     pub secret: SecretKey,
     /// The events that the channel receives. Empty means all events. `Planned`: another version set will be applied. `Soon`: ten minutes before the
     /// maintenance window of an update. `Done`: an update was applied and verified, or kept without verification, which the message states.

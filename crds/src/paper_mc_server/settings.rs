@@ -249,7 +249,8 @@ pub struct Rcon {
     #[serde(default = "rcon_port")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: u16,
-    /// The Secret key that holds the password. Without this field, a password is generated.
+    /// The Secret key that holds the password. Without this field, a password is generated. The Secret needs the label
+    /// `nightshift.dev/allow-use: "true"`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub password_secret: Option<SecretKey>,
 }
@@ -314,7 +315,7 @@ pub struct Storage {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::text253")]
     pub storage_class_name: Option<String>,
-    /// Whether the volume is kept when this PaperMCServer is deleted. Defaults to `true`.
+    /// Whether the volume is kept when this PaperMCServer is deleted. Defaults to `true`. A volume that was created with `true` is always kept.
     #[serde(default = "yes")]
     pub retain: bool,
     /// The access mode of the volume. `ReadWriteOncePod` (default) prevents two servers from opening one world at the same time. Use
