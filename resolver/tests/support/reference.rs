@@ -110,7 +110,7 @@ pub(crate) fn page(
          `make generate` writes this page from the scenarios in `resolver/tests/scenarios`. The words in code are those of \
          `--format json` and are stable. Each example is the answer of the named scenario, which has a small fictional catalog. The findings of `resolver verify` are \
          shown by one printed line. The example names the file in `resolver/cli/tests/cli/snapshots` with the full output, where `[hex]` stands for \
-         values that differ between runs.\n",
+         values that differ between runs. An example of several words is shown once.\n",
     );
     let mut missing = unlisted_sets(schema);
     missing.extend(unlisted_sets(of_verify));
@@ -160,11 +160,16 @@ fn unlisted_sets(schema: &Value) -> Vec<String> {
     closed.filter(|(name, _)| !is_on_page(name)).map(|(name, _)| format!("the whole set {name}")).collect()
 }
 
-/// A word with its meaning, and an example with its source.
+/// A word with its meaning, and an example with its source. The page shows each example once.
 fn entry(page: &mut String, word: &str, description: &Value, example: Option<(&str, &str)>) {
     writeln!(page, "\n### `{word}`\n\n{}", one_line(description)).unwrap();
     if let Some((text, shown_by)) = example {
-        writeln!(page, "\n```text\n{text}\n```\n\n`{shown_by}`").unwrap();
+        let example = format!("\n```text\n{text}\n```\n");
+        if page.contains(&example) {
+            writeln!(page, "\nAbove: `{shown_by}`").unwrap();
+        } else {
+            writeln!(page, "{example}\n`{shown_by}`").unwrap();
+        }
     }
 }
 
