@@ -64,7 +64,7 @@ podSelector: {matchLabels: {app.kubernetes.io/managed-by: nightshift}}
 {{- define "nightshift.rules" -}}
 - apiGroups: [nightshift.dev]
   resources: [papermcservers, plugins]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [nightshift.dev]
   resources: [papermcservers/status, plugins/status]
   verbs: [patch]
