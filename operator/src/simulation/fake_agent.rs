@@ -277,7 +277,15 @@ impl SimCluster {
     fn handle_request(&mut self, path: &str, body: &[u8]) -> (StatusCode, Vec<u8>) {
         let done = (StatusCode::ACCEPTED, Vec::new());
         match path {
-            "/v1/report" => return json(StatusCode::OK, &self.report()),
+            "/v1/report" => {
+                return match self.report() {
+                    Ok(report) => json(StatusCode::OK, &report),
+                    Err(why) => {
+                        let why = format!("the volume cannot be read: {why}");
+                        json(StatusCode::INTERNAL_SERVER_ERROR, &RequestRefusal::new(why))
+                    }
+                };
+            }
             "/v1/stage" => {
                 let file_set: FileSet = serde_json::from_slice(body).expect("a version set");
                 let duration = self.seconds(2, 90);
@@ -496,11 +504,10 @@ impl SimCluster {
         agent.monitor.players(agent.clock())
     }
 
-    fn report(&mut self) -> AgentReport {
+    fn report(&mut self) -> Result<AgentReport, String> {
         self.agent_observe();
         let pod = self.pod.as_ref().expect("the pod exists");
-        let found =
-            VolumeReport::read(&Volume::new(self.disks.data()), self.backup_repository().as_deref()).expect("a volume");
+        let found = VolumeReport::read(&Volume::new(self.disks.data()), self.backup_repository().as_deref())?;
         let online = pod.agent.online_backup.clone().map(|FakeOnlineBackup { report, ends_at, .. }| {
             if now() < ends_at {
                 OnlineBackupReport { outcome: OnlineBackupOutcome::Running, ..report }
@@ -517,7 +524,7 @@ impl SimCluster {
             server_file_entries: 10,
         };
         let room = Some(self.scripted.backup_room.unwrap_or(BACKUP_ROOM));
-        AgentReport {
+        Ok(AgentReport {
             at: pod.agent.clock(),
             pod_uid: pod.uid.clone(),
             server: Self::process_state(pod),
@@ -545,7 +552,7 @@ impl SimCluster {
             backups: found.backups.map(|backups| BackupsReport { online, sizes: Some(sizes), room, ..backups }),
             plugin_data: found.plugin_data,
             new_volume: found.new_volume,
-        }
+        })
     }
 
     /// The process as the agent sees it, with the agent's readings of a start that is up.
