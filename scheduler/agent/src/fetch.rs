@@ -195,7 +195,11 @@ mod tests {
         let store = VolumeStore::new(Volume::new(directory.path()));
         for url in [format!("http://{address}/a.jar"), "file:///etc/passwd".to_owned(), "a.jar".to_owned()] {
             let error = Fetcher::new("").unwrap().fetch(&store, &file(url.clone())).await.unwrap_err().to_string();
-            assert_eq!(error, format!("could not fetch `a.jar`: {url}: it is neither https nor the operator's store"));
+            let shown = url_for_display(&url);
+            assert_eq!(
+                error,
+                format!("could not fetch `a.jar`: {shown}: it is neither https nor the operator's store")
+            );
         }
         assert_eq!(listener.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
     }
